@@ -1,0 +1,55 @@
+# Thin targets over the tools. `make demo` and `make test` need git, Python >= 3.11 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test lint types check e2e lock format clean
+
+help:
+	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("spantap needs Python >= 3.11, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per lock: installed again only when the lock or the project file changed.
+$(VENV)/.%.stamp: locks/%.txt pyproject.toml $(BIN)/python
+	$(PIP) install --require-hashes -r locks/build.txt
+	$(PIP) install --require-hashes -r $<
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(VENV)/.demo.stamp  ## the main job on loopback: no key, no network
+	$(BIN)/spantap demo
+
+test: $(VENV)/.dev.stamp  ## every test that needs no outside system
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --include='codec/*,telemetry/*' --fail-under=95
+	$(BIN)/coverage report --include='proxy/*' --fail-under=90
+
+lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev.stamp  ## mypy strict, tests included
+	$(BIN)/mypy
+
+check: test lint types  ## what CI runs
+
+format: $(VENV)/.dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+e2e: $(VENV)/.dev.stamp  ## chats through the proxy into a real Phoenix, seen by a real browser
+	sh tests/e2e/install.sh
+	$(BIN)/pytest -m e2e tests/e2e --timeout 300
+
+lock: $(VENV)/.dev.stamp  ## compile the locks again
+	sh locks/compile.sh $(BIN)/uv
+
+clean:
+	rm -rf $(VENV) .coverage* .pytest_cache .mypy_cache .ruff_cache dist build

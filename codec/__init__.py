@@ -1,0 +1,1 @@
+"""What is on the wire of an OpenAI-style chat, and what it means. Pure: bytes and values only."""

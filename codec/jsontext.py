@@ -1,0 +1,64 @@
+"""JSON text to plain Python values and back: the one place that chooses a parser.
+
+Rules:
+
+1. A number keeps its value: integers of any size stay integers (Together sends 64-bit seeds,
+   ``dialects.md`` section 3), which rules out parsers that fall back to floats.
+2. What the strict parser refuses gets a second chance with the standard library's lenient one
+   (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
+3. Nothing but :class:`ValueError` comes out: nesting too deep for the parser included.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+__all__ = ("JsonObject", "decode_json", "decode_json_object", "encode_json")
+
+JsonObject = dict[str, Any]
+
+_decode = msgspec.json.Decoder().decode
+_lenient = json.JSONDecoder(strict=False)
+
+
+def decode_json(data: bytes | str) -> Any:
+    """Parse one JSON document.
+
+    Args:
+        data: UTF-8 text, with or without surrounding white space or a BOM.
+
+    Raises:
+        ValueError: it is no JSON document, not UTF-8, or nested too deeply.
+    """
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return _decode_leniently(data)
+
+
+def _decode_leniently(data: bytes | str) -> Any:
+    text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    try:
+        return _lenient.decode(text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+
+
+def decode_json_object(data: bytes | str) -> JsonObject:
+    """Parse a JSON document that must be an object.
+
+    Raises:
+        ValueError: as :func:`decode_json`, or it is another JSON value.
+    """
+    value = decode_json(data)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, got {type(value).__name__}")  # noqa: TRY004
+    return value
+
+
+def encode_json(value: Any) -> str:
+    """Dump a plain value as JSON text, non-ASCII kept (``span-contract.md`` 1.5)."""
+    return json.dumps(value, ensure_ascii=False)

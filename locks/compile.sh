@@ -1,0 +1,16 @@
+#!/bin/sh
+# Compiles the locks from pyproject.toml: every version with its hashes, for all
+# platforms and Python >= 3.11. The smaller locks are held to the largest one.
+set -eu
+uv=${1:-uv}
+cd "$(dirname "$0")/.."
+compile() {
+    "$uv" pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet "$@"
+}
+compile --group dev --upgrade -o locks/dev.txt
+compile -c locks/dev.txt --group demo -o locks/demo.txt
+compile -c locks/dev.txt -o locks/run.txt
+printf 'hatchling\neditables\n' |
+    "$uv" pip compile - -c locks/dev.txt --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet -o locks/build.txt

@@ -1,0 +1,1 @@
+"""What an exchange looks like to an observability backend: records, spans, the store."""

@@ -1,0 +1,117 @@
+"""The record of one exchange: what the relay saw and what the codec made of it.
+
+An :class:`Exchange` is made exactly once, when its ``end`` frame arrives (R3), never changes
+afterwards, and holds all that a span needs. All times are integer nanoseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codec.request import ChatRequest
+    from codec.response import ChatResponse
+    from telemetry.identity import SpanIdentity
+
+__all__ = ("EndKind", "Exchange", "Outcome")
+
+
+class EndKind(StrEnum):
+    """How the relay saw an exchange end: facts of the wire, not yet a judgement."""
+
+    UPSTREAM_EOF = "upstream_eof"
+    """The upstream ended its body where its framing said it would."""
+    UPSTREAM_BROKEN = "upstream_broken"
+    """The upstream's body broke off: reset, FIN inside a chunk, too few bytes."""
+    CLIENT_GONE = "client_gone"
+    """The client closed, reset or half-closed its connection."""
+    CONNECT_ERROR = "connect_error"
+    """No connection to the upstream could be made."""
+    UPSTREAM_CLOSED = "upstream_closed"
+    """The upstream closed the connection before any byte of an answer."""
+    UPSTREAM_INVALID = "upstream_invalid"
+    """The upstream's answer was no valid HTTP."""
+    TIMEOUT = "timeout"
+    """A timeout of ours ran out: connect, first byte or idle."""
+    DRAIN_DEADLINE = "drain_deadline"
+    """We cut it at shutdown."""
+    RELAY_ERROR = "relay_error"
+    """A fault of spantap itself."""
+
+
+class Outcome(StrEnum):
+    """What an exchange came to (``span-contract.md`` 1.8, ``outcome``)."""
+
+    COMPLETED = "completed"
+    UPSTREAM_ERROR = "upstream_error"
+    STREAM_ERROR = "stream_error"
+    TRUNCATED = "truncated"
+    CLIENT_DISCONNECTED = "client_disconnected"
+    TIMEOUT = "timeout"
+    CONNECT_ERROR = "connect_error"
+    DRAIN_DEADLINE = "drain_deadline"
+    RELAY_ERROR = "relay_error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request and its answer.
+
+    Attributes:
+        identity: the ids of its span, decided at ``begin``.
+        endpoint: the name of the observed endpoint, ``chat.completions``.
+        upstream: the name of the upstream in the settings.
+        provider: the upstream's ``provider`` setting, else ``None``.
+        server_address: host of the upstream.
+        server_port: port of the upstream.
+        request: the decoded request, ``None`` where it could not be decoded.
+        request_body: the client's own bytes, ``None`` when they were not captured (R5).
+        request_size_bytes: how many bytes the client sent.
+        response_status: HTTP status, ``None`` where no head came.
+        response: the decoded answer, ``None`` where there was nothing to decode.
+        error_body: the text of a body with status >= 400, cut to a limit.
+        request_id: the provider's id of the request, from its headers.
+        streamed: the answer was an event stream.
+        outcome: what the exchange came to.
+        error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` where no error.
+        error_message: what happened, in words.
+        start_ns: when the proxy began to handle the request.
+        end_ns: last upstream byte, error or disconnect.
+        first_chunk_ns: arrival of the first event with data.
+        first_content_ns: arrival of the first delta with text, reasoning, refusal or tool call.
+        resend_count: how often the proxy sent the request again.
+        rewrites: what the proxy changed in the request that was answered.
+        usage_event_not_stripped: the upstream compressed despite ``identity``.
+        anomalies: the codec's and the observer's, each once.
+    """
+
+    identity: SpanIdentity
+    endpoint: str
+    method: str
+    path: str
+    upstream: str
+    provider: str | None = None
+    server_address: str | None = None
+    server_port: int | None = None
+    request: ChatRequest | None = None
+    request_body: bytes | None = None
+    request_size_bytes: int = 0
+    response_status: int | None = None
+    response: ChatResponse | None = None
+    error_body: str | None = None
+    request_id: str | None = None
+    streamed: bool = False
+    outcome: Outcome = Outcome.COMPLETED
+    error_type: str | None = None
+    error_message: str | None = None
+    start_ns: int
+    end_ns: int
+    first_chunk_ns: int | None = None
+    first_content_ns: int | None = None
+    resend_count: int = 0
+    rewrites: tuple[str, ...] = ()
+    usage_event_not_stripped: bool = False
+    on_disconnect: str = "cancel"
+    anomalies: tuple[str, ...] = ()

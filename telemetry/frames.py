@@ -1,0 +1,154 @@
+"""Tap frames: the seam between relaying and observing.
+
+The relaying side copies bytes and a clock reading into frames and parses nothing. The observing
+side (:mod:`telemetry.observer`) is fed frames and nothing else, so that the same frames give the
+same record, in this process or in another one.
+
+Rules:
+
+1. Five kinds: ``begin``, ``request_body``, ``response_head``, ``response_data``, ``end``. One
+   ``begin`` comes first, one ``end`` comes last, whatever ends the exchange (R3).
+2. Every time is an integer of nanoseconds since the epoch, read where the bytes were read.
+3. Frames hold plain values and bytes only: :func:`encode_frame` and :func:`decode_frame` carry
+   them over any byte stream.
+4. No credential enters a frame: only the headers that :data:`RECORDED_REQUEST_HEADERS` and
+   :data:`RECORDED_RESPONSE_HEADERS` name are copied (R7).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from telemetry.exchange import EndKind
+from telemetry.identity import SpanIdentity
+
+__all__ = (
+    "RECORDED_REQUEST_HEADERS",
+    "RECORDED_RESPONSE_HEADERS",
+    "Begin",
+    "End",
+    "Frame",
+    "RequestBody",
+    "ResponseData",
+    "ResponseHead",
+    "decode_frame",
+    "encode_frame",
+)
+
+RECORDED_REQUEST_HEADERS = frozenset({b"content-type", b"content-encoding"})
+"""Request headers (lower case) that an observer needs."""
+
+RECORDED_RESPONSE_HEADERS = frozenset(
+    {
+        b"apim-request-id",
+        b"cf-ray",
+        b"content-encoding",
+        b"content-type",
+        b"request-id",
+        b"x-ms-request-id",
+        b"x-request-id",
+    }
+)
+"""Response headers (lower case) that an observer needs."""
+
+Headers = tuple[tuple[str, str], ...]
+"""Lower-case names with their values, bytes read as Latin-1."""
+
+
+class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", array_like=True):
+    """An observed exchange begins: the request's head was read.
+
+    Attributes:
+        exchange: number of the exchange, unique in its worker.
+        identity: ids of its span.
+        at_ns: when the proxy began to handle it.
+        path: the path as the client sent it, without query (it may hold a key).
+        headers: the recorded request headers.
+        on_disconnect: policy in force, ``cancel`` or ``drain``.
+    """
+
+    exchange: int
+    at_ns: int
+    identity: SpanIdentity
+    endpoint: str
+    method: str
+    path: str
+    headers: Headers = ()
+    upstream: str
+    provider: str | None = None
+    server_address: str | None = None
+    server_port: int | None = None
+    on_disconnect: str = "cancel"
+
+
+class RequestBody(msgspec.Struct, frozen=True, kw_only=True, tag="request_body", array_like=True):
+    """The client's body as sent, before any rewrite.
+
+    Attributes:
+        data: the bytes; ``None`` where they passed the capture limit (R5).
+        size_bytes: how many the client sent, as far as known.
+    """
+
+    exchange: int
+    data: bytes | None
+    size_bytes: int
+
+
+class ResponseHead(msgspec.Struct, frozen=True, kw_only=True, tag="response_head", array_like=True):
+    """The head of the answer that the client gets.
+
+    Attributes:
+        resend_count: how often the request was sent again before this answer.
+        rewrites: what the proxy changed in the request that got this answer.
+        hides_usage: usage events that we caused are taken out of the client's stream.
+    """
+
+    exchange: int
+    at_ns: int
+    status: int
+    headers: Headers = ()
+    resend_count: int = 0
+    rewrites: tuple[str, ...] = ()
+    hides_usage: bool = False
+
+
+class ResponseData(msgspec.Struct, frozen=True, tag="response_data", array_like=True):
+    """Bytes of one read from the upstream, as received, cut anywhere."""
+
+    exchange: int
+    at_ns: int
+    data: bytes
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True):
+    """The exchange is over.
+
+    Attributes:
+        kind: how the relay saw it end.
+        message: the cause in words, without credentials; empty for a clean end.
+    """
+
+    exchange: int
+    at_ns: int
+    kind: EndKind
+    message: str = ""
+
+
+Frame = Begin | RequestBody | ResponseHead | ResponseData | End
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Frame)
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """One frame as MessagePack; whoever carries it adds the length."""
+    return _encoder.encode(frame)
+
+
+def decode_frame(data: bytes) -> Frame:
+    """The frame that :func:`encode_frame` encoded.
+
+    Raises:
+        msgspec.MsgspecError: the bytes are no frame.
+    """
+    return _decoder.decode(data)
