@@ -1,125 +1,40 @@
-"""What a chat completion says, whether it came whole or as a stream.
+"""What a plain (not streamed) chat completion says, and the values for it.
 
-The values here are the end of two roads: :func:`decode_response` for a plain body, and
-:class:`codec.stream.ChatStream` for an event stream. Everything is immutable and nothing is
-invented: what the provider did not send is ``None`` (R6).
+:func:`decode_response` folds the body as if it were the one chunk of a stream, so that the same
+answer gives the same values whether it was streamed or not (``seeds.md`` S4.19).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from codec.accumulator import Accumulator
+from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.chunk import ErrorObject, find_error
+from codec.errors import MalformedResponse
+from codec.jsontext import decode_json
 
-    from codec.usage import Usage
-
-__all__ = ("ChatResponse", "Choice", "ErrorObject", "Message", "ToolCall")
+__all__ = ("ChatResponse", "Choice", "ErrorObject", "Message", "ToolCall", "decode_response")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    """One tool call of an answer.
+def decode_response(body: bytes) -> ChatResponse:
+    """Decode the body of a response, one that reports an error included.
 
-    Attributes:
-        id: the provider's id, first non-empty one.
-        name: the function's name.
-        arguments: the argument text exactly as sent (concatenated), JSON or not.
-        type: ``function`` unless the provider said otherwise.
+    White space around the JSON is ignored: DeepSeek sends blank lines while a request is queued
+    (``dialects.md`` section 3). The object is kept as it came in ``body``.
+
+    Raises:
+        MalformedResponse: it is not UTF-8 JSON, or no object. A list that holds an error object
+            (Google front ends, ``dialects.md`` section 4.8) is taken for that object.
     """
-
-    id: str | None = None
-    name: str | None = None
-    arguments: str = ""
-    type: str = "function"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """The message of one choice.
-
-    Attributes:
-        role: as sent; ``assistant`` is not assumed.
-        content: the text; ``None`` where no text came.
-        reasoning: from ``reasoning_content`` or ``reasoning``, counted once where both came.
-        refusal: the refusal text.
-        tool_calls: in order of their index, or of arrival where that is missing.
-        function_call: the legacy single call; its ``id`` is ``None``.
-    """
-
-    role: str | None = None
-    content: str | None = None
-    reasoning: str | None = None
-    refusal: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
-    function_call: ToolCall | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """One choice, known by its own ``index``, not by its position.
-
-    Attributes:
-        finish_reason: verbatim, ``None`` where none came; never invented.
-        logprobs: ``{"content": [...], "refusal": [...]}`` as sent and concatenated.
-    """
-
-    index: int
-    message: Message
-    finish_reason: str | None = None
-    logprobs: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorObject:
-    """An error inside a body or a stream (``dialects.md`` section 4).
-
-    Attributes:
-        message: the provider's words.
-        type: the provider's error type.
-        code: the provider's code, as text (OpenRouter sends numbers).
-        raw: the object as sent.
-    """
-
-    message: str
-    type: str | None = None
-    code: str | None = None
-    raw: Any = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatResponse:
-    """One chat completion.
-
-    Attributes:
-        id: first non-empty id.
-        model: first non-empty model.
-        created: seconds since the epoch, first non-zero.
-        choices: sorted by index.
-        usage: what the provider reported, wherever it rode.
-        error: the error object found in the body or stream.
-        done: the end marker ``[DONE]`` was seen (streams only).
-        event_count: events with data, end marker excluded (streams only).
-        anomalies: short names, ``span-contract.md`` 1.8, each once, in order of first sight.
-        body: the whole as one JSON object, as the client received it. For a stream this is the
-            accumulated object of ``span-contract.md`` 1.5.
-    """
-
-    id: str | None = None
-    model: str | None = None
-    created: int | None = None
-    system_fingerprint: str | None = None
-    service_tier: str | None = None
-    choices: tuple[Choice, ...] = ()
-    usage: Usage | None = None
-    error: ErrorObject | None = None
-    done: bool = False
-    event_count: int = 0
-    anomalies: tuple[str, ...] = ()
-    body: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def finished(self) -> bool:
-        """Every choice that was seen has a finish reason, and there is at least one."""
-        return bool(self.choices) and all(c.finish_reason is not None for c in self.choices)
+    try:
+        value = decode_json(body.strip())
+    except ValueError as error:
+        raise MalformedResponse(f"response body: {error}") from error
+    if isinstance(value, list) and find_error(value):
+        value = value[0]
+    if not isinstance(value, dict):
+        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
+    accumulator = Accumulator()
+    accumulator.feed(value)
+    return replace(accumulator.response(), body=value)

@@ -7,6 +7,9 @@ Rules:
    rule 3); nothing is summed, but for llama.cpp's one-per-choice chunks.
 3. A total below prompt + completion is wrong at its source: it is left out and noted
    (``span-contract.md`` 1.4). A larger one is legitimate (xAI, Gemini).
+4. A count is a non-negative integer. One written as ``12.0`` is taken, for gateways in languages
+   with one number type write it so; ``true``, ``"12"``, ``-1`` and what no 64-bit attribute holds
+   are no counts.
 """
 
 from __future__ import annotations
@@ -14,10 +17,41 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codec.members import compact_text
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("Usage",)
+    from codec.jsontext import JsonObject
+
+__all__ = ("MAX_USAGE_BYTES", "Usage", "UsageFold", "decode_usage", "merge_usage")
+
+MAX_USAGE_BYTES = 64 * 1024
+"""Largest merged usage object. Real ones have less than 2 KiB; without a limit a stream could
+add members to it for ever."""
+
+_MAX_COUNT = 2**63 - 1
+
+_PROMPT = (("prompt_tokens",),)
+_COMPLETION = (("completion_tokens",),)
+_TOTAL = (("total_tokens",),)
+_CACHE_READ = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("prompt_cache_hit_tokens",),  # DeepSeek
+    ("cached_tokens",),  # Together, Moonshot
+    ("cache_read_input_tokens",),  # Databricks
+    ("input_tokens_details", "cached_tokens"),
+)
+_CACHE_WRITE = (
+    ("prompt_tokens_details", "cache_write_tokens"),
+    ("cache_creation_input_tokens",),  # the counterpart of cache_read_input_tokens
+)
+_PROMPT_AUDIO = (("prompt_tokens_details", "audio_tokens"),)
+_REASONING = (
+    ("completion_tokens_details", "reasoning_tokens"),
+    ("reasoning_tokens",),  # Together, Perplexity
+)
+_COMPLETION_AUDIO = (("completion_tokens_details", "audio_tokens"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,3 +79,109 @@ class Usage:
     reasoning: int | None = None
     completion_audio: int | None = None
     raw: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def total_inconsistent(self) -> bool:
+        """Whether the provider sent a total that rule 3 left out."""
+        return self.total is None and _count(self.raw, _TOTAL) is not None
+
+
+def decode_usage(raw: Any) -> Usage | None:
+    """Read a usage object.
+
+    Args:
+        raw: the value of ``usage``, any JSON value.
+
+    Returns:
+        The counts, or ``None`` where ``raw`` is no object or has nothing but nulls.
+    """
+    if not isinstance(raw, dict) or all(value is None for value in raw.values()):
+        return None
+    prompt, completion, total = (_count(raw, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
+    if total is not None and total < (prompt or 0) + (completion or 0):
+        total = None
+    return Usage(
+        prompt=prompt,
+        completion=completion,
+        total=total,
+        cache_read=_count(raw, _CACHE_READ),
+        cache_write=_count(raw, _CACHE_WRITE),
+        prompt_audio=_count(raw, _PROMPT_AUDIO),
+        reasoning=_count(raw, _REASONING),
+        completion_audio=_count(raw, _COMPLETION_AUDIO),
+        raw=raw,
+    )
+
+
+def merge_usage(old: JsonObject, new: JsonObject) -> JsonObject:
+    """Merge two usage objects by rule 2, details included; neither is changed."""
+    merged = dict(old)
+    for key, value in new.items():
+        kept = merged.get(key)
+        if isinstance(kept, dict) and isinstance(value, dict):
+            merged[key] = merge_usage(kept, value)
+        elif value is not None or key not in merged:
+            merged[key] = value
+    return merged
+
+
+class UsageFold:
+    """The usage of one stream, wherever its parts ride.
+
+    Attributes:
+        raw: the merged object, ``None`` until one came.
+        exceeded: an object was left out for :data:`MAX_USAGE_BYTES`.
+    """
+
+    __slots__ = ("_alone_after", "exceeded", "raw")
+
+    def __init__(self) -> None:
+        self.raw: JsonObject | None = None
+        self.exceeded = False
+        self._alone_after: int | None = None
+
+    def feed(self, raw: Any, *, alone_after: int | None = None) -> None:
+        """Take the ``usage`` member of a chunk; anything but an object is ignored.
+
+        Args:
+            raw: the member's value.
+            alone_after: for a chunk with ``choices: []`` the number of choices that had finished
+                before it, else ``None``. llama.cpp with ``n > 1`` sends one such chunk after the
+                finish of each choice, each counting only the tokens of that choice, and those
+                alone are summed (``dialects.md`` section 3).
+        """
+        if not isinstance(raw, dict) or not raw:
+            return
+        merged = raw
+        if self.raw is not None:
+            merged = merge_usage(self.raw, raw)
+            if None not in {alone_after, self._alone_after} and alone_after != self._alone_after:
+                merged = _with_sums(self.raw, raw, merged)
+        if alone_after is not None:
+            self._alone_after = alone_after
+        if len(compact_text(merged)) > MAX_USAGE_BYTES:
+            self.exceeded = True
+        else:
+            self.raw = merged
+
+
+def _with_sums(old: JsonObject, new: JsonObject, merged: JsonObject) -> JsonObject:
+    prompt, *before = (_count(old, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
+    same, *after = (_count(new, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
+    if prompt is None or prompt != same or None in before or None in after:
+        return merged
+    completion = sum(count for count in (before[0], after[0]) if count is not None)
+    return merged | {"completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _count(raw: Mapping[str, Any], names: tuple[tuple[str, ...], ...]) -> int | None:
+    """Return the first count (rule 4) among several places."""
+    for path in names:
+        value: Any = raw
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT:
+            return value
+    return None

@@ -67,7 +67,8 @@ class Exchange:
         server_address: host of the upstream.
         server_port: port of the upstream.
         request: the decoded request, ``None`` where it could not be decoded.
-        request_body: the client's own bytes, ``None`` when they were not captured (R5).
+        request_body: the client's own body, content coding undone; ``None`` where it was not
+            captured (R5) or is not encoded as it says.
         request_size_bytes: how many bytes the client sent.
         response_status: HTTP status, ``None`` where no head came.
         response: the decoded answer, ``None`` where there was nothing to decode.

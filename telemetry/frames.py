@@ -101,6 +101,7 @@ class ResponseHead(msgspec.Struct, frozen=True, kw_only=True, tag="response_head
         resend_count: how often the request was sent again before this answer.
         rewrites: what the proxy changed in the request that got this answer.
         hides_usage: usage events that we caused are taken out of the client's stream.
+        usage_event_not_stripped: they could not be, because the upstream compressed.
     """
 
     exchange: int
@@ -110,6 +111,7 @@ class ResponseHead(msgspec.Struct, frozen=True, kw_only=True, tag="response_head
     resend_count: int = 0
     rewrites: tuple[str, ...] = ()
     hides_usage: bool = False
+    usage_event_not_stripped: bool = False
 
 
 class ResponseData(msgspec.Struct, frozen=True, tag="response_data", array_like=True):
@@ -126,12 +128,16 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True)
     Attributes:
         kind: how the relay saw it end.
         message: the cause in words, without credentials; empty for a clean end.
+        undelivered: the last read did not reach the client.
+        shed_bytes: bytes that frames of this exchange left out because a limit was reached (R5).
     """
 
     exchange: int
     at_ns: int
     kind: EndKind
     message: str = ""
+    undelivered: bool = False
+    shed_bytes: int = 0
 
 
 Frame = Begin | RequestBody | ResponseHead | ResponseData | End

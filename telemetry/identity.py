@@ -2,13 +2,55 @@
 
 Trace id, span id, parent, trace state and the sampling decision (``design.md`` section 3). The
 upstream is told of this very span, and the recorder builds it from here and never samples again.
+
+Rules:
+
+1. A caller's ``traceparent`` counts only if it is valid by W3C Trace Context; otherwise, and by the
+   policy ``ignore``, the span is a root (``span-contract.md`` section 1, "parent").
+2. The policy ``link`` makes a root that links to the caller, so that an instrumented caller does
+   not count the same call twice.
+3. The standard samplers decide (contract section 4), and a parent-based one sees the caller only
+   where the caller is the parent.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
-__all__ = ("SpanIdentity",)
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.trace import (
+    INVALID_SPAN_CONTEXT,
+    Link,
+    SpanKind,
+    TraceFlags,
+    format_span_id,
+    format_trace_id,
+    get_current_span,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.sampling import Sampler
+    from opentelemetry.trace import SpanContext
+
+__all__ = ("SpanIdentity", "SpanIdentitySource", "TraceParentPolicy")
+
+
+class TraceParentPolicy(StrEnum):
+    """What a valid ``traceparent`` of the client's request does."""
+
+    HONOR = "honor"
+    """The caller's span is the parent."""
+    LINK = "link"
+    """The span is a root that links to the caller's."""
+    IGNORE = "ignore"
+    """The span is a root that knows nothing of the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +61,7 @@ class SpanIdentity:
         trace_id: 32 lower-case hexadecimal digits.
         span_id: 16 lower-case hexadecimal digits.
         parent_span_id: the caller's span, ``None`` for a root.
-        trace_flags: W3C flags of this span; bit 0 is "sampled".
+        trace_flags: W3C flags of this span; bit 0 is "sampled", bit 1 "random trace id".
         trace_state: W3C ``tracestate`` text, handed on.
         linked: ``(trace id, span id)`` of a caller that is linked instead of being the parent.
     """
@@ -34,9 +76,79 @@ class SpanIdentity:
     @property
     def sampled(self) -> bool:
         """Whether the span is recorded."""
-        return bool(self.trace_flags & 1)
+        return bool(self.trace_flags & TraceFlags.SAMPLED)
 
     @property
     def traceparent(self) -> str:
         """The W3C header value that makes whoever reads it a child of this span."""
         return f"00-{self.trace_id}-{self.span_id}-{self.trace_flags:02x}"
+
+
+class SpanIdentitySource:
+    """Decides identities; built once per worker.
+
+    Args:
+        policy: what a caller's ``traceparent`` does.
+        sampler: ``None`` takes the one that ``OTEL_TRACES_SAMPLER`` and
+            ``OTEL_TRACES_SAMPLER_ARG`` name, as the SDK reads them.
+    """
+
+    def __init__(
+        self,
+        policy: TraceParentPolicy = TraceParentPolicy.HONOR,
+        *,
+        sampler: Sampler | None = None,
+    ) -> None:
+        self._policy = policy
+        self._sampler = sampler or _sampler_of_environment()
+        self._random = RandomIdGenerator()
+        self._propagator = TraceContextTextMapPropagator()
+
+    def decide(self, traceparent: str | None, tracestate: str | None, *, name: str) -> SpanIdentity:
+        """Decide who the span of a beginning exchange is.
+
+        Args:
+            traceparent: the client's header, ``None`` where absent; anything may be in it.
+            tracestate: the client's header, several joined by commas.
+            name: the span's name, which samplers may look at.
+        """
+        context, caller = self._read_caller(traceparent, tracestate)
+        parent = caller if self._policy is TraceParentPolicy.HONOR else INVALID_SPAN_CONTEXT
+        linked = caller if self._policy is TraceParentPolicy.LINK else INVALID_SPAN_CONTEXT
+        trace_id = parent.trace_id if parent.is_valid else self._random.generate_trace_id()
+        sampling = self._sampler.should_sample(
+            context if parent.is_valid else Context(),
+            trace_id,
+            name,
+            SpanKind.CLIENT,
+            links=(Link(linked),) if linked.is_valid else (),
+        )
+        # As the SDK's tracer has it: our own trace ids are random, a caller's as it says.
+        sampled = sampling.decision is Decision.RECORD_AND_SAMPLE
+        random = not parent.is_valid or parent.trace_flags.random_trace_id
+        return SpanIdentity(
+            trace_id=format_trace_id(trace_id),
+            span_id=format_span_id(self._random.generate_span_id()),
+            parent_span_id=format_span_id(parent.span_id) if parent.is_valid else None,
+            trace_flags=TraceFlags.SAMPLED * sampled | TraceFlags.RANDOM_TRACE_ID * random,
+            trace_state=sampling.trace_state.to_header() if sampling.trace_state else "",
+            linked=_ids(linked) if linked.is_valid else None,
+        )
+
+    def _read_caller(
+        self, traceparent: str | None, tracestate: str | None
+    ) -> tuple[Context, SpanContext]:
+        headers = {"traceparent": traceparent, "tracestate": tracestate}
+        carrier = {name: value for name, value in headers.items() if value is not None}
+        # An empty context to start from: what the worker itself may be tracing is no caller.
+        context = self._propagator.extract(carrier, Context())
+        return context, get_current_span(context).get_span_context()
+
+
+def _ids(span: SpanContext) -> tuple[str, str]:
+    return format_trace_id(span.trace_id), format_span_id(span.span_id)
+
+
+def _sampler_of_environment() -> Sampler:
+    # The SDK's reading of the two variables is private; its provider is the public way to it.
+    return TracerProvider(resource=Resource.get_empty(), shutdown_on_exit=False).sampler

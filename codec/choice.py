@@ -1,0 +1,259 @@
+"""One choice of an answer, folded from deltas or read from a whole message.
+
+A stream and a plain body go through the same code, so that the same answer gives the same values
+(``seeds.md`` N3). Text is kept as the fragments that came and joined once, at the end.
+
+Rules:
+
+1. Content, refusal and reasoning are appended; the role is replaced (it may come with every
+   delta, S0.2); of the finish reasons the first that is not empty is kept (S1.1), and an empty
+   one is none (``dialects.md`` section 1, rule 5).
+2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
+   are reasoning.
+3. Reasoning that comes under two names is counted once (vLLM's renaming).
+4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from codec.answer import Choice, Message
+from codec.members import FRAGMENT_BYTES, compact_text, merge_members, without_empty
+from codec.tool_calls import CallSlot, ToolCallSlots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.jsontext import JsonObject
+    from codec.members import Budget
+
+__all__ = ("ChoiceFold",)
+
+_CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
+_DELTA_MEMBERS = frozenset({
+    "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
+})  # fmt: skip
+_PLAIN_CHOICE = frozenset({"index", "delta", "finish_reason"})
+
+
+class ChoiceFold:
+    """What is known of one choice.
+
+    Args:
+        index: the choice's own index.
+        budget: what its growth is taken from.
+        note: is told the names of anomalies (``span-contract.md`` 1.8).
+
+    Attributes:
+        index: as given.
+        finish_reason: ``None`` until one came.
+        tool_calls: the calls so far.
+        has_content: text, reasoning, a refusal or a call was seen.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_content",
+        "_extra",
+        "_function_call",
+        "_logprobs",
+        "_message_extra",
+        "_parts",
+        "_reasoning",
+        "_reasoning_by_name",
+        "_refusal",
+        "_role",
+        "finish_reason",
+        "has_content",
+        "index",
+        "tool_calls",
+    )
+
+    def __init__(self, index: int, budget: Budget, note: Callable[[str], None]) -> None:
+        self.index = index
+        self.finish_reason: str | None = None
+        self.tool_calls = ToolCallSlots(budget, note)
+        self.has_content = False
+        self._budget = budget
+        self._role: str | None = None
+        self._content: list[str] = []
+        self._refusal: list[str] = []
+        self._reasoning: list[str] = []
+        self._reasoning_by_name: dict[str, list[str]] = {}
+        self._parts: list[tuple[str, Any]] | None = None  # (kind, text), once a list came
+        self._function_call: CallSlot | None = None
+        self._logprobs: JsonObject = {}
+        self._extra: JsonObject = {}
+        self._message_extra: JsonObject = {}
+
+    def feed(self, choice: JsonObject) -> None:
+        """Take one entry of ``choices``: a delta, or a whole message."""
+        delta = choice.get("delta")
+        if "delta" not in choice and not self.has_content:
+            delta = choice.get("message")
+        if isinstance(delta, dict):
+            self._feed_delta(delta)
+        finish_reason = choice.get("finish_reason")
+        if finish_reason and self.finish_reason is None and isinstance(finish_reason, str):
+            self.finish_reason = finish_reason
+        if choice.keys() <= _PLAIN_CHOICE:
+            return
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict):
+            self._merge(self._logprobs, logprobs)
+        self._merge(self._extra, choice, _CHOICE_MEMBERS)
+
+    def _feed_delta(self, delta: JsonObject) -> None:
+        content = delta.get("content")
+        if content:
+            if isinstance(content, str):
+                self._append(self._content, content)
+                if self._parts is not None:
+                    self._parts.append(("text", content))
+            elif isinstance(content, list):
+                self._feed_parts(content)
+        if len(delta) == 1 and "content" in delta:
+            return  # all there is in nearly every delta
+        role = delta.get("role")
+        if role and isinstance(role, str):
+            self._role = role
+        refusal = delta.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self._append(self._refusal, refusal)
+        self._feed_reasoning(delta)
+        if delta.get("tool_calls"):
+            self.tool_calls.feed(delta["tool_calls"])
+            self.has_content = self.has_content or bool(self.tool_calls)
+        function_call = delta.get("function_call")
+        if function_call and isinstance(function_call, dict):
+            self._feed_function_call(function_call)
+        if not delta.keys() <= _DELTA_MEMBERS:
+            self._merge(self._message_extra, delta, _DELTA_MEMBERS)
+
+    def _feed_reasoning(self, delta: JsonObject) -> None:
+        before = None
+        for name in ("reasoning_content", "reasoning"):
+            text = delta.get(name)
+            if not text or not isinstance(text, str):
+                continue
+            kept = self._append(self._reasoning_by_name.setdefault(name, []), text)
+            if kept and text != before:
+                self._reasoning.append(text)
+            before = text
+
+    def _feed_parts(self, parts: list[Any]) -> None:
+        """Take content that is a list of parts (rule 2)."""
+        if self._parts is None:
+            self._parts = [("text", text) for text in self._content]
+        for part in parts:
+            if isinstance(part, str):
+                kind, text = "text", part
+            elif isinstance(part, dict):
+                kind, text = _text_of_part(part)
+            else:
+                continue
+            target = {"text": self._content, "thinking": self._reasoning}.get(kind)
+            if target is None:
+                if self._budget.take(len(compact_text(part)) + FRAGMENT_BYTES):
+                    self._parts.append(("", part))
+            elif text and self._append(target, text):
+                self._parts.append((kind, text))
+
+    def _feed_function_call(self, function_call: JsonObject) -> None:
+        slot = self._function_call = self._function_call or CallSlot()
+        name = function_call.get("name")
+        slot.identify(None, name if isinstance(name, str) else None, None)
+        slot.feed(function_call, self._budget)
+        self.has_content = True
+
+    def _append(self, fragments: list[str], text: str) -> bool:
+        self.has_content = True
+        if kept := self._budget.take(len(text) + FRAGMENT_BYTES):
+            fragments.append(text)
+        return kept
+
+    def _merge(
+        self, into: JsonObject, members: JsonObject, skip: frozenset[str] = frozenset()
+    ) -> None:
+        merge_members(into, members, skip=skip, budget=self._budget, extend_lists=True)
+
+    def choice(self) -> Choice:
+        """Return the choice as it stands."""
+        function_call = self._function_call
+        return Choice(
+            index=self.index,
+            message=Message(
+                role=self._role,
+                content="".join(self._content) or None,
+                reasoning=self._joined_reasoning() or None,
+                refusal="".join(self._refusal) or None,
+                tool_calls=self.tool_calls.calls(),
+                function_call=function_call.call() if function_call else None,
+            ),
+            finish_reason=self.finish_reason,
+            logprobs=self._logprobs or None,
+        )
+
+    def _joined_reasoning(self) -> str:
+        if len(self._reasoning_by_name) == 2:
+            first, second = ("".join(texts) for texts in self._reasoning_by_name.values())
+            if first == second:
+                return first  # under two names in different deltas
+        return "".join(self._reasoning)
+
+    def body(self) -> JsonObject:
+        """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""
+        function_call = self._function_call
+        message: JsonObject = {
+            "role": self._role,
+            "content": "".join(self._content) if self._parts is None else self._joined_parts(),
+            "refusal": "".join(self._refusal),
+            **{name: "".join(texts) for name, texts in self._reasoning_by_name.items()},
+            "function_call": function_call.function_body() if function_call else None,
+            "tool_calls": self.tool_calls.body(),
+        }
+        choice: JsonObject = {
+            "message": without_empty(message) | self._message_extra,
+            "finish_reason": self.finish_reason,
+            "logprobs": self._logprobs,
+        }
+        return {"index": self.index} | without_empty(choice) | self._extra
+
+    def _joined_parts(self) -> list[Any]:
+        """Return the parts in order, as the message would have them unstreamed."""
+        parts: list[Any] = []
+        for kind, group in groupby(self._parts or (), key=lambda part: part[0]):
+            values = [value for _, value in group]
+            if kind == "text":
+                parts.append({"type": "text", "text": "".join(values)})
+            elif kind == "thinking":
+                text = {"type": "text", "text": "".join(values)}
+                parts.append({"type": "thinking", "thinking": [text]})
+            else:
+                parts += values
+        return parts
+
+
+def _text_of_part(part: JsonObject) -> tuple[str, str]:
+    """Return the kind of a content part (``text``, ``thinking`` or another) and its text."""
+    kind = part.get("type")
+    if kind == "thinking":
+        return "thinking", _joined_text(part.get("thinking"))
+    if kind == "reasoning":  # Databricks
+        return "thinking", _joined_text(part.get("summary"))
+    text = part.get("text")
+    return ("text", text) if isinstance(text, str) else ("", "")
+
+
+def _joined_text(value: Any) -> str:
+    """Return the text of a string, or of a list of strings and text parts."""
+    if isinstance(value, str):
+        return value
+    texts = []
+    for item in value if isinstance(value, list) else ():
+        text = item.get("text") if isinstance(item, dict) else item
+        if isinstance(text, str):
+            texts.append(text)
+    return "".join(texts)

@@ -1,0 +1,137 @@
+"""What the JSON of one event says: an end, an error, a usage report, or a piece of an answer.
+
+Everything here judges by shape, never by the name of a host or a model (``dialects.md``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from codec.members import compact_text
+
+__all__ = (
+    "ERROR_FINISH_REASONS",
+    "ErrorObject",
+    "find_error",
+    "is_chunk",
+    "is_done",
+    "is_usage_only",
+)
+
+ERROR_FINISH_REASONS = frozenset(
+    {"error", "abort", "insufficient_system_resource", "network_error"}
+)
+"""Finish reasons that say that the answer failed (``design.md`` section 6)."""
+
+_KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error", "timings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorObject:
+    """An error inside a body or a stream (``dialects.md`` section 4).
+
+    Attributes:
+        message: the provider's words.
+        type: the provider's error type.
+        code: the provider's code, as text (OpenRouter sends numbers).
+        raw: the object as sent.
+    """
+
+    message: str
+    type: str | None = None
+    code: str | None = None
+    raw: Any = None
+
+
+def is_done(data: bytes) -> bool:
+    """Whether the data of an event is the end marker.
+
+    As the official Python SDK has it: all that *starts* with ``[DONE]``.
+    """
+    return data.startswith(b"[DONE]")
+
+
+def is_usage_only(value: Any) -> bool:
+    """Whether a chunk carries usage and nothing else of interest (``design.md`` section 4).
+
+    That is ``choices: []``, a ``usage`` that is not null, and neither filter results, nor
+    citations, nor an error, nor timings.
+    """
+    return (
+        isinstance(value, dict)
+        and value.get("choices") == []
+        and value.get("usage") is not None
+        and all(value.get(key) is None for key in _KEEPS_USAGE_CHUNK)
+    )
+
+
+def is_chunk(value: Any) -> bool:
+    """Whether a value has anything that belongs to a chat completion or one of its chunks.
+
+    Choices may be empty, null or missing (usage chunks of Bedrock Mantle and ROCm ATOM), and
+    ``object`` may be empty or missing (Azure, Copilot, raw engines).
+    """
+    if not isinstance(value, dict):
+        return False
+    if isinstance(value.get("choices"), list) or isinstance(value.get("usage"), dict):
+        return True
+    name = value.get("object")
+    return isinstance(name, str) and name.startswith("chat.completion")
+
+
+def find_error(
+    value: Any, event_name: str | None = None, comments: tuple[str, ...] = ()
+) -> ErrorObject | None:
+    """Find the error in the JSON value of an event or of a body (``dialects.md`` section 4).
+
+    Args:
+        value: the decoded data; ``None`` where the event had none.
+        event_name: the event's name. Whatever an ``error`` event carries is an error.
+        comments: the event's comments, in which an ``error`` event without data may say what
+            happened (Dynamo).
+    """
+    if isinstance(value, list) and value and isinstance(value[0], dict) and value[0].get("error"):
+        value = value[0]  # Google front ends wrap the object in a list
+    if isinstance(value, dict):
+        error = value.get("error")
+        if error:  # the SDK's rule: any true value; "error": null or {} are none
+            return _from_member(error, value)
+        if value.get("object") == "error" or value.get("type") == "error":
+            return _from_object(value)
+    if event_name != "error":
+        return None
+    if isinstance(value, dict) and value:
+        return _from_object(value)
+    message = compact_text(value) if value else " ".join(comments)
+    return ErrorObject(message=_word(value) or message or "error", raw=value)
+
+
+def _from_member(error: Any, parent: dict[str, Any]) -> ErrorObject:
+    if isinstance(error, dict):
+        return _from_object(error)
+    return ErrorObject(
+        message=_word(error) or compact_text(error),
+        type=_word(parent.get("error_type")),  # TGI
+        code=_word(parent.get("code")),
+        raw=error,
+    )
+
+
+def _from_object(error: dict[str, Any]) -> ErrorObject:
+    kind = _word(error.get("type"))
+    return ErrorObject(
+        message=_word(error.get("message")) or compact_text(error),
+        type=_word(error.get("status")) if kind in {None, "error"} else kind,
+        code=_word(error.get("code")),
+        raw=error,
+    )
+
+
+def _word(value: Any) -> str | None:
+    """A string that is not empty, or a number as text."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return compact_text(value)
+    return None

@@ -1,0 +1,32 @@
+"""Which requests are observed: the method and the end of the path decide (``design.md`` 5)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ("Endpoint", "find_endpoint")
+
+
+class Endpoint(StrEnum):
+    """What a request asks a provider to do, as far as spantap cares."""
+
+    CHAT_COMPLETIONS = "chat.completions"
+    """A chat completion: observed, one span each."""
+    OTHER = "other"
+    """Everything else: relayed, never looked into."""
+
+
+def find_endpoint(method: str, target: str) -> Endpoint:
+    """Tell the endpoint of a request.
+
+    Only the end of the path counts: Azure, Z.ai, OpenRouter and others put much before it. A
+    trailing slash makes another path, and methods are case-sensitive (RFC 9110, section 9.1).
+
+    Args:
+        method: the request method as sent.
+        target: the request target as sent, escapes and query included.
+    """
+    path = target.partition("?")[0]
+    if method == "POST" and path.endswith("/chat/completions"):
+        return Endpoint.CHAT_COMPLETIONS
+    return Endpoint.OTHER

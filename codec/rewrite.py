@@ -1,0 +1,166 @@
+"""Asking for usage on a client's behalf: one splice into the request body, by policy.
+
+Rules (``design.md`` section 4, ``span-contract.md`` section 2):
+
+1. Only a body whose ``stream`` is the JSON value ``true`` is touched, and never one that has
+   ``data_sources`` (Azure answers 400 to the option beside them).
+2. Every byte but the splice stays: key order, number text, escapes, white space (R1).
+3. A ``stream_options`` that is neither object nor null, a member that occurs twice, or a body
+   that cannot be followed is left alone, and :attr:`Rewrite.note` says so.
+4. Where the client itself asks, nothing is changed and its stream is never filtered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codec.scan import BodyScan, Member, RequestScanner
+
+__all__ = (
+    "MAX_STREAM_OPTIONS_BYTES",
+    "USAGE_REWRITE",
+    "Rewrite",
+    "UsagePolicy",
+    "names_usage_option",
+    "rewrite_request",
+)
+
+MAX_STREAM_OPTIONS_BYTES = 65_536
+"""Longest ``stream_options`` looked into: a real one takes 60 bytes, and it is scanned at once."""
+
+USAGE_REWRITE = "stream_options.include_usage"
+"""The name of the rewrite in a span's metadata (``span-contract.md`` 1.8)."""
+
+_ASK = b'"include_usage":true'
+
+
+class UsagePolicy(StrEnum):
+    """When spantap asks the upstream for usage (``design.md`` section 4)."""
+
+    ALWAYS = "always"
+    """Every stream is asked for, whatever the client's options say."""
+    IF_ABSENT = "if-absent"
+    """Only where the client sent no ``stream_options`` in any form."""
+    NEVER = "never"
+    """The request is not touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """The body for the upstream, and what was done to it.
+
+    Attributes:
+        body: the bytes to send; the client's own object where nothing was changed.
+        asked: the upstream is asked for usage by us alone: its usage event is not for the client.
+        client_asked: the client's own body asks for usage.
+        rewrites: the names of what was changed.
+        note: why a body was left alone that the policy would have changed, one word.
+    """
+
+    body: bytes
+    asked: bool = False
+    client_asked: bool = False
+    rewrites: tuple[str, ...] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """The client's ``stream_options``: the place, the text and what an object's scan found."""
+
+    member: Member
+    text: bytes
+    scan: BodyScan | None
+
+    @property
+    def ask(self) -> bool:
+        """The client itself asks for usage."""
+        return self.scan is not None and self.scan.value(self.text, "include_usage") == b"true"
+
+
+def rewrite_request(body: bytes, scan: BodyScan, policy: UsagePolicy) -> Rewrite:
+    """Make the upstream's body from the client's.
+
+    Args:
+        body: the client's bytes, whole.
+        scan: what a :class:`codec.scan.RequestScanner` found in these bytes.
+        policy: the upstream's policy.
+    """
+    options = _find_options(body, scan)
+    client_asked = options is not None and options.ask
+    by_policy = policy is UsagePolicy.NEVER or (
+        policy is UsagePolicy.IF_ABSENT and options is not None
+    )
+    if by_policy or client_asked:
+        return Rewrite(body=body, client_asked=client_asked)
+    if scan.problem is not None:
+        return Rewrite(body=body, note=scan.problem)
+    if scan.value(body, "stream") != b"true":
+        return Rewrite(body=body)
+    note = _find_obstacle(scan, options)
+    if note is not None:
+        return Rewrite(body=body, note=note)
+    start, end, text = _find_splice(scan, options)
+    return Rewrite(
+        body=b"".join((body[:start], text, body[end:])), asked=True, rewrites=(USAGE_REWRITE,)
+    )
+
+
+def names_usage_option(body: bytes) -> bool:
+    """Whether an error body (status 400 or 422) blames the option that we added.
+
+    Providers name it in prose or in a path such as ``body.stream_options.include_usage``
+    (``dialects.md`` section 6), always spelled as it was sent.
+    """
+    return b"stream_options" in body or b"include_usage" in body
+
+
+def _find_options(body: bytes, scan: BodyScan) -> _Options | None:
+    member = scan.members.get("stream_options")
+    if member is None:
+        return None
+    text = body[member.start : member.end]
+    if not text.startswith(b"{") or len(text) > MAX_STREAM_OPTIONS_BYTES:
+        return _Options(member=member, text=text, scan=None)
+    scanner = RequestScanner(("include_usage",))
+    scanner.feed(text)
+    return _Options(member=member, text=text, scan=scanner.finish())
+
+
+def _find_obstacle(scan: BodyScan, options: _Options | None) -> str | None:
+    """The reason to leave a streaming request alone, ``None`` where there is none."""
+    if scan.members["stream"].count > 1:
+        return "duplicate_stream"
+    if "data_sources" in scan.members:
+        return "data_sources"
+    if options is None:
+        return None
+    if options.member.count > 1:
+        return "duplicate_stream_options"
+    if options.text == b"null":
+        return None
+    if len(options.text) > MAX_STREAM_OPTIONS_BYTES:
+        return "stream_options_too_long"
+    if options.scan is None:
+        return "stream_options_not_an_object"
+    if options.scan.problem is not None:
+        return "stream_options_malformed"
+    asked = options.scan.members.get("include_usage")
+    return "duplicate_include_usage" if asked is not None and asked.count > 1 else None
+
+
+def _find_splice(scan: BodyScan, options: _Options | None) -> tuple[int, int, bytes]:
+    """The bytes to replace, from start to end, and the text to put there."""
+    if options is None:
+        # Behind `stream`, the one member that is surely there: no question of commas.
+        end = scan.members["stream"].end
+        return end, end, b',"stream_options":{%b}' % _ASK
+    start = options.member.start
+    if options.scan is None:  # null
+        return start, options.member.end, b"{%b}" % _ASK
+    asked = options.scan.members.get("include_usage")
+    if asked is not None:
+        return start + asked.start, start + asked.end, b"true"
+    inside = start + len(b"{")
+    return inside, inside, _ASK if options.scan.empty else b"%b," % _ASK

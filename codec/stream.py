@@ -1,0 +1,126 @@
+"""A streamed chat completion: bytes in, :class:`~codec.response.ChatResponse` out.
+
+Rules:
+
+1. Nothing raises, whatever the bytes are; what went wrong becomes an anomaly or the error (R2).
+2. The end is the end of the bytes. ``[DONE]`` is noted, and what follows it is still read
+   (``dialects.md`` section 1, rule 6).
+3. An event that is cut off by the end counts if it parses (section 5), else it is dropped and
+   noted.
+4. The events do not depend on how the bytes are cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codec.accumulator import Accumulator
+from codec.chunk import ErrorObject, find_error, is_done, is_usage_only
+from codec.errors import LimitExceeded
+from codec.jsontext import decode_json
+from codec.sse import SseDecoder
+
+if TYPE_CHECKING:
+    from codec.answer import ChatResponse
+    from codec.sse import ServerSentEvent
+
+__all__ = ("ChatStream",)
+
+
+class ChatStream:
+    r"""Reads one event stream. Not safe for concurrent calls.
+
+    Args:
+        hides_usage: the client does not receive usage-only events (:mod:`codec.usage_filter` takes
+            them out): their usage counts, but ``body`` does not show them.
+
+    >>> stream = ChatStream()
+    >>> stream.feed(b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n')
+    >>> stream.finish().choices[0].message.content
+    'Hi'
+    """
+
+    __slots__ = ("_accumulator", "_decoder", "_hides_usage", "done", "event_count")
+
+    def __init__(self, *, hides_usage: bool = False) -> None:
+        self._decoder: SseDecoder | None = SseDecoder()
+        self._accumulator = Accumulator()
+        self._hides_usage = hides_usage
+        self.event_count = 0
+        """Events with data so far, the end marker excluded."""
+        self.done = False
+        """The end marker ``[DONE]`` was seen."""
+
+    @property
+    def has_content(self) -> bool:
+        """A delta with text, reasoning, a refusal or a tool call was seen."""
+        return self._accumulator.has_content
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing is missing (``design.md`` section 6).
+
+        That is: the end marker was seen, or a finish reason of every choice and the usage.
+        """
+        return self.done or (self._accumulator.finished and self._accumulator.has_usage)
+
+    def feed(self, data: bytes) -> None:
+        """Take one read of the (decompressed) body, cut anywhere."""
+        if self._decoder is None:
+            return
+        try:
+            for event in self._decoder.feed(data):
+                self._take(event)
+        except LimitExceeded:
+            self._give_up()
+
+    def finish(self) -> ChatResponse:
+        """Take the end of the bytes and return what the stream said. Call it once."""
+        if self._decoder is not None:
+            try:
+                event = self._decoder.finish()
+            except LimitExceeded:
+                self._give_up()
+            else:
+                if event is not None:
+                    self._take(event, cut_off=True)
+        return self._accumulator.response(done=self.done, event_count=self.event_count)
+
+    def _give_up(self) -> None:
+        """Read no further: without the event's end there is no telling where the next begins."""
+        self._decoder = None
+        self._accumulator.note("observer_limit")
+
+    def _take(self, event: ServerSentEvent, *, cut_off: bool = False) -> None:
+        data = event.data
+        if not data:
+            if error := find_error(None, event.event, event.comments):
+                self._accumulator.note_error(error)
+            return
+        if is_done(data):
+            self.done = True
+            return
+        try:
+            value = decode_json(data)
+        except ValueError:
+            self._take_text(event, data, cut_off=cut_off)
+            return
+        self.event_count += 1
+        if event.event == "error" and (error := find_error(value, event.event)):
+            self._accumulator.note_error(error)
+            if not isinstance(value, dict):
+                return
+        self._accumulator.feed(value, hidden_usage=self._is_hidden(event, value))
+
+    def _take_text(self, event: ServerSentEvent, data: bytes, *, cut_off: bool) -> None:
+        """Take data that is no JSON."""
+        if not cut_off:
+            self.event_count += 1
+        if event.event == "error" and not cut_off:
+            text = data.decode("utf-8", "replace")
+            self._accumulator.note_error(ErrorObject(message=text, raw=text))
+        else:
+            self._accumulator.note("non_json_event")
+
+    def _is_hidden(self, event: ServerSentEvent, value: Any) -> bool:
+        return self._hides_usage and is_usage_only(value) and event.is_single_line

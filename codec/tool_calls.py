@@ -1,0 +1,223 @@
+"""Tool calls of one choice, from deltas or whole (``dialects.md`` section 7, ``seeds.md`` S0.11).
+
+Rules:
+
+1. With an ``index``, the calls at that index are looked at. A known id is that call; a new id
+   **with a name** is a new call (anomaly ``tool_index_reused``); anything else continues the
+   latest call there.
+2. Without an ``index``, an entry continues the last call unless its id (or, without an id, its
+   name) is another one, or it stands beside another entry without index in the same delta.
+3. Of id, name and type the first non-empty one is kept. A later one that differs is no new call
+   by rules 1 and 2, so it is noted: anomaly ``tool_identity_conflict``.
+4. Argument text is concatenated exactly as sent. An object in its place is re-encoded compactly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codec.answer import ToolCall
+from codec.members import FRAGMENT_BYTES, compact_text, merge_members
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.jsontext import JsonObject
+    from codec.members import Budget
+
+__all__ = ("CallSlot", "ToolCallSlots")
+
+_CALL_MEMBERS = frozenset({"index", "id", "type", "function"})
+_FUNCTION_MEMBERS = frozenset({"name", "arguments"})
+_SLOT_BYTES = 1024  # what an empty slot takes of the budget, so that empty calls end somewhere
+
+
+class CallSlot:
+    """One call that is being put together, a tool call or the legacy ``function_call``.
+
+    Attributes:
+        index: its ``index`` on the wire, ``None`` where there was none.
+        id: its id, first non-empty one.
+        name: its function's name, first non-empty one.
+        type: its type, first non-empty one.
+    """
+
+    __slots__ = ("_arguments", "_extra", "_function_extra", "id", "index", "name", "type")
+
+    def __init__(self, index: int | None = None) -> None:
+        self.index = index
+        self.id: str | None = None
+        self.name: str | None = None
+        self.type: str | None = None
+        self._arguments: list[str] = []
+        self._extra: JsonObject = {}
+        self._function_extra: JsonObject = {}
+
+    def identify(self, call_id: str | None, name: str | None, kind: str | None) -> bool:
+        """Take over what is not known yet; false where something differs (rule 3)."""
+        pairs = ((self.id, call_id), (self.name, name), (self.type, kind))
+        self.id = self.id or call_id
+        self.name = self.name or name
+        self.type = self.type or kind
+        return all(not kept or not new or kept == new for kept, new in pairs)
+
+    def feed(self, function: JsonObject, budget: Budget) -> None:
+        """Take the arguments and the unknown members of a ``function`` object."""
+        arguments = function.get("arguments")
+        if arguments is not None and arguments != "":
+            text = arguments if isinstance(arguments, str) else compact_text(arguments)
+            if budget.take(len(text) + FRAGMENT_BYTES):
+                self._arguments.append(text)
+        if not function.keys() <= _FUNCTION_MEMBERS:
+            merge_members(
+                self._function_extra,
+                function,
+                skip=_FUNCTION_MEMBERS,
+                budget=budget,
+                extend_lists=True,
+            )
+
+    def feed_extra(self, entry: JsonObject, budget: Budget) -> None:
+        """Keep the unknown members of a ``tool_calls`` entry (Gemini's ``extra_content``)."""
+        merge_members(self._extra, entry, skip=_CALL_MEMBERS, budget=budget, extend_lists=True)
+
+    def call(self) -> ToolCall:
+        """Return the call as it stands."""
+        return ToolCall(
+            id=self.id,
+            name=self.name,
+            arguments="".join(self._arguments),
+            type=self.type or "function",
+        )
+
+    def function_body(self) -> JsonObject:
+        """Return the ``function`` object of ``span-contract.md`` 1.5."""
+        body: JsonObject = {"name": self.name, "arguments": "".join(self._arguments)}
+        return {key: value for key, value in body.items() if value} | self._function_extra
+
+    def body(self, position: int) -> JsonObject:
+        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5."""
+        body: JsonObject = {"id": self.id, "type": self.type, "function": self.function_body()}
+        index = position if self.index is None else self.index
+        known = {key: value for key, value in body.items() if value}
+        return {"index": index} | known | self._extra
+
+
+class ToolCallSlots:
+    """The tool calls of one choice.
+
+    Args:
+        budget: what new calls and argument text are taken from.
+        note: is told the names of anomalies (``span-contract.md`` 1.8).
+    """
+
+    __slots__ = ("_budget", "_by_index", "_last", "_note", "_slots")
+
+    def __init__(self, budget: Budget, note: Callable[[str], None]) -> None:
+        self._budget = budget
+        self._note = note
+        self._slots: list[CallSlot] = []  # in order of arrival
+        self._by_index: dict[int, list[CallSlot]] = {}
+        self._last: CallSlot | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def feed(self, entries: Any) -> None:
+        """Take the ``tool_calls`` of a delta or a message; what is no list of objects is ignored.
+
+        Args:
+            entries: the member's value, any JSON value.
+        """
+        if not isinstance(entries, list):
+            return
+        unnumbered = 0
+        for entry in entries:
+            if not isinstance(entry, dict) or not entry:
+                continue
+            index = entry.get("index")
+            if not isinstance(index, int) or isinstance(index, bool):
+                index = None
+                unnumbered += 1
+            self._feed_entry(entry, index, beside_another=unnumbered > 1)
+
+    def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
+        function = _function_of(entry)
+        call_id = _word(entry.get("id"))
+        if call_id == "null":  # Mistral writes a missing id so
+            call_id = None
+        name = _word(function.get("name"))
+        if index is None:
+            slot = self._continued(call_id, name, beside_another=beside_another)
+        else:
+            slot = self._continued_at(index, call_id, name)
+        if slot is None:
+            if not self._budget.take(_SLOT_BYTES):
+                return
+            slot = CallSlot(index)
+            self._slots.append(slot)
+            if index is not None:
+                self._by_index.setdefault(index, []).append(slot)
+        if not slot.identify(call_id, name, _word(entry.get("type"))):
+            self._note("tool_identity_conflict")
+        slot.feed(function, self._budget)
+        if not entry.keys() <= _CALL_MEMBERS:
+            slot.feed_extra(entry, self._budget)
+        self._last = slot
+
+    def _continued_at(self, index: int, call_id: str | None, name: str | None) -> CallSlot | None:
+        """Return the call that an entry with an index continues (rule 1)."""
+        slots = self._by_index.get(index)
+        if not slots:
+            return None
+        latest = slots[-1]
+        if not call_id or call_id == latest.id:
+            return latest
+        for slot in slots:
+            if slot.id == call_id:
+                return slot
+        if name and latest.id:
+            self._note("tool_index_reused")
+            return None
+        return latest
+
+    def _continued(
+        self, call_id: str | None, name: str | None, *, beside_another: bool
+    ) -> CallSlot | None:
+        """Return the call that an entry without index continues (rule 2)."""
+        last = self._last
+        if last is None or not (call_id or name):
+            return last
+        if beside_another:
+            return None
+        same = call_id == last.id if call_id else name == last.name
+        return last if same else None
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls, by index where all have one (``seeds.md`` S1.2), else as they came."""
+        return tuple(slot.call() for slot in self._ordered())
+
+    def body(self) -> list[JsonObject]:
+        """Return the ``tool_calls`` of ``span-contract.md`` 1.5."""
+        return [slot.body(position) for position, slot in enumerate(self._ordered())]
+
+    def _ordered(self) -> list[CallSlot]:
+        numbered = [(slot.index, slot) for slot in self._slots if slot.index is not None]
+        if len(numbered) < len(self._slots):
+            return self._slots
+        return [slot for _, slot in sorted(numbered, key=lambda pair: pair[0])]
+
+
+def _function_of(entry: JsonObject) -> JsonObject:
+    """Return what is called and with what, for OpenAI's ``custom`` tools as well."""
+    function = entry.get("function")
+    if isinstance(function, dict):
+        return function
+    custom = entry.get("custom")
+    if isinstance(custom, dict):
+        return {"name": custom.get("name"), "arguments": custom.get("input")}
+    return {}
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,146 @@
+"""The command line: which command, which flags; the work is done in :mod:`proxy.commands`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from codec._version import __version__
+from proxy.settings import ConfigurationError, load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("main",)
+
+_SERVE_FLAGS = ("host", "port", "admin_host", "admin_port", "upstream", "workers", "store")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line (``design.md`` section 5: these names never change)."""
+    parser = argparse.ArgumentParser(
+        prog="spantap",
+        description="Tap the LLM traffic you already have, and get a correct span for every call.",
+    )
+    parser.add_argument("--version", action="version", version=f"spantap {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="the proxy")
+    check = commands.add_parser("check", help="probe configuration, upstreams and OTLP endpoint")
+    for command in (serve, check):
+        _add_settings(command)
+
+    commands.add_parser("demo", help="the whole thing on loopback: no key, no network")
+
+    upstream = commands.add_parser("upstream", help="the demo upstream alone")
+    upstream.add_argument("--port", type=int, default=4010)
+    upstream.add_argument("--dialect", default="openai", help="which provider it speaks like")
+
+    _add_traces(commands.add_parser("traces", help="what was recorded"))
+
+    health = commands.add_parser("healthcheck", help="exit status for a container's HEALTHCHECK")
+    health.add_argument("--admin-host", default=argparse.SUPPRESS)
+    health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
+    return parser
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--host", default=argparse.SUPPRESS, help="address of the traffic port")
+    add("--port", type=int, default=argparse.SUPPRESS, help="traffic port (4000)")
+    add("--admin-host", default=argparse.SUPPRESS, help="address of the admin port")
+    add("--admin-port", type=int, default=argparse.SUPPRESS, help="admin port (4001)")
+    add("--upstream", default=argparse.SUPPRESS, help="base URL (https://api.openai.com)")
+    add("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
+    add("--workers", type=int, default=argparse.SUPPRESS, help="worker processes (1)")
+    add("--store", default=argparse.SUPPRESS, help="path of the span store")
+
+
+def _add_traces(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("what", nargs="?", choices=("list", "show"), default="list")
+    add("id", nargs="?", help="for show: a span or trace id, or its beginning")
+    add("--store", default=argparse.SUPPRESS, help="path of the span store")
+    add("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
+    add("--limit", type=int, default=20, help="how many calls are listed (20)")
+    add("--follow", action="store_true", help="go on listing as calls are recorded")
+    add("--json", action="store_true", help="one JSON object a line")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; answers the exit status: 0 good, 1 a finding, 2 wrong usage or settings."""
+    options = vars(build_parser().parse_args(arguments))
+    command = _COMMANDS[options.pop("command")]
+    try:
+        return command(options)
+    except ConfigurationError as error:
+        print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _settings_of(options: dict[str, Any]) -> Any:
+    flags = {name: options[name] for name in _SERVE_FLAGS if name in options}
+    return load_settings(flags, options.get("config"))
+
+
+# Commands are imported when they run: `healthcheck` and `traces` start without a server's imports.
+
+
+def _serve(options: dict[str, Any]) -> int:
+    from proxy.commands.serve import run_serve  # noqa: PLC0415
+
+    return run_serve(_settings_of(options))
+
+
+def _demo(options: dict[str, Any]) -> int:
+    from proxy.commands.demo import run_demo  # noqa: PLC0415
+
+    return run_demo()
+
+
+def _upstream(options: dict[str, Any]) -> int:
+    from proxy.commands.upstream import run_upstream  # noqa: PLC0415
+
+    return run_upstream(options["port"], options["dialect"])
+
+
+def _traces(options: dict[str, Any]) -> int:
+    from proxy.commands.traces import run_traces  # noqa: PLC0415
+
+    return run_traces(
+        _settings_of(options).store,
+        what=options["what"],
+        span_id=options["id"],
+        limit=options["limit"],
+        follow=options["follow"],
+        as_json=options["json"],
+    )
+
+
+def _check(options: dict[str, Any]) -> int:
+    from proxy.commands.check import run_check  # noqa: PLC0415
+
+    return run_check(_settings_of(options))
+
+
+def _healthcheck(options: dict[str, Any]) -> int:
+    from proxy.commands.healthcheck import run_healthcheck  # noqa: PLC0415
+
+    settings = load_settings(options)
+    return run_healthcheck(settings.admin_host, settings.admin_port)
+
+
+_COMMANDS = {
+    "check": _check,
+    "demo": _demo,
+    "healthcheck": _healthcheck,
+    "serve": _serve,
+    "traces": _traces,
+    "upstream": _upstream,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

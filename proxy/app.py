@@ -1,0 +1,221 @@
+"""The composition root: settings in, a listening proxy out. The only place that wires parts."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from proxy.admin import create_admin_app
+from proxy.clock import Clock, SystemClock
+from proxy.downstream import DownstreamServer
+from proxy.exchange import ExchangeRules
+from proxy.forward_proxy import ForwardProxy
+from proxy.handler import Handler
+from proxy.open_exchanges import OpenExchanges
+from proxy.rate_limit import RateLimit
+from proxy.rejections import Rejections
+from proxy.settings import ConfigurationError, Settings
+from proxy.tap import FrameSink, TapSource
+from proxy.upstream import UpstreamClient, UpstreamTimeouts
+from proxy.upstreams import UpstreamTable
+from telemetry.identity import SpanIdentitySource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ("Proxy", "build_tls", "build_upstreams")
+
+_log = logging.getLogger("spantap")
+
+LISTEN_BACKLOG = 2048
+"""Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
+
+CUT_SECONDS = 5.0
+"""How long what was cut may take to tell its clients and its span."""
+
+
+class Proxy:
+    """A worker: the traffic port and the admin port.
+
+    Args:
+        settings: see :mod:`proxy.settings`.
+        sink: where tap frames go.
+        clock: the worker's clocks.
+        telemetry_metrics: the observing half's numbers for the admin port.
+
+    Raises:
+        ConfigurationError: upstreams, certificates or forward proxies cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        sink: FrameSink,
+        *,
+        clock: Clock | None = None,
+        telemetry_metrics: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        clock = clock or SystemClock()
+        self._settings = settings
+        self._telemetry_metrics = telemetry_metrics
+        self._draining = False
+        self._listener: asyncio.Server | None = None
+        self._admin: web.AppRunner | None = None
+        self.open_exchanges = OpenExchanges()
+        self._client = UpstreamClient(
+            tls=build_tls(settings),
+            timeouts=UpstreamTimeouts(
+                connect_seconds=settings.connect_timeout_seconds,
+                first_byte_seconds=settings.first_byte_timeout_seconds,
+                idle_seconds=settings.idle_timeout_seconds,
+            ),
+            forward_proxy=_forward_proxy(),
+            max_header_bytes=settings.max_header_bytes,
+        )
+        handler = Handler(
+            upstreams=build_upstreams(settings),
+            client=self._client,
+            taps=TapSource(sink, clock),
+            identities=SpanIdentitySource(settings.trace_parent),
+            rejections=Rejections(clock),
+            rules=ExchangeRules(
+                max_body_bytes=settings.max_body_bytes,
+                on_disconnect=settings.on_disconnect,
+                propagate=settings.propagate,
+            ),
+            open_exchanges=self.open_exchanges,
+        )
+        self._server = DownstreamServer(
+            handler, max_header_bytes=settings.max_header_bytes, refusals=RateLimit(clock)
+        )
+
+    async def start(self) -> None:
+        """Listen on both ports.
+
+        Raises:
+            ConfigurationError: a port is taken, or an address is not ours.
+        """
+        settings = self._settings
+        admin_app = create_admin_app(is_ready=lambda: not self._draining, metrics=self.metrics)
+        self._admin = web.AppRunner(admin_app, access_log=None)
+        await self._admin.setup()
+        admin = _listen("admin", settings.admin_host, settings.admin_port)
+        try:
+            traffic = _listen("traffic", settings.host, settings.port)
+        except ConfigurationError:
+            admin.close()
+            raise
+        await web.SockSite(self._admin, admin).start()
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            self._server, sock=traffic, backlog=LISTEN_BACKLOG
+        )
+        self.address: tuple[str, int] = traffic.getsockname()[:2]
+        self.admin_address: tuple[str, int] = admin.getsockname()[:2]
+
+    def metrics(self) -> dict[str, int]:
+        """This worker's numbers."""
+        return {
+            "exchanges_open": len(self.open_exchanges),
+            "requests_total": self._server.requests_count,
+            "requests_refused_total": self._server.refused_count,
+            **self._telemetry_metrics(),
+        }
+
+    async def linger(self) -> None:
+        """Say that we are going, and go on answering for a while: balancers need to notice."""
+        self._draining = True
+        self._server.closing = True
+        await asyncio.sleep(self._settings.linger_seconds)
+
+    async def drain(self) -> None:
+        """Take no more connections, let what is open end, and cut what does not in time."""
+        self._draining = True
+        self._server.closing = True
+        if self._listener is not None:
+            self._listener.close()
+        self._server.pre_shutdown()
+        if await self.open_exchanges.wait_until_none(self._settings.drain_seconds):
+            return
+        _log.warning("drain deadline: cutting %d open exchanges", len(self.open_exchanges))
+        self.open_exchanges.cut_all()
+        await self.open_exchanges.wait_until_none(CUT_SECONDS)
+
+    async def close(self) -> None:
+        """Close everything at once."""
+        if self._listener is not None:
+            self._listener.close()
+        self.open_exchanges.cut_all()
+        await self.open_exchanges.wait_until_none(CUT_SECONDS)
+        await self._server.shutdown(0.1)
+        await self._client.close()
+        if self._admin is not None:
+            await self._admin.cleanup()
+
+
+def build_upstreams(settings: Settings) -> UpstreamTable:
+    """The table of upstreams.
+
+    Raises:
+        ConfigurationError: a URL is wrong, or two tables share a name or prefix.
+    """
+    try:
+        return UpstreamTable.from_config(settings.upstream, settings.upstreams, settings.usage)
+    except ValueError as error:
+        raise ConfigurationError(f"setting 'upstream': {error}") from error
+
+
+def build_tls(settings: Settings) -> ssl.SSLContext:
+    """Verified TLS to upstreams, with the additional authority and our own certificate.
+
+    Raises:
+        ConfigurationError: a certificate file cannot be used.
+    """
+    context = ssl.create_default_context()
+    try:
+        if settings.ca_file is not None:
+            context.load_verify_locations(cafile=settings.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"setting 'ca_file': {settings.ca_file}: {error}") from error
+    try:
+        if settings.client_cert is not None:
+            context.load_cert_chain(settings.client_cert, settings.client_key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"setting 'client_cert': {error}") from error
+    return context
+
+
+def _forward_proxy() -> ForwardProxy:
+    try:
+        return ForwardProxy.from_environment()
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _listen(what: str, host: str, port: int) -> socket.socket:
+    """A listening socket, bound here so that "port taken" is found at once."""
+    try:
+        address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ]
+        sock = socket.socket(address[0], socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigurationError(f"cannot resolve the {what} host {host!r}: {error}") from error
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address[4])
+        sock.listen(LISTEN_BACKLOG)
+    except OSError as error:
+        sock.close()
+        reason = error.strerror or str(error)
+        hint = "; another program listens there" if error.errno == errno.EADDRINUSE else ""
+        message = f"cannot listen on {host}:{port} ({what} port): {reason}{hint}"
+        raise ConfigurationError(message) from error
+    sock.setblocking(False)  # noqa: FBT003 - its only parameter
+    return sock

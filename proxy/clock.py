@@ -1,0 +1,32 @@
+"""The clocks of the proxy, behind one small protocol so that tests can turn them."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+__all__ = ("Clock", "SystemClock")
+
+
+class Clock(Protocol):
+    """Two readings: one to tell the time, one to measure it."""
+
+    def wall_ns(self) -> int:
+        """Nanoseconds since the epoch; may jump."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since some fixed point; never jumps."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def wall_ns(self) -> int:
+        """See :class:`Clock`."""
+        return time.time_ns()
+
+    def monotonic_ns(self) -> int:
+        """See :class:`Clock`."""
+        return time.monotonic_ns()

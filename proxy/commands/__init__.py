@@ -1,0 +1,1 @@
+"""What the subcommands do; their arguments are parsed in :mod:`proxy.__main__`."""

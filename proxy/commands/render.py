@@ -1,0 +1,316 @@
+"""Recorded calls on a terminal, for people: a table of many, and one in full.
+
+Rules:
+
+1. No foreign text reaches the terminal unescaped (:mod:`proxy.commands.escape`), and none is
+   read as markup.
+2. An id is never cut and never wrapped. Without a terminal nothing is: a pipe has no width.
+3. Colours need a terminal; each says something that a word beside it says too.
+4. The clock is never read; times are shown in the zone given, by default the local one.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from codec.jsontext import decode_json
+from proxy.commands.escape import escape, escape_line
+from telemetry.semconv import MetadataMember
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import tzinfo
+    from typing import TextIO
+
+    from codec.jsontext import JsonObject
+    from codec.response import ToolCall
+    from proxy.commands.call import RecordedCall, RecordedMessage
+
+__all__ = ("format_duration", "open_console", "print_call", "print_table")
+
+MAX_URL_CHARACTERS = 120
+"""A longer URL is cut: an image inside a ``data:`` URL is nothing to read."""
+
+MAX_CELL_CHARACTERS = 48
+"""A longer model name or the like is cut in the table; in full it is one ``show`` away."""
+
+_PIPE_WIDTH = 1_000
+"""Wide enough for any table whose cells are bounded, where no terminal sets a width (rule 2)."""
+
+_STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
+_ABSENT = Text("-", style="dim")
+
+_COLUMNS: tuple[tuple[str, int, bool, Literal["left", "right"]], ...] = (
+    ("time", 14, True, "left"),
+    ("span id", 16, True, "left"),
+    ("model", 8, False, "left"),
+    ("outcome", 9, False, "left"),
+    ("finish", 6, False, "left"),
+    ("in", 4, True, "right"),
+    ("out", 4, True, "right"),
+    ("ttft", 6, True, "right"),
+    ("took", 6, True, "right"),
+    ("state", 5, False, "left"),
+)
+"""Title, least width, whether it is never made narrower, and alignment. The least widths are those
+of usual contents, so that tables printed one after the other stand in line."""
+
+Line = tuple[int, Text]
+"""A line and the columns by which it, and what wraps from it, is indented."""
+
+
+def open_console(out: TextIO) -> Console:
+    """A console on `out`; rich's own guesses about colours and widths end at a pipe."""
+    is_terminal = out.isatty()
+    return Console(
+        file=out,
+        force_terminal=is_terminal,
+        width=None if is_terminal else _PIPE_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def print_table(
+    console: Console,
+    calls: Iterable[RecordedCall],
+    *,
+    header: bool = True,
+    zone: tzinfo | None = None,
+) -> None:
+    """Print one row per call, in the order given.
+
+    Args:
+        console: where to; see :func:`open_console`.
+        calls: the calls.
+        header: whether a line of titles comes first.
+        zone: for the times; the local one where not given.
+    """
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=header, header_style="bold"
+    )
+    for title, min_width, is_fixed, justify in _COLUMNS:
+        table.add_column(
+            title,
+            min_width=min_width,
+            no_wrap=is_fixed,
+            overflow="ellipsis",
+            justify=justify,
+        )
+    for call in calls:
+        table.add_row(*_row(call, zone))
+    console.print(table)
+
+
+def print_call(console: Console, call: RecordedCall, *, zone: tzinfo | None = None) -> None:
+    """Print a call in full: what was asked, what came back, and how it went."""
+    for indent, text in _call_lines(call, zone):
+        width = max(console.width - indent, 20)
+        lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
+        for line in lines:
+            console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+
+
+def format_duration(duration_ns: float) -> str:
+    """A duration with a precision that suits its size: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
+    seconds = duration_ns / 1e9
+    # The bounds are where the shorter form would round up to the next unit.
+    if seconds < 0.9995:
+        return f"{seconds * 1e3:.0f} ms"
+    if seconds < 59.995:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(int(seconds + 0.005), 60)
+    return f"{minutes} min {rest:02d} s"
+
+
+def _row(call: RecordedCall, zone: tzinfo | None) -> Iterator[Text]:
+    summary = call.summary
+    yield Text(f"{_local(summary.start_ns, zone):%m-%d %H:%M:%S}")
+    yield Text(summary.span_id, style="bold")
+    yield _cell(summary.model)
+    yield _outcome(call)
+    yield _cell(call.finish_reason)
+    yield _cell(summary.prompt_tokens)
+    yield _cell(summary.completion_tokens)
+    yield _cell(None if call.ttft_ms is None else format_duration(call.ttft_ms * 1e6))
+    yield _cell(format_duration(call.duration_ns))
+    yield _cell(summary.state)
+
+
+def _call_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
+    yield from _head_lines(call, zone)
+    if call.tools:
+        yield from _title("tools on offer")
+        for tool in call.tools:
+            yield 2, _tool(tool)
+    yield from _title("request")
+    for message in call.input_messages:
+        yield from _message_lines(message)
+    yield from _title("answer")
+    for message in call.output_messages:
+        yield from _message_lines(message, choice=len(call.output_messages) > 1)
+    if not call.output_messages:
+        yield 2, Text("nothing that could be recorded", style="dim")
+
+
+def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
+    summary, span, metadata = call.summary, call.span, call.metadata
+    started = _local(summary.start_ns, zone)
+    head = Text(f"{summary.name} ", style="bold").append_text(_cell(summary.model))
+    yield 0, head.append("  ").append_text(_outcome(call))
+    yield _fact(
+        "started", f"{started:%Y-%m-%d %H:%M:%S}.{started.microsecond // 1000:03d} {started:%z}"
+    )
+    yield _fact("took", ", ".join(_timings(call)))
+    yield _fact("span", summary.span_id)
+    yield _fact("trace", summary.trace_id)
+    if span.parent_span_id:
+        yield _fact("parent", span.parent_span_id)
+    upstream = metadata.get(MetadataMember.UPSTREAM)
+    address = span.attributes.get("server.address")
+    if upstream or address:
+        yield _fact("upstream", " at ".join(str(part) for part in (upstream, address) if part))
+    if call.request_id:
+        yield _fact("request id", call.request_id)
+    yield _fact("tokens", ", ".join(_tokens(call)) or "none reported")
+    yield _fact("finish", call.finish_reason or "none came")
+    if span.status_message:
+        yield _fact("error", span.status_message, style="red")
+    if isinstance(anomalies := metadata.get(MetadataMember.ANOMALIES), list):
+        yield _fact("anomalies", ", ".join(str(name) for name in anomalies), style="yellow")
+    if call.parameters:
+        yield _fact("parameters", _compact(call.parameters))
+    yield _fact("delivery", _delivery(call))
+    shown = {
+        MetadataMember.UPSTREAM,
+        MetadataMember.REQUEST_ID,
+        MetadataMember.ANOMALIES,
+        MetadataMember.OUTCOME,
+    }
+    if rest := {key: value for key, value in metadata.items() if key not in shown}:
+        yield _fact("metadata", _compact(rest))
+
+
+def _message_lines(message: RecordedMessage, *, choice: bool = False) -> Iterator[Line]:
+    title = Text(escape_line(message.role or "no role"), style="bold cyan")
+    notes = [message.name, message.tool_call_id, f"choice {message.index}" if choice else None]
+    for note in notes:
+        if note:
+            title.append(f"  {escape_line(note)}", style="not bold dim")
+    yield 2, title
+    for part in message.parts:
+        if part.kind == "text":
+            yield 4, Text(escape(part.text))
+        elif part.kind in {"reasoning", "refusal"}:
+            yield 4, Text(f"({part.kind}) ", style="italic").append(escape(part.text))
+        else:
+            yield 4, Text(f"({escape_line(part.kind)}) {_short_url(part.text)}", style="italic")
+    for call in message.tool_calls:
+        yield from _tool_call_lines(call)
+
+
+def _tool_call_lines(call: ToolCall) -> Iterator[Line]:
+    title = Text("-> ", style="magenta").append(escape_line(call.name or "no name"), style="bold")
+    if call.id:
+        title.append(f"  {escape_line(call.id)}", style="not bold dim")
+    yield 4, title
+    yield 7, Text(escape(_pretty(call.arguments)))
+
+
+def _tool(tool: JsonObject) -> Text:
+    function = tool.get("function")
+    function = function if isinstance(function, dict) else {}
+    schema = function.get("parameters")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    names = ", ".join(properties) if isinstance(properties, dict) else ""
+    line = Text(escape_line(f"{function.get('name') or tool.get('type')}({names})"), style="bold")
+    if description := function.get("description"):
+        line.append(f"  {escape_line(str(description))}", style="not bold dim")
+    return line
+
+
+def _timings(call: RecordedCall) -> Iterator[str]:
+    yield format_duration(call.duration_ns)
+    if call.ttft_ms is not None:
+        yield f"first token after {format_duration(call.ttft_ms * 1e6)}"
+
+
+def _tokens(call: RecordedCall) -> Iterator[str]:
+    """Counts as reported; details are parts of them (``span-contract.md`` 1.4)."""
+    for name, count, details in (
+        ("in", call.summary.prompt_tokens, "prompt_details"),
+        ("out", call.summary.completion_tokens, "completion_details"),
+    ):
+        if count is not None:
+            prefix = f"llm.token_count.{details}."
+            parts = [
+                f"{value} {key.removeprefix(prefix).replace('_', ' ')}"
+                for key, value in call.span.attributes.items()
+                if key.startswith(prefix)
+            ]
+            yield f"{count} {name}" + (f" ({', '.join(parts)})" if parts else "")
+    if call.summary.total_tokens is not None:
+        yield f"{call.summary.total_tokens} total"
+
+
+def _delivery(call: RecordedCall) -> str:
+    summary = call.summary
+    tries = f" after {summary.attempts} failed tries" if summary.attempts else ""
+    return f"{summary.state}{tries}" + (f": {summary.last_error}" if summary.last_error else "")
+
+
+def _title(words: str) -> Iterator[Line]:
+    yield 0, Text()
+    yield 0, Text(words, style="bold underline")
+
+
+def _fact(name: str, value: str, *, style: str = "") -> Line:
+    return 2, Text(f"{name:<11} ", style="dim").append(escape_line(value), style=f"not dim {style}")
+
+
+def _outcome(call: RecordedCall) -> Text:
+    words = call.summary.outcome
+    if call.error_type and call.error_type != words:
+        words = f"{words} {call.error_type}"
+    text = _cell(words)
+    text.stylize(_STATUS_STYLES[call.summary.status])
+    return text
+
+
+def _cell(value: object) -> Text:
+    if value is None:
+        return _ABSENT.copy()
+    text = Text(escape_line(str(value)))
+    text.truncate(MAX_CELL_CHARACTERS, overflow="ellipsis")
+    return text
+
+
+def _pretty(arguments: str) -> str:
+    """JSON arguments over several lines; anything else verbatim."""
+    try:
+        return json.dumps(decode_json(arguments), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _short_url(url: str) -> str:
+    if len(url) <= MAX_URL_CHARACTERS:
+        return escape_line(url)
+    return f"{escape_line(url[:MAX_URL_CHARACTERS])}... ({len(url)} characters)"
+
+
+def _local(at_ns: int, zone: tzinfo | None) -> datetime:
+    # By whole microseconds: a float of seconds does not hold today's nanoseconds.
+    moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
+    return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)

@@ -1,0 +1,104 @@
+"""``spantap serve``: the proxy, from start to the last span."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from proxy.app import Proxy, build_upstreams
+from proxy.logs import set_up_logging
+from proxy.settings import ConfigurationError, Settings
+from telemetry.errors import TelemetryError
+from telemetry.pipeline import Pipeline
+from telemetry.store_rows import Retention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("open_pipeline", "run_serve")
+
+_log = logging.getLogger("spantap")
+
+_DAY_NS = 24 * 3600 * 1_000_000_000
+
+FLUSH_SECONDS = 5.0
+"""How long the end waits for the backend; what is not sent stays in the store."""
+
+
+def open_pipeline(settings: Settings) -> Pipeline:
+    """The observing half that the settings and the environment describe.
+
+    Raises:
+        ConfigurationError: the store or an ``OTEL_*`` variable cannot be used.
+    """
+    retention = Retention(
+        max_age_ns=int(settings.store_max_age_days * _DAY_NS), max_bytes=settings.store_max_bytes
+    )
+    try:
+        return Pipeline.open(settings.store, retention=retention, environ=os.environ)
+    except TelemetryError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def run_serve(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; the exit status."""
+    set_up_logging(settings.log_level)
+    build_upstreams(settings)  # so that a wrong URL leaves no store behind
+    pipeline = open_pipeline(settings)
+    pipeline.start()
+    try:
+        asyncio.run(_serve(settings, pipeline))
+    finally:
+        pipeline.close(FLUSH_SECONDS)
+    return 0
+
+
+async def _serve(settings: Settings, pipeline: Pipeline) -> None:
+    proxy = Proxy(settings, pipeline, telemetry_metrics=pipeline.metrics)
+    signals = _Signals(asyncio.get_running_loop())
+    await proxy.start()
+    try:
+        _announce(settings, proxy, pipeline)
+        await signals.first.wait()
+        _log.info("going: readiness says no for %g s, then draining", settings.linger_seconds)
+        await signals.unless_second(proxy.linger)
+        await signals.unless_second(proxy.drain)
+    finally:
+        await proxy.close()
+
+
+class _Signals:
+    """SIGTERM and SIGINT: the first begins the end, the second is the end."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.first = asyncio.Event()
+        self._second = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._take)
+
+    def _take(self) -> None:
+        (self._second if self.first.is_set() else self.first).set()
+
+    async def unless_second(self, step: Callable[[], object]) -> None:
+        """Run a step of the end, and leave it at the second signal."""
+        if self._second.is_set():
+            return
+        second = asyncio.ensure_future(self._second.wait())
+        running = asyncio.ensure_future(step())  # type: ignore[call-overload]
+        await asyncio.wait({second, running}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (second, running):
+            task.cancel()
+        await asyncio.gather(second, running, return_exceptions=True)
+
+
+def _announce(settings: Settings, proxy: Proxy, pipeline: Pipeline) -> None:
+    host, port = proxy.address
+    _log.info("listening on http://%s:%d, admin on http://%s:%d", host, port, *proxy.admin_address)
+    for upstream in build_upstreams(settings):
+        joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
+        _log.info("%s/v1/chat/completions goes to %s", upstream.prefix, joined)
+    where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
+    _log.info("spans are recorded in %s and %s", settings.store, where)

@@ -1,0 +1,152 @@
+"""``spantap traces``: what the store holds, also while a proxy writes it.
+
+Exit statuses: 0; 1 where the store is missing or cannot be read; 2 where an id names no call, or
+more than one.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from proxy.commands.call import decode_call
+from proxy.commands.record import build_call_record, build_summary_record, encode_line
+from proxy.commands.render import open_console, print_call, print_table
+from telemetry.errors import StoreError
+from telemetry.store_reader import StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+    from typing import TextIO
+
+    from rich.console import Console
+
+    from proxy.commands.call import RecordedCall
+    from telemetry.store_rows import SpanSummary
+
+__all__ = ("DEFAULT_LIMIT", "latest_calls", "run_traces")
+
+DEFAULT_LIMIT = 20
+"""How many calls a list shows: about a screen."""
+
+POLL_SECONDS = 0.5
+"""How often ``--follow`` looks: soon enough for a person, and a read of a millisecond."""
+
+
+def run_traces(
+    store: Path,
+    *,
+    call_id: str | None = None,
+    follow: bool = False,
+    as_json: bool = False,
+    limit: int = DEFAULT_LIMIT,
+    out: TextIO,
+    err: TextIO,
+    wait: Callable[[float], object] = time.sleep,
+) -> int:
+    """Show what is recorded: one call in full, or the newest ones, oldest of them first.
+
+    Args:
+        store: the store's file.
+        call_id: the beginning of a span or trace id: show that call in full.
+        follow: go on with calls as they are recorded, until interrupted.
+        as_json: one JSON object per line, for programs, instead of a rendering for people.
+        limit: how many calls to list at most.
+        out: where the calls go.
+        err: where complaints go.
+        wait: waits so many seconds between two looks.
+
+    Returns:
+        The exit status.
+    """
+    console, complaints = open_console(out), open_console(err)
+    if not store.exists():
+        complaints.out(
+            f"spantap traces: there is no store at {store}. `spantap serve` makes it when it"
+            " starts; if yours is elsewhere, name it with --store or SPANTAP_STORE."
+        )
+        return 1
+    try:
+        with StoreReader(store) as reader:
+            if call_id is not None:
+                return _show(reader, call_id, console, complaints, as_json=as_json)
+            summaries = reader.latest(limit)[::-1]
+            _list(console, _decode(reader, summaries), as_json=as_json)
+            if follow:
+                last_seq = summaries[-1].seq if summaries else 0
+                _follow(reader, last_seq, console, wait, as_json=as_json)
+            elif not summaries:
+                complaints.out(f"spantap traces: no call is recorded in {store} yet.")
+    except StoreError as error:
+        complaints.out(f"spantap traces: {error}")
+        return 1
+    return 0
+
+
+def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:
+    """The newest calls, oldest of them first, decoded one at a time.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    yield from _decode(reader, reader.latest(limit)[::-1])
+
+
+def _decode(reader: StoreReader, summaries: Iterable[SpanSummary]) -> Iterator[RecordedCall]:
+    for summary in summaries:
+        for stored in reader.find(summary.span_id):
+            # A trace id may begin with a span id; and what was pruned meanwhile is not found.
+            if stored.summary.seq == summary.seq:
+                yield decode_call(stored.summary, stored.span)
+
+
+def _list(
+    console: Console, calls: Iterable[RecordedCall], *, as_json: bool, header: bool = True
+) -> None:
+    if as_json:
+        for call in calls:
+            console.out(encode_line(build_summary_record(call)))
+    else:
+        print_table(console, calls, header=header)
+
+
+def _follow(
+    reader: StoreReader,
+    last_seq: int,
+    console: Console,
+    wait: Callable[[float], object],
+    *,
+    as_json: bool,
+) -> None:
+    """List calls as they are recorded; an interrupt is how it is meant to end."""
+    try:
+        while True:
+            wait(POLL_SECONDS)
+            if summaries := reader.after(last_seq):
+                last_seq = summaries[-1].seq
+                _list(console, _decode(reader, summaries), as_json=as_json, header=False)
+    except KeyboardInterrupt:
+        return
+
+
+def _show(
+    reader: StoreReader, call_id: str, console: Console, complaints: Console, *, as_json: bool
+) -> int:
+    found = reader.find(call_id)
+    exact = [stored for stored in found if stored.summary.span_id == call_id.lower()]
+    calls = [decode_call(stored.summary, stored.span) for stored in exact or found]
+    if len(calls) != 1:
+        count = "several calls have" if calls else "no call has"
+        complaints.out(
+            f"spantap traces: {count} a span or trace id that begins with {call_id!r}."
+            + (" Name more of it:" if calls else " `spantap traces` lists them.")
+        )
+        if calls:
+            print_table(complaints, calls)
+        return 2
+    if as_json:
+        console.out(encode_line(build_call_record(calls[0])))
+    else:
+        print_call(console, calls[0])
+    return 0

@@ -1,0 +1,350 @@
+"""The client's side of an exchange, on aiohttp's low-level server.
+
+aiohttp parses requests and keeps connections; heads and bodies of answers are written here, as
+bytes, because aiohttp's own responses add, fold and re-encode fields (R1).
+
+Rules:
+
+1. Nothing is added to a relayed head but what frames this hop.
+2. A client that closes, resets or half-closes its connection cancels the handler at once.
+3. A broken end is never a clean one: chunked and counted bodies just stop; a body that only the
+   end of the connection delimits is cut by a reset, after all its bytes were acknowledged.
+4. What is no valid HTTP is answered with an OpenAI-shaped 4xx, closed, counted, and told in a
+   rate-limited log line (R3); it never reaches a handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import socket
+import struct
+import termios
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+from aiohttp.http import HttpVersion11
+from aiohttp.web_protocol import RequestHandler
+
+from proxy.errors import encode_error
+from proxy.headers import RawHeaders, find_header, response_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aiohttp.streams import StreamReader
+
+    from proxy.rate_limit import RateLimit
+
+__all__ = ("Answered", "Downstream", "DownstreamServer", "find_request_fault")
+
+_log = logging.getLogger("spantap.downstream")
+
+MAX_RESET_WAIT_SECONDS = 2.0
+"""How long a cut waits for the client to acknowledge what came before it (rule 3)."""
+
+MAX_LINGER_SECONDS = 10.0
+"""How long the rest of a request is read and dropped after its answer: a client that is still
+sending would otherwise be reset before it reads the answer."""
+
+
+class Answered(web.StreamResponse):
+    """Tells aiohttp's connection loop that the answer is on the wire already."""
+
+    def __init__(self, *, keeps_alive: bool) -> None:
+        super().__init__()
+        self._keeps_alive = keeps_alive
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection serves another request."""
+        return self._keeps_alive
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """Write nothing."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Write nothing."""
+
+
+class _RawAnswer(Answered):
+    """An answer of ours, for requests that never become an exchange."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(keeps_alive=False)
+        self._data = data
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """Write the answer."""
+        await request.writer.write(self._data)
+
+
+def find_request_fault(
+    method: str, target: str, headers: RawHeaders
+) -> tuple[int, str, str] | None:
+    """What makes a parsed request unfit to be relayed: ``(status, code, message)`` or ``None``.
+
+    The parser lets some ambiguities pass that smuggling is made of (RFC 9112 sections 3.2, 6.1
+    and 6.3); and the proxy is for its upstreams only, no open proxy.
+    """
+    if method == "CONNECT":
+        return 405, "connect_refused", _CONNECT
+    if not target.startswith("/") and target != "*":
+        return 400, "absolute_target_refused", _ABSOLUTE_TARGET
+    names = [name.lower() for name, _ in headers]
+    for name in (b"host", b"content-length", b"transfer-encoding"):
+        if names.count(name) > 1:
+            return 400, "invalid_http_request", f"More than one {name.decode()} header."
+    if b"transfer-encoding" in names and b"content-length" in names:
+        return 400, "invalid_http_request", "Both Transfer-Encoding and Content-Length."
+    encoding = find_header(headers, b"transfer-encoding")
+    if encoding is not None and encoding.lower() != b"chunked":
+        return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
+    upgrade = find_header(headers, b"upgrade")
+    if upgrade is not None and upgrade.lower() == b"websocket":
+        return 501, "upgrade_not_supported", _UPGRADE
+    return None
+
+
+_CONNECT = "spantap relays to its upstreams only; CONNECT is refused."
+_ABSOLUTE_TARGET = (
+    "spantap relays to its upstreams only; send the path, not an absolute URL. "
+    "Is spantap set as an HTTP proxy instead of as the base URL?"
+)
+_UPGRADE = (
+    "spantap relays HTTP requests and answers; upgrading a connection to WebSocket is not "
+    "supported. Connect to the provider directly for it."
+)
+
+
+class _Connection(RequestHandler):
+    """One client connection; see the rules of this module."""
+
+    __slots__ = ()
+
+    def eof_received(self) -> None:
+        """A half-close counts as leaving, even while bytes wait to be written (rule 2)."""
+        task = self._task_handler
+        if self._current_request is not None and task is not None:
+            task.cancel()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what is no valid HTTP (rule 4), or to a fault of the handler's."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun already")
+        if status < 500:
+            reason = " ".join((message or "bad request").split())
+            return self.refuse(400, "invalid_http_request", f"Not a valid HTTP request: {reason}")
+        _log.error("a request could not be handled", exc_info=exc)
+        return _RawAnswer(
+            encode_error(status, "internal_error", "spantap failed; see its log.", closes=True)
+        )
+
+    def refuse(self, status: int, code: str, message: str) -> web.StreamResponse:
+        """Count and log a request that never becomes an exchange, and answer it."""
+        manager = self._manager
+        if isinstance(manager, DownstreamServer):
+            manager.count_refused(message)
+        return _RawAnswer(encode_error(status, code, message, closes=True))
+
+
+class DownstreamServer(web.Server):
+    """The listening side: ``loop.create_server(DownstreamServer(handler, ...))``.
+
+    Args:
+        handler: called for each valid request.
+        max_header_bytes: largest field and request line.
+        refusals: rate limit of the log line about invalid requests.
+    """
+
+    MAX_HEADER_FIELDS = 256
+    """More than any real client sends; bounds the work that a head can cause."""
+
+    READ_BUFFER_BYTES = 64 * 1024
+    """The most that is read ahead of a request's body; past it the client waits."""
+
+    def __init__(
+        self,
+        handler: Callable[[Downstream], Awaitable[web.StreamResponse]],
+        *,
+        max_header_bytes: int,
+        refusals: RateLimit,
+    ) -> None:
+        self._connection_options: dict[str, Any] = {
+            "access_log": None,
+            "auto_decompress": False,
+            "keepalive_timeout": 75.0,
+            "lingering_time": MAX_LINGER_SECONDS,
+            "max_field_size": max_header_bytes,
+            "max_headers": self.MAX_HEADER_FIELDS,
+            "max_line_size": max_header_bytes,
+            "read_bufsize": self.READ_BUFFER_BYTES,
+        }
+        super().__init__(self._serve, handler_cancellation=True)
+        self._handler = handler
+        self._refusals = refusals
+        self.refused_count = 0
+        self.closing = False
+
+    def __call__(self) -> RequestHandler:
+        """One protocol for one new connection."""
+        return _Connection(self, loop=self._loop, **self._connection_options)
+
+    def count_refused(self, message: str) -> None:
+        """Note a request that was refused before it became an exchange."""
+        self.refused_count += 1
+        if (suppressed := self._refusals.admit()) is not None:
+            more = f" ({suppressed} more since the last such line)" if suppressed else ""
+            _log.warning("refused a request: %s%s", message, more)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        fault = find_request_fault(request.method, request.raw_path, request.raw_headers)
+        if fault is not None:
+            connection = request.protocol
+            if not isinstance(connection, _Connection):
+                raise AssertionError("__call__ makes no other")
+            return connection.refuse(*fault)
+        return await self._handler(Downstream(request, closing=self.closing))
+
+
+class Downstream:
+    """One request's client: what it sent, and how it is answered.
+
+    Attributes:
+        method: as sent.
+        target: raw path and query, undecodable bytes as surrogates.
+        headers: raw fields.
+        body: reader of the request's body.
+    """
+
+    def __init__(self, request: web.BaseRequest, *, closing: bool) -> None:
+        self._request = request
+        self._writer = request.writer
+        self._closing = closing
+        self._must_reset = False
+        self._head_sent = False
+        self._keeps_alive = request.keep_alive and not closing
+        self.method = request.method
+        self.target = request.raw_path
+        self.headers: RawHeaders = request.raw_headers
+        self.body: StreamReader = request.content
+
+    @property
+    def head_sent(self) -> bool:
+        """Whether the answer has begun."""
+        return self._head_sent
+
+    @property
+    def path(self) -> str:
+        """The raw path without the query."""
+        return self.target.partition("?")[0]
+
+    async def continue_if_expected(self) -> None:
+        """Answer ``Expect: 100-continue``, as the body is read before it is relayed."""
+        expect = find_header(self.headers, b"expect")
+        if (
+            expect is not None
+            and expect.lower() == b"100-continue"
+            and self._request.version >= HttpVersion11
+        ):
+            await self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    async def send_head(
+        self,
+        status: int,
+        reason: str,
+        headers: RawHeaders,
+        *,
+        has_body: bool,
+        keeps_length: bool = True,
+    ) -> None:
+        """Relay an answer's head.
+
+        Args:
+            status: as received.
+            reason: as received; undecodable bytes as surrogates.
+            headers: the upstream's raw fields.
+            has_body: a body follows (not for HEAD, 204 and 304).
+            keeps_length: the upstream's ``Content-Length`` still holds.
+
+        Raises:
+            ConnectionError: the client is gone.
+        """
+        counted = keeps_length and find_header(headers, b"content-length") is not None
+        chunked = has_body and not counted and self._request.version >= HttpVersion11
+        if has_body and not counted and not chunked:
+            self._must_reset = True
+            self._keeps_alive = False
+        was_chunked = find_header(headers, b"transfer-encoding") is not None
+        keeps_chunked = was_chunked and (chunked or not has_body)
+        fields = response_headers(headers, keeps_length=keeps_length, keeps_chunked=keeps_chunked)
+        if chunked and not was_chunked:
+            fields.append((b"Transfer-Encoding", b"chunked"))
+        if not self._keeps_alive:
+            fields.append((b"Connection", b"close"))
+        elif self._request.version < HttpVersion11:
+            fields.append((b"Connection", b"keep-alive"))
+        head = [b"HTTP/1.1 %d %s" % (status, reason.encode("utf-8", "surrogateescape"))]
+        head += [b"%s: %s" % pair for pair in fields]
+        self._head_sent = True
+        await self._writer.write(b"\r\n".join(head) + b"\r\n\r\n")
+        if chunked:
+            self._writer.enable_chunking()
+
+    async def send(self, data: bytes) -> None:
+        """Relay bytes of the body, and wait while the client is slow (backpressure).
+
+        Raises:
+            ConnectionError: the client is gone.
+        """
+        await self._writer.write(data)
+
+    async def finish(self) -> web.StreamResponse:
+        """End the answer cleanly."""
+        await self._writer.write_eof()
+        return Answered(keeps_alive=self._keeps_alive)
+
+    async def answer_error(self, status: int, code: str, message: str) -> web.StreamResponse:
+        """Send an answer of ours, whole.
+
+        The connection ends after it: the request's body may not have been read.
+        """
+        self._head_sent = True
+        await self._writer.write(encode_error(status, code, message, closes=True))
+        return Answered(keeps_alive=False)
+
+    async def cut(self) -> web.StreamResponse:
+        """End the answer broken, after every byte of it was sent (rule 3)."""
+        transport = self._request.transport
+        if transport is not None:
+            if self._must_reset:
+                await self._reset_when_acknowledged(transport)
+            transport.close()
+        return Answered(keeps_alive=False)
+
+    async def _reset_when_acknowledged(self, transport: asyncio.Transport) -> None:
+        sock = transport.get_extra_info("socket")
+        transport.set_write_buffer_limits(0)
+        with_linger_zero = struct.pack("ii", 1, 0)
+        try:
+            async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
+                await self._writer.drain()
+                while _unacknowledged_bytes(sock):  # noqa: ASYNC110 - the kernel tells nobody
+                    await asyncio.sleep(0.005)
+        except (TimeoutError, ConnectionError, OSError):
+            pass  # the client does not read: nothing more can be done for it
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, with_linger_zero)
+        transport.abort()
+
+
+def _unacknowledged_bytes(sock: socket.socket) -> int:
+    """Bytes in the kernel's send queue, SIOCOUTQ of tcp(7)."""
+    answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+    return int(struct.unpack("i", answer)[0])

@@ -1,0 +1,60 @@
+"""What the proxy itself answers when no upstream can: errors in OpenAI's shape.
+
+Every error the proxy makes is a :class:`GatewayError`; it carries the status, a code for
+programs, and a message that says what happened, where, and what to do about it. No message holds
+a credential (R7): upstreams are named by name and origin, never with headers or query.
+"""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from telemetry.exchange import EndKind
+
+__all__ = ("GatewayError", "encode_error")
+
+
+class GatewayError(Exception):
+    """An answer of the proxy's own.
+
+    Attributes:
+        status: HTTP status for the client.
+        code: stable word for programs, e.g. ``upstream_unreachable``.
+        message: one or two sentences for people.
+        end: how the exchange is recorded to have ended.
+    """
+
+    def __init__(self, status: int, code: str, message: str, end: EndKind) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.end = end
+
+
+def encode_error(status: int, code: str, message: str, *, closes: bool) -> bytes:
+    """A whole HTTP/1.1 answer with an OpenAI-shaped error body.
+
+    Args:
+        status: HTTP status, 4xx for the client's faults and 5xx for ours and the upstream's.
+        code: see :class:`GatewayError`.
+        message: see :class:`GatewayError`.
+        closes: whether the connection ends after it.
+    """
+    kind = "invalid_request_error" if status < 500 else "spantap_error"
+    if status == HTTPStatus.NOT_IMPLEMENTED:
+        kind = "invalid_request_error"
+    body = json.dumps(
+        {"error": {"message": message, "type": kind, "param": None, "code": code}},
+        ensure_ascii=False,
+    ).encode("utf-8", "backslashreplace")
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+        "Content-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        f"{'Connection: close' + chr(13) + chr(10) if closes else ''}\r\n"
+    )
+    return head.encode("ascii") + body

@@ -1,0 +1,255 @@
+"""One observed exchange: read, rewrite, ask, relay, and say how it ended.
+
+Rules:
+
+1. ``end`` is emitted from one place, a ``finally`` without an await: a second cancellation in
+   the middle of the first cannot skip it (R3).
+2. What the tap and the rewriter do never decides whether the exchange is relayed (R2).
+3. Only a request that we altered is ever sent twice, and only when the upstream's answer names
+   what we added (``design.md`` section 4); the client sees the last answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp.web_protocol import RequestPayloadError
+
+from codec.rewrite import Rewrite, UsagePolicy, names_usage_option, rewrite_request
+from codec.scan import RequestScanner
+from codec.usage_filter import UsageFilter
+from proxy.errors import GatewayError
+from proxy.headers import RequestChanges, find_header, request_headers
+from proxy.settings import OnDisconnect
+from proxy.tee import tee
+from proxy.upstream import UpstreamBroken, UpstreamRequest
+from telemetry.exchange import EndKind
+
+if TYPE_CHECKING:
+    from aiohttp import web
+    from aiohttp.streams import StreamReader
+
+    from proxy.downstream import Downstream
+    from proxy.open_exchanges import OpenExchange
+    from proxy.rejections import RejectionKey, Rejections
+    from proxy.tap import Tap
+    from proxy.upstream import UpstreamClient, UpstreamResponse
+    from proxy.upstreams import Route
+    from telemetry.identity import SpanIdentity
+
+__all__ = ("ExchangeRules", "ObservedExchange")
+
+MAX_REJECTION_BYTES = 64 * 1024
+"""How much of an error body is searched for the name of the option that we added."""
+
+MAX_DRAIN_BYTES = 8 * 1024 * 1024
+"""How much of an answer is read for its usage after the client has gone."""
+
+MAX_DRAIN_SECONDS = 60.0
+"""How long that may take: whoever left does not pay for more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRules:
+    """What the settings say about every observed exchange."""
+
+    max_body_bytes: int
+    on_disconnect: OnDisconnect
+    propagate: bool
+
+
+class ObservedExchange:
+    """One request to an observed endpoint, from its head to its end."""
+
+    def __init__(
+        self,
+        downstream: Downstream,
+        route: Route,
+        *,
+        identity: SpanIdentity,
+        tap: Tap,
+        client: UpstreamClient,
+        rejections: Rejections,
+        rules: ExchangeRules,
+        open_exchange: OpenExchange,
+    ) -> None:
+        self._downstream = downstream
+        self._upstream = route.upstream
+        self._target = route.target
+        self._identity = identity
+        self._tap = tap
+        self._client = client
+        self._rejections = rejections
+        self._rules = rules
+        self._open_exchange = open_exchange
+        self._rejection_key: RejectionKey = (self._upstream.name, self._target, None)
+        self._ending = (EndKind.RELAY_ERROR, "the relay failed")
+
+    async def run(self) -> web.StreamResponse:
+        """Relay it; answers what aiohttp's connection loop wants to know."""
+        try:
+            return await self._relay()
+        except asyncio.CancelledError:
+            self._ending = (EndKind.CLIENT_GONE, "")
+            if self._open_exchange.cut:
+                self._ending = (EndKind.DRAIN_DEADLINE, "cut when spantap shut down")
+            raise
+        except ConnectionError:
+            self._ending = (EndKind.CLIENT_GONE, "")
+            raise
+        except Exception as error:
+            self._ending = (EndKind.RELAY_ERROR, f"the relay failed: {type(error).__name__}")
+            raise
+        finally:
+            self._tap.end(*self._ending)
+
+    async def _relay(self) -> web.StreamResponse:
+        try:
+            body, rest, scanner = await self._read_body()
+            rewrite = self._rewrite(body, rest, scanner)
+            response, rewrite, resend_count = await self._ask(rewrite, body, rest)
+        except GatewayError as error:
+            self._ending = (error.end, error.message)
+            return await self._downstream.answer_error(error.status, error.code, error.message)
+        try:
+            return await self._answer(response, rewrite, resend_count)
+        except (asyncio.CancelledError, ConnectionError):
+            if self._rules.on_disconnect is OnDisconnect.DRAIN and not self._open_exchange.cut:
+                await self._drain(response)
+            raise
+        finally:
+            response.close()
+
+    async def _read_body(self) -> tuple[bytes, StreamReader | None, RequestScanner]:
+        """The body, what is left of it past the limit, and what the scanner saw of it."""
+        await self._downstream.continue_if_expected()
+        scanner = RequestScanner()
+        pieces: list[bytes] = []
+        size = 0
+        reader = self._downstream.body
+        try:
+            while data := await reader.readany():
+                scanner.feed(data)
+                pieces.append(data)
+                size += len(data)
+                if size > self._rules.max_body_bytes:
+                    self._tap.request_body(None, size)
+                    return b"".join(pieces), reader, scanner
+        except RequestPayloadError as error:
+            self._tap.request_body(b"".join(pieces), size)
+            raise GatewayError(
+                400,
+                "invalid_request_body",
+                f"The request's body broke off or is not well framed: {error}",
+                EndKind.CLIENT_GONE,
+            ) from error
+        body = b"".join(pieces)
+        self._tap.request_body(body, size)
+        return body, None, scanner
+
+    def _rewrite(self, body: bytes, rest: StreamReader | None, scanner: RequestScanner) -> Rewrite:
+        if rest is not None:
+            return Rewrite(body=body)
+        scan = scanner.finish()
+        policy = self._upstream.usage
+        model = scan.value(body, "model")
+        self._rejection_key = (self._upstream.name, self._target, model)
+        if self._rejection_key in self._rejections:
+            policy = UsagePolicy.NEVER
+        return rewrite_request(body, scan, policy)
+
+    async def _ask(
+        self, rewrite: Rewrite, body: bytes, rest: StreamReader | None
+    ) -> tuple[UpstreamResponse, Rewrite, int]:
+        """The answer, the rewrite that got it, and how often the request was sent again."""
+        response = await self._client.send(self._request(rewrite, rest))
+        if not rewrite.rewrites or response.status not in {400, 422}:
+            return response, rewrite, 0
+        try:
+            rejected = names_usage_option(await response.peek(MAX_REJECTION_BYTES))
+        except BaseException:
+            response.close()
+            raise
+        if not rejected:
+            return response, rewrite, 0
+        response.close()
+        untouched = Rewrite(body=body)
+        response = await self._client.send(self._request(untouched, None))
+        if response.status < 400:
+            self._rejections.add(self._rejection_key)
+        return response, untouched, 1
+
+    def _request(self, rewrite: Rewrite, rest: StreamReader | None) -> UpstreamRequest:
+        upstream = self._upstream
+        replaced = dict(upstream.credentials)
+        if self._rules.propagate:
+            value = self._identity.traceparent.encode("ascii")
+            replaced[b"traceparent"] = (b"traceparent", value)
+            state = self._identity.trace_state
+            replaced[b"tracestate"] = (b"tracestate", state.encode("ascii")) if state else None
+        if rewrite.rewrites:
+            # So that the usage event can be found in the answer.
+            replaced[b"accept-encoding"] = (b"Accept-Encoding", b"identity")
+        changes = RequestChanges(
+            host=upstream.host_header,
+            content_length=len(rewrite.body) if rewrite.rewrites else None,
+            replaced=replaced,
+        )
+        headers = self._downstream.headers
+        return UpstreamRequest(
+            upstream=upstream,
+            method=self._downstream.method,
+            target=self._target,
+            headers=request_headers(headers, changes),
+            body=rewrite.body,
+            rest=rest,
+            chunked=find_header(headers, b"transfer-encoding") is not None,
+        )
+
+    async def _answer(
+        self, response: UpstreamResponse, rewrite: Rewrite, resend_count: int
+    ) -> web.StreamResponse:
+        compressed = (find_header(response.headers, b"content-encoding") or b"identity").lower()
+        could_hide = rewrite.asked and response.status < 300
+        hides_usage = could_hide and compressed == b"identity" and _may_be_stream(response)
+        self._tap.response_head(
+            response,
+            resend_count=resend_count,
+            rewrites=rewrite.rewrites,
+            hides_usage=hides_usage,
+            usage_event_not_stripped=could_hide and compressed != b"identity",
+        )
+        downstream = self._downstream
+        await downstream.send_head(
+            response.status,
+            response.reason,
+            response.headers,
+            has_body=response.has_body,
+            keeps_length=not hides_usage,
+        )
+        try:
+            await tee(response, downstream, self._tap, UsageFilter() if hides_usage else None)
+        except UpstreamBroken as error:
+            self._ending = (error.end, str(error))
+            return await downstream.cut()
+        self._ending = (EndKind.UPSTREAM_EOF, "")
+        return await downstream.finish()
+
+    async def _drain(self, response: UpstreamResponse) -> None:
+        """Read on for the usage, after the client has gone; a second cancellation ends it."""
+        size = 0
+        try:
+            async with asyncio.timeout(MAX_DRAIN_SECONDS):
+                while size < MAX_DRAIN_BYTES and (data := await response.read()):
+                    self._tap.response_data(data)
+                    size += len(data)
+        except (TimeoutError, UpstreamBroken):
+            return
+
+
+def _may_be_stream(response: UpstreamResponse) -> bool:
+    """Whether events may be in it: a body that says it is JSON is relayed without a look."""
+    kind = find_header(response.headers, b"content-type") or b""
+    return not kind.lower().startswith(b"application/json")

@@ -1,0 +1,87 @@
+"""The forward proxy between us and an upstream, from ``HTTP(S)_PROXY`` and ``NO_PROXY``.
+
+aiohttp's own ``trust_env`` is not used: it would also add ``Authorization`` from ``~/.netrc`` to
+requests that carry the client's credentials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import aiohttp
+from yarl import URL
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+
+__all__ = ("ForwardProxy",)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardProxy:
+    """Which origins are reached through which proxy.
+
+    Attributes:
+        proxies: scheme to proxy URL, and ``no`` to the comma list of exceptions, as
+            :func:`urllib.request.getproxies_environment` answers.
+    """
+
+    proxies: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_environment(cls) -> ForwardProxy:
+        """Read the environment once.
+
+        Raises:
+            ValueError: a proxy URL is none that can be used.
+        """
+        proxies = urllib.request.getproxies_environment()
+        for scheme in ("http", "https"):
+            if (text := proxies.get(scheme)) is not None:
+                url = URL(text)
+                if url.scheme not in {"http", "https"} or not url.raw_host:
+                    raise ValueError(f"{scheme.upper()}_PROXY must be an http:// or https:// URL")
+        return cls(proxies)
+
+    def find(self, origin: URL) -> URL | None:
+        """The proxy for an origin, ``None`` for a direct connection."""
+        proxy = self.proxies.get(origin.scheme)
+        host = f"{origin.host}:{origin.port}"
+        if proxy is None or urllib.request.proxy_bypass_environment(host, dict(self.proxies)):
+            return None
+        return URL(proxy)
+
+    def authorization(self, origin: URL) -> bytes | None:
+        """What a plain HTTP request to ``origin`` carries for its proxy.
+
+        Returns:
+            ``None`` without a proxy (or with TLS, which is tunnelled), ``b""`` for a proxy
+            without credentials, else the value of ``Proxy-Authorization``.
+        """
+        proxy = self.find(origin)
+        if proxy is None or origin.scheme != "http":
+            return None
+        auth = _credentials(proxy)
+        return auth.encode().encode("latin-1") if auth else b""
+
+    def connection_key(self, origin: URL, tls: ssl.SSLContext) -> aiohttp.ClientRequest:
+        """What aiohttp's connector wants to know of an origin, as a request that is never sent."""
+        proxy = self.find(origin)
+        return aiohttp.ClientRequest(
+            "GET",
+            origin,
+            loop=asyncio.get_running_loop(),
+            ssl=tls,
+            proxy=proxy.with_user(None) if proxy else None,
+            proxy_auth=_credentials(proxy) if proxy else None,
+        )
+
+
+def _credentials(proxy: URL) -> aiohttp.BasicAuth | None:
+    if proxy.user is None:
+        return None
+    return aiohttp.BasicAuth(proxy.user, proxy.password or "")

@@ -1,0 +1,127 @@
+"""The traffic port's one handler: observe what is an LLM endpoint, relay everything else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from codec.endpoint import Endpoint, find_endpoint
+from proxy.errors import GatewayError
+from proxy.exchange import ExchangeRules, ObservedExchange
+from proxy.headers import RequestChanges, find_header, request_headers
+from proxy.tee import tee
+from proxy.upstream import UpstreamBroken, UpstreamRequest
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from proxy.downstream import Downstream
+    from proxy.open_exchanges import OpenExchange, OpenExchanges
+    from proxy.rejections import Rejections
+    from proxy.tap import TapSource
+    from proxy.upstream import UpstreamClient
+    from proxy.upstreams import Route, UpstreamTable
+    from telemetry.identity import SpanIdentitySource
+
+__all__ = ("Handler",)
+
+
+class Handler:
+    """Called once for each valid request; stateless but for what it is given."""
+
+    def __init__(
+        self,
+        *,
+        upstreams: UpstreamTable,
+        client: UpstreamClient,
+        taps: TapSource,
+        identities: SpanIdentitySource,
+        rejections: Rejections,
+        rules: ExchangeRules,
+        open_exchanges: OpenExchanges,
+    ) -> None:
+        self._upstreams = upstreams
+        self._client = client
+        self._taps = taps
+        self._identities = identities
+        self._rejections = rejections
+        self._rules = rules
+        self._open = open_exchanges
+
+    async def __call__(self, downstream: Downstream) -> web.StreamResponse:
+        """Relay one request."""
+        route = self._upstreams.route(downstream.target)
+        endpoint = find_endpoint(downstream.method, downstream.target)
+        with self._open.entered() as open_exchange:
+            try:
+                if endpoint is Endpoint.OTHER:
+                    return await self._relay(downstream, route)
+                return await self._observe(downstream, route, endpoint, open_exchange)
+            except asyncio.CancelledError:
+                if open_exchange.cut:
+                    await downstream.cut()
+                raise
+
+    async def _observe(
+        self,
+        downstream: Downstream,
+        route: Route,
+        endpoint: Endpoint,
+        open_exchange: OpenExchange,
+    ) -> web.StreamResponse:
+        identity = self._identities.decide(
+            _text(find_header(downstream.headers, b"traceparent")),
+            _text(find_header(downstream.headers, b"tracestate")),
+            name=endpoint.value,
+        )
+        tap = self._taps.open(observed=identity.sampled)
+        tap.begin(
+            downstream,
+            route.upstream,
+            identity,
+            endpoint=endpoint.value,
+            on_disconnect=self._rules.on_disconnect.value,
+        )
+        exchange = ObservedExchange(
+            downstream,
+            route,
+            identity=identity,
+            tap=tap,
+            client=self._client,
+            rejections=self._rejections,
+            rules=self._rules,
+            open_exchange=open_exchange,
+        )
+        return await exchange.run()
+
+    async def _relay(self, downstream: Downstream, route: Route) -> web.StreamResponse:
+        """Both ways, untouched, unbuffered, without a span."""
+        await downstream.continue_if_expected()
+        upstream, headers = route.upstream, downstream.headers
+        changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)
+        request = UpstreamRequest(
+            upstream=upstream,
+            method=downstream.method,
+            target=route.target,
+            headers=request_headers(headers, changes),
+            rest=None if downstream.body.at_eof() else downstream.body,
+            chunked=find_header(headers, b"transfer-encoding") is not None,
+        )
+        try:
+            response = await self._client.send(request)
+        except GatewayError as error:
+            return await downstream.answer_error(error.status, error.code, error.message)
+        try:
+            await downstream.send_head(
+                response.status, response.reason, response.headers, has_body=response.has_body
+            )
+            await tee(response, downstream, self._taps.open(observed=False))
+        except UpstreamBroken:
+            return await downstream.cut()
+        finally:
+            response.close()
+        return await downstream.finish()
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")

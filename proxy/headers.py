@@ -1,0 +1,142 @@
+"""Header fields as bytes: which ones cross the proxy, and what changes on the way.
+
+Heads are lists of ``(name, value)`` pairs of bytes, exactly as they were on the wire: case,
+order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of what may differ:
+
+1. Hop-by-hop fields are not relayed: the fixed ones and those that ``Connection`` names
+   (RFC 9110 section 7.6.1). ``Connection`` cannot name a field that frames or routes the message.
+2. Framing (``Content-Length``, ``Transfer-Encoding``) describes the hop it is sent on.
+3. ``Host`` names the upstream, in the place where the client had it.
+4. ``x-spantap-*`` is ours and removed.
+5. What :class:`RequestChanges` replaces: ``Accept-Encoding``, ``traceparent``, ``tracestate``,
+   ``Authorization``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = (
+    "RawHeaders",
+    "RequestChanges",
+    "connection_options",
+    "find_header",
+    "request_headers",
+    "response_headers",
+    "select_headers",
+)
+
+RawHeaders = tuple[tuple[bytes, bytes], ...]
+
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"upgrade",
+    }
+)
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+_NEVER_AN_OPTION = _FRAMING | {b"host"}
+_DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
+_OURS = b"x-spantap-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestChanges:
+    """What the proxy changes in a request's head besides the hop's own fields.
+
+    Attributes:
+        host: the upstream's ``Host`` value.
+        content_length: the new length where the body was rewritten, else ``None``.
+        replaced: lower-case name to a ``(name, value)`` pair that stands in its place, or is
+            appended where the client had none; ``None`` removes the field.
+    """
+
+    host: bytes
+    content_length: int | None = None
+    replaced: Mapping[bytes, tuple[bytes, bytes] | None] = field(default_factory=dict)
+
+
+def find_header(headers: RawHeaders, name: bytes) -> bytes | None:
+    """The first value of a field, ``name`` in lower case."""
+    for key, value in headers:
+        if len(key) == len(name) and key.lower() == name:
+            return value
+    return None
+
+
+def connection_options(headers: RawHeaders) -> frozenset[bytes]:
+    """The lower-case options of all ``Connection`` fields."""
+    return frozenset(
+        option.strip().lower()
+        for name, value in headers
+        if len(name) == 10 and name.lower() == b"connection"
+        for option in value.split(b",")
+    )
+
+
+def request_headers(headers: RawHeaders, changes: RequestChanges) -> list[tuple[bytes, bytes]]:
+    """The head fields for the upstream, in the client's order.
+
+    A client of HTTP/1.0 may have sent no ``Host``: then it comes first.
+    """
+    dropped = _HOP_BY_HOP | (connection_options(headers) - _NEVER_AN_OPTION)
+    waiting = dict(changes.replaced)
+    relayed: list[tuple[bytes, bytes]] = []
+    host_seen = False
+    for name, value in headers:
+        key = name.lower()
+        if key in waiting or key in changes.replaced:
+            # The first occurrence takes the new value, further ones would contradict it.
+            if (pair := waiting.pop(key, None)) is not None:
+                relayed.append(pair)
+        elif key == b"host":
+            host_seen = True
+            relayed.append((name, changes.host))
+        elif key in dropped or key.startswith(_OURS):
+            continue
+        elif key == b"content-length" and changes.content_length is not None:
+            relayed.append((name, b"%d" % changes.content_length))
+        else:
+            relayed.append((name, value))
+    if not host_seen:
+        relayed.insert(0, (b"Host", changes.host))
+    relayed.extend(pair for pair in waiting.values() if pair is not None)
+    return relayed
+
+
+def response_headers(
+    headers: RawHeaders, *, keeps_length: bool, keeps_chunked: bool
+) -> list[tuple[bytes, bytes]]:
+    """The head fields for the client, in the upstream's order.
+
+    Args:
+        headers: the upstream's.
+        keeps_length: the body's length and digests still hold; otherwise they go.
+        keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
+    """
+    dropped = _HOP_BY_HOP | (connection_options(headers) - _NEVER_AN_OPTION)
+    if not keeps_length:
+        dropped |= _DIGESTS | {b"content-length"}
+    if not keeps_chunked:
+        dropped |= {b"transfer-encoding"}
+    return [(name, value) for name, value in headers if name.lower() not in dropped]
+
+
+def select_headers(headers: RawHeaders, names: Iterable[bytes]) -> tuple[tuple[str, str], ...]:
+    """The fields named (lower case) as text for a tap frame, bytes read as Latin-1."""
+    wanted = names if isinstance(names, frozenset) else frozenset(names)
+    return tuple(
+        (key.decode("latin-1"), value.decode("latin-1"))
+        for name, value in headers
+        if (key := name.lower()) in wanted
+    )

@@ -1,0 +1,73 @@
+"""The exchanges that are open: counted, waited for, and cut when shutdown cannot wait longer."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("OpenExchange", "OpenExchanges")
+
+
+class OpenExchange:
+    """One open exchange.
+
+    Attributes:
+        cut: it was ended by us at shutdown, so its cancellation is not the client's doing.
+    """
+
+    def __init__(self, task: asyncio.Task[object]) -> None:
+        self._task = task
+        self.cut = False
+
+    def end(self) -> None:
+        """Cut it now."""
+        self.cut = True
+        self._task.cancel()
+
+
+class OpenExchanges:
+    """All open exchanges of a worker."""
+
+    def __init__(self) -> None:
+        self._open: set[OpenExchange] = set()
+        self._none_left = asyncio.Event()
+        self._none_left.set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @contextmanager
+    def entered(self) -> Iterator[OpenExchange]:
+        """Count the current task's exchange for as long as the block runs."""
+        task = asyncio.current_task()
+        if task is None:
+            raise AssertionError("handlers run in tasks")
+        exchange = OpenExchange(task)
+        self._open.add(exchange)
+        self._none_left.clear()
+        try:
+            yield exchange
+        finally:
+            self._open.discard(exchange)
+            if not self._open:
+                self._none_left.set()
+
+    async def wait_until_none(self, timeout_seconds: float) -> bool:
+        """Wait for the last one to end; false if some are left after the time-out."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._none_left.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def cut_all(self) -> int:
+        """Cut what is open; how many that were."""
+        exchanges = list(self._open)
+        for exchange in exchanges:
+            exchange.end()
+        return len(exchanges)

@@ -1,0 +1,170 @@
+"""All settings in one class: flags > ``SPANTAP_*`` environment > TOML file > these defaults.
+
+The names never change (``design.md`` section 5). Telemetry itself is configured by the standard
+``OTEL_*`` and ``OPENINFERENCE_*`` variables and has no setting here.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import platformdirs
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from codec.rewrite import UsagePolicy
+from proxy.upstreams import UpstreamConfig
+from telemetry.identity import TraceParentPolicy
+
+__all__ = ("ConfigurationError", "OnDisconnect", "Settings", "load_settings")
+
+_MIB = 1024 * 1024
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(ge=0)]
+
+
+class ConfigurationError(Exception):
+    """A setting is wrong; the message is one sentence that names it and says what to do."""
+
+
+class OnDisconnect(StrEnum):
+    """What happens to the upstream's answer when the client goes away."""
+
+    CANCEL = "cancel"
+    DRAIN = "drain"
+
+
+class Settings(BaseSettings):
+    """Every setting of ``spantap serve``; each is also ``SPANTAP_<NAME>`` in the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="SPANTAP_", extra="forbid", frozen=True)
+
+    toml_file: ClassVar[Path | None] = None
+
+    upstream: str = "https://api.openai.com"
+    """Base URL for every path that no ``[[upstream]]`` table takes."""
+    upstreams: tuple[UpstreamConfig, ...] = ()
+    """The ``[[upstream]]`` tables of the TOML file."""
+    host: str = "127.0.0.1"
+    port: Port = 4000
+    admin_host: str = "127.0.0.1"
+    admin_port: Port = 4001
+    workers: Annotated[int, Field(ge=1, le=1)] = 1
+    """Worker processes; this version runs one."""
+    usage: UsagePolicy = UsagePolicy.ALWAYS
+    """Usage policy of upstreams that name none of their own."""
+    on_disconnect: OnDisconnect = OnDisconnect.CANCEL
+    store: Path = Path(platformdirs.user_state_dir("spantap")) / "traces.db"
+    """The span store, an SQLite file."""
+    store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
+    """Largest size of the store, write-ahead log included; delivered spans go first."""
+    store_max_age_days: Annotated[float, Field(gt=0)] = 30
+    """Spans older than this are deleted, delivered ones first."""
+    linger_seconds: Seconds = 10
+    """After SIGTERM, how long requests are still answered while readiness says no."""
+    drain_seconds: Seconds = 30
+    """After the linger, how long open exchanges may take to end."""
+    connect_timeout_seconds: Annotated[float, Field(gt=0)] = 10
+    """Name look-up, TCP and TLS to the upstream. A healthy one takes well under a second."""
+    first_byte_timeout_seconds: Seconds = 900
+    """From the request's last byte to the answer's head; long, for models that think. 0: none."""
+    idle_timeout_seconds: Seconds = 900
+    """Between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * _MIB
+    """Largest chat request that is buffered, rewritten and recorded; a larger one is relayed."""
+    max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
+    """Largest header field or request line; what the common servers take at most."""
+    ca_file: Path | None = None
+    """Additional certificate authorities (PEM) for TLS to the upstream."""
+    client_cert: Path | None = None
+    """Client certificate (PEM) for TLS to the upstream."""
+    client_key: Path | None = None
+    """Key of the client certificate, where it is not in the same file."""
+    trace_parent: TraceParentPolicy = TraceParentPolicy.HONOR
+    """What a client's ``traceparent`` means: ``honor``, ``link`` or ``ignore``."""
+    propagate: bool = True
+    """Whether the upstream gets a ``traceparent`` of our span."""
+    log_level: str = "INFO"
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
+        return value.upper()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no .env files
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - nor secret folders
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, environment, file, in this order."""
+        return init_settings, env_settings, _TomlSource(settings_cls)
+
+
+class _TomlSource(PydanticBaseSettingsSource):
+    """The TOML file that ``--config`` or ``SPANTAP_CONFIG`` names."""
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - its interface
+        """Unused: :meth:`__call__` reads the whole file."""
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        path = self.config.get("toml_file")
+        if path is None:
+            return {}
+        values = _read_toml(Path(str(path)))
+        if isinstance(values.get("upstream"), list):
+            values["upstreams"] = values.pop("upstream")
+        return values
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(f"cannot read the configuration file {path}: {reason}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"the configuration file {path} is no TOML: {error}") from error
+
+
+def load_settings(flags: dict[str, Any] | None = None, config: str | None = None) -> Settings:
+    """Gather the settings.
+
+    Args:
+        flags: values of command line flags, by setting name.
+        config: path of the TOML file; ``SPANTAP_CONFIG`` where ``None``.
+
+    Raises:
+        ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
+    """
+    path = config or os.environ.get("SPANTAP_CONFIG") or None
+    bound = type("Settings", (Settings,), {"model_config": {**Settings.model_config}})
+    bound.model_config["toml_file"] = path
+    try:
+        settings: Settings = bound(**(flags or {}))
+    except ValidationError as error:
+        raise ConfigurationError(_explain(error)) from error
+    return settings
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    name = ".".join(str(part) for part in first["loc"]) or "settings"
+    if first["type"] == "extra_forbidden":
+        return f"unknown setting {name!r}: see docs/settings.md for the names"
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return f"setting {name!r}: {message}"

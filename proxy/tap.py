@@ -1,0 +1,170 @@
+"""The tap: copies what the relay sees into frames, stamped at the read.
+
+Rules:
+
+1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
+   for this exchange, and the relay does not notice (R2).
+2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
+3. Past :data:`MAX_TAPPED_BYTES` of one exchange, bodies are left out and counted (R5).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from proxy.headers import select_headers
+from telemetry.frames import (
+    RECORDED_REQUEST_HEADERS,
+    RECORDED_RESPONSE_HEADERS,
+    Begin,
+    End,
+    Frame,
+    RequestBody,
+    ResponseData,
+    ResponseHead,
+)
+
+if TYPE_CHECKING:
+    from proxy.clock import Clock
+    from proxy.downstream import Downstream
+    from proxy.upstream import UpstreamResponse
+    from proxy.upstreams import Upstream
+    from telemetry.exchange import EndKind
+    from telemetry.identity import SpanIdentity
+
+__all__ = ("FrameSink", "Tap", "TapSource")
+
+_log = logging.getLogger("spantap.tap")
+
+MAX_TAPPED_BYTES = 64 * 1024 * 1024
+"""Of one answer: a hundred times the longest real one, yet no single exchange fills a queue."""
+
+
+class FrameSink(Protocol):
+    """Where frames go: never blocks."""
+
+    def emit(self, frame: Frame) -> None:
+        """Take one frame."""
+        ...
+
+
+class Tap:
+    """The frames of one exchange."""
+
+    def __init__(self, sink: FrameSink | None, clock: Clock, number: int) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._number = number
+        self._epoch_ns = clock.wall_ns() - clock.monotonic_ns()
+        self._tapped_bytes = 0
+        self._shed_bytes = 0
+        self._undelivered = False
+
+    def _now_ns(self) -> int:
+        # One wall reading per exchange: its times never run backwards when the wall clock jumps.
+        return self._epoch_ns + self._clock.monotonic_ns()
+
+    def _emit(self, frame: Frame) -> None:
+        if self._sink is None:
+            return
+        try:
+            self._sink.emit(frame)
+        except Exception:  # noqa: BLE001 - rule 1, whatever it is
+            self._sink = None
+            _log.exception("the tap failed: exchange %d is no longer observed", self._number)
+
+    def begin(
+        self,
+        downstream: Downstream,
+        upstream: Upstream,
+        identity: SpanIdentity,
+        *,
+        endpoint: str,
+        on_disconnect: str,
+    ) -> None:
+        """The request's head was read."""
+        self._emit(
+            Begin(
+                exchange=self._number,
+                at_ns=self._now_ns(),
+                identity=identity,
+                endpoint=endpoint,
+                method=downstream.method,
+                path=downstream.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+                headers=select_headers(downstream.headers, RECORDED_REQUEST_HEADERS),
+                upstream=upstream.name,
+                provider=upstream.provider,
+                server_address=upstream.origin.host,
+                server_port=upstream.origin.port,
+                on_disconnect=on_disconnect,
+            )
+        )
+
+    def request_body(self, data: bytes | None, size_bytes: int) -> None:
+        """The client's body as sent; ``None`` where it passed the limit."""
+        self._emit(RequestBody(exchange=self._number, data=data, size_bytes=size_bytes))
+
+    def response_head(
+        self,
+        response: UpstreamResponse,
+        *,
+        resend_count: int,
+        rewrites: tuple[str, ...],
+        hides_usage: bool,
+        usage_event_not_stripped: bool,
+    ) -> None:
+        """The head of the answer that the client gets."""
+        self._emit(
+            ResponseHead(
+                exchange=self._number,
+                at_ns=self._now_ns(),
+                status=response.status,
+                headers=select_headers(response.headers, RECORDED_RESPONSE_HEADERS),
+                resend_count=resend_count,
+                rewrites=rewrites,
+                hides_usage=hides_usage,
+                usage_event_not_stripped=usage_event_not_stripped,
+            )
+        )
+
+    def response_data(self, data: bytes) -> None:
+        """One read of the body, before anything is done with it."""
+        self._undelivered = True
+        self._tapped_bytes += len(data)
+        if self._tapped_bytes > MAX_TAPPED_BYTES:
+            self._shed_bytes += len(data)
+            return
+        self._emit(ResponseData(self._number, self._now_ns(), data))
+
+    def delivered(self) -> None:
+        """The last read is on its way to the client."""
+        self._undelivered = False
+
+    def end(self, kind: EndKind, message: str = "") -> None:
+        """The exchange is over."""
+        self._emit(
+            End(
+                exchange=self._number,
+                at_ns=self._now_ns(),
+                kind=kind,
+                message=message,
+                undelivered=self._undelivered,
+                shed_bytes=self._shed_bytes,
+            )
+        )
+        self._sink = None
+
+
+class TapSource:
+    """Hands out taps; one per worker."""
+
+    def __init__(self, sink: FrameSink, clock: Clock) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._numbers = itertools.count(1)
+
+    def open(self, *, observed: bool) -> Tap:
+        """A tap for a new exchange; one that is not observed emits nothing."""
+        return Tap(self._sink if observed else None, self._clock, next(self._numbers))

@@ -1,0 +1,21 @@
+"""Tasks that are held until they are done: the loop itself keeps only a weak reference."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+__all__ = ("spawn",)
+
+_running: set[asyncio.Task[Any]] = set()
+
+
+def spawn(coroutine: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
+    """Run a coroutine as a task of its own, referenced until it ends."""
+    task = asyncio.get_running_loop().create_task(coroutine, name=name)
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return task

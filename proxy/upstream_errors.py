@@ -1,0 +1,111 @@
+"""What can go wrong before an upstream answers, mapped to the answer the client gets.
+
+One table: exception, status, code, sentence, and how the exchange is recorded to have ended. The
+first row that fits wins. Nothing of the request is told, only the upstream's name and origin (R7).
+"""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.http import HttpProcessingError
+
+from proxy.errors import GatewayError
+from telemetry.exchange import EndKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proxy.upstreams import Upstream
+
+__all__ = ("map_upstream_errors",)
+
+_Row = tuple[type[BaseException] | tuple[type[BaseException], ...], int, str, str, EndKind]
+
+_TABLE: tuple[_Row, ...] = (
+    (
+        aiohttp.ConnectionTimeoutError,
+        504,
+        "upstream_connect_timeout",
+        "no connection within the connect timeout",
+        EndKind.TIMEOUT,
+    ),
+    (
+        TimeoutError,
+        504,
+        "upstream_timeout",
+        "no answer within the first-byte timeout",
+        EndKind.TIMEOUT,
+    ),
+    (
+        (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError, ssl.SSLError),
+        502,
+        "upstream_tls_error",
+        "the TLS connection failed",
+        EndKind.CONNECT_ERROR,
+    ),
+    (
+        (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError),
+        502,
+        "forward_proxy_error",
+        "the forward proxy (HTTPS_PROXY) did not connect",
+        EndKind.CONNECT_ERROR,
+    ),
+    (
+        aiohttp.ClientConnectorError,
+        502,
+        "upstream_unreachable",
+        "no connection",
+        EndKind.CONNECT_ERROR,
+    ),
+    (
+        HttpProcessingError,
+        502,
+        "upstream_invalid_response",
+        "its answer is no valid HTTP",
+        EndKind.UPSTREAM_INVALID,
+    ),
+    (
+        (aiohttp.ClientError, OSError),
+        502,
+        "upstream_closed_before_response",
+        "it closed the connection before it answered",
+        EndKind.UPSTREAM_CLOSED,
+    ),
+)
+
+
+@contextmanager
+def map_upstream_errors(upstream: Upstream) -> Iterator[None]:
+    """Turn what aiohttp and the system raise into :class:`GatewayError`."""
+    try:
+        yield
+    except GatewayError:
+        raise
+    except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
+        raise _explain(upstream, error) from error
+
+
+def _explain(upstream: Upstream, error: BaseException) -> GatewayError:
+    for kinds, status, code, sentence, end in _TABLE:
+        if isinstance(error, kinds):
+            cause = _cause(error)
+            message = f"Upstream {upstream.name!r} ({upstream.origin}): {sentence}{cause}."
+            return GatewayError(status, code, message, end)
+    raise AssertionError("the last row takes everything that is caught")
+
+
+def _cause(error: BaseException) -> str:
+    """The system's own words, where they say more than the row does."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f" ({error.certificate_error})"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f" ({error.os_error.strerror or error.os_error})"
+    if isinstance(error, HttpProcessingError):
+        return f" ({' '.join(error.message.split())[:200]})"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f" ({error.status})"
+    return ""

@@ -1,0 +1,192 @@
+"""The upstreams: which one a path belongs to, and what target it gets there.
+
+Rules (``design.md`` section 5):
+
+1. The longest prefix that matches whole path segments wins and is stripped; what no table takes
+   goes to the default upstream.
+2. The client's raw path and query are appended to the upstream's URL, not normalised (R1).
+3. Where that URL ends in ``/v1`` and the path begins with ``/v1/``, they are joined once.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, field_validator
+from yarl import URL
+
+from codec.rewrite import UsagePolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ("Route", "Upstream", "UpstreamConfig", "UpstreamTable", "check_url")
+
+
+def check_url(value: str) -> str:
+    """An upstream's base URL, checked.
+
+    Raises:
+        ValueError: it is no http(s) URL, or has a user, a query or a fragment.
+    """
+    try:
+        url = URL(value, encoded=True)
+        host, port = url.raw_host, url.port
+    except ValueError as error:
+        raise ValueError(f"{value!r} is no URL: {error}") from None
+    if url.scheme not in {"http", "https"} or not host or not port:
+        raise ValueError(f"{value!r} must look like https://host or http://host:port/path")
+    if url.raw_user is not None or url.raw_password is not None:
+        raise ValueError("an upstream URL must not hold a user or password; use api_key_env")
+    if "?" in value or "#" in value or any(c.isspace() for c in value):
+        raise ValueError(f"{value!r} must not have a query, a fragment or white space")
+    return value
+
+
+class UpstreamConfig(BaseModel):
+    """One ``[[upstream]]`` table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    url: str
+    prefix: str = "/"
+    usage: UsagePolicy | None = None
+    provider: str | None = None
+    api_key_env: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        return check_url(value)
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix(cls, value: str) -> str:
+        if not value.startswith("/"):
+            raise ValueError(f"prefix {value!r} must begin with a slash")
+        return value
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _api_key_env(cls, value: str | None) -> str | None:
+        if value is not None and not os.environ.get(value):
+            raise ValueError(f"the environment variable {value} is empty or not set")
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """Where requests go.
+
+    Attributes:
+        name: for people and spans.
+        origin: scheme, host and port.
+        base_path: path of the configured URL without a final slash, raw.
+        prefix: path prefix that selects it, without a final slash.
+        usage: usage policy.
+        provider: value for ``llm.provider``, ``None`` to infer it from the host.
+        api_key: key that replaces the client's ``Authorization``; never shown.
+    """
+
+    name: str
+    origin: URL
+    base_path: str = ""
+    prefix: str = ""
+    usage: UsagePolicy = UsagePolicy.ALWAYS
+    provider: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+    @property
+    def host_header(self) -> bytes:
+        """The ``Host`` value: the port only where it is not the scheme's own."""
+        host = self.origin.host_port_subcomponent
+        if host is None:
+            raise AssertionError("check_url lets no URL without a host pass")
+        return host.encode("ascii")
+
+    @property
+    def credentials(self) -> Mapping[bytes, tuple[bytes, bytes] | None]:
+        """What replaces the client's ``Authorization`` where we hold the key, else nothing."""
+        if self.api_key is None:
+            return {}
+        return {b"authorization": (b"Authorization", b"Bearer " + self.api_key.encode("ascii"))}
+
+    def join(self, target: str) -> str:
+        """The target at the upstream for a client's target whose prefix was stripped (rule 3).
+
+        >>> Upstream(name="a", origin=URL("http://h"), base_path="/v1").join("/v1/models?x=1")
+        '/v1/models?x=1'
+        """
+        if target == "*":
+            return target
+        path = target.partition("?")[0]
+        if self.base_path.endswith("/v1") and (path == "/v1" or path.startswith("/v1/")):
+            return self.base_path + target[len("/v1") :]
+        return self.base_path + target
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An upstream and the target there."""
+
+    upstream: Upstream
+    target: str
+
+
+class UpstreamTable:
+    """All upstreams, and the choice among them (rule 1)."""
+
+    def __init__(self, upstreams: Sequence[Upstream]) -> None:
+        self._upstreams = tuple(sorted(upstreams, key=lambda u: len(u.prefix), reverse=True))
+
+    def __iter__(self) -> Iterator[Upstream]:
+        return iter(self._upstreams)
+
+    @classmethod
+    def from_config(
+        cls, default_url: str, tables: Sequence[UpstreamConfig], usage: UsagePolicy
+    ) -> UpstreamTable:
+        """Build the table from settings.
+
+        Raises:
+            ValueError: a URL is wrong, or two tables share a name or a prefix.
+        """
+        upstreams = [_build(table, usage) for table in tables]
+        if not any(upstream.prefix == "" for upstream in upstreams):
+            default = UpstreamConfig(name="default", url=default_url)
+            upstreams.append(_build(default, usage))
+        for what in ("name", "prefix"):
+            values = [getattr(upstream, what) for upstream in upstreams]
+            if doubled := next((v for v in values if values.count(v) > 1), None):
+                raise ValueError(f"two upstreams have the {what} {doubled!r}")
+        return cls(upstreams)
+
+    def route(self, target: str) -> Route:
+        """The upstream and target for a client's origin-form target or ``*``."""
+        for upstream in self._upstreams:
+            prefix = upstream.prefix
+            if not prefix:
+                return Route(upstream, upstream.join(target))
+            if target.startswith(prefix) and target[len(prefix) : len(prefix) + 1] in _BOUNDARIES:
+                rest = target[len(prefix) :]
+                return Route(upstream, upstream.join(rest if rest[:1] == "/" else "/" + rest))
+        raise AssertionError("from_config always adds an upstream without a prefix")
+
+
+_BOUNDARIES = frozenset({"", "/", "?"})
+
+
+def _build(config: UpstreamConfig, usage: UsagePolicy) -> Upstream:
+    url = URL(config.url, encoded=True)
+    return Upstream(
+        name=config.name,
+        origin=url.origin(),
+        base_path=url.raw_path.rstrip("/"),
+        prefix=config.prefix.rstrip("/"),
+        usage=config.usage or usage,
+        provider=config.provider,
+        api_key=os.environ.get(config.api_key_env) if config.api_key_env else None,
+    )

@@ -1,0 +1,84 @@
+"""What may stand in a span attribute: the one place where foreign values become safe ones.
+
+Builders yield whatever the wire held; :func:`clean_attributes` makes a mapping of it that any OTLP
+encoder takes.
+
+Rules:
+
+1. Every string is valid Unicode text: halves of a surrogate pair that stand side by side become
+   their character (a stream may cut an escaped pair in two), lone ones become U+FFFD, for protobuf
+   refuses the whole attribute otherwise. Everything else stays, NUL included.
+2. Every integer fits 64 bits with sign, OTLP's only integer; a larger one is left out, not cut.
+3. Whatever is no string, boolean, integer or float is left out; ``None`` means absent.
+4. Nothing here raises, whatever came in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codec.jsontext import encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = (
+    "AttributePairs",
+    "AttributeValue",
+    "clean_attributes",
+    "clean_text",
+    "json_text",
+    "non_empty_text",
+)
+
+AttributeValue = str | bool | int | float
+
+if TYPE_CHECKING:
+    AttributePairs = Iterator[tuple[str, object]]
+    """What builders yield: attribute names with values that are yet to be cleaned."""
+
+_INT64_MIN = -(2**63)
+_INT64_MAX = 2**63 - 1
+
+
+def clean_attributes(pairs: Iterable[tuple[str, object]]) -> dict[str, AttributeValue]:
+    """Keep what an attribute can hold, in order, made safe by the rules above."""
+    cleaned = ((key, _clean_value(value)) for key, value in pairs)
+    return {key: value for key, value in cleaned if value is not None}
+
+
+def _clean_value(value: object) -> AttributeValue | None:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, int):  # a bool is an int and fits
+        return value if _INT64_MIN <= value <= _INT64_MAX else None
+    return value if isinstance(value, float) else None
+
+
+def clean_text(text: str) -> str:
+    """The text as valid Unicode (rule 1)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return str(text)  # a plain str where an enum member came in
+
+
+def non_empty_text(value: object) -> str | None:
+    """The value if it is a string with something in it, else ``None``.
+
+    An empty string is skipped as the in-process instrumentor does (contract 1.2).
+    """
+    return value if isinstance(value, str) and value else None
+
+
+def json_text(value: object) -> str | None:
+    """The value as JSON text, ``None`` where it cannot be written.
+
+    What was parsed can still be too deep to write, for the writer starts further down the stack,
+    or hold an integer of more digits than Python writes.
+    """
+    try:
+        return encode_json(value)
+    except (RecursionError, TypeError, ValueError):
+        return None

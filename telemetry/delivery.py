@@ -1,0 +1,220 @@
+"""What an OTLP backend's answer means for the spans that were sent, and how long to wait.
+
+Pure: values in, values out. The senders feed it what they got, the exporter does what it says.
+
+Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R8):
+
+1. Spans are delivered by a success that rejects none of them, and by nothing else.
+2. What may be different next time is tried again without end: no connection, no answer, 408, 429,
+   5xx and their like in gRPC. The specification names fewer HTTP statuses and lets the rest be
+   dropped; a store can wait.
+3. What refuses the *sender* (401, 403, 404, a redirect, ...) is tried again too: a wrong key or
+   path in the settings says nothing about the spans, and must not cost them.
+4. Only what refuses the *content* (400, 413, 422 and other 4xx, ``INVALID_ARGUMENT``, rejected
+   spans in a success) counts against spans.
+5. The backend's words are kept, without any credential of ours that it repeats (R7).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # as below
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = (
+    "MAX_ANSWER_BYTES",
+    "Answer",
+    "Backoff",
+    "Sender",
+    "Verdict",
+    "classify_grpc_error",
+    "classify_http",
+    "classify_success",
+    "parse_retry_after",
+    "without_secrets",
+)
+
+MAX_ANSWER_BYTES = 64 << 10
+"""An answer is a count and a sentence; more than this of it is not read."""
+
+_MAX_WORDS = 400
+"""Characters of a body that is shown: a reason fits, an HTML page does not."""
+
+_MIN_SECRET_CHARS = 6
+"""A shorter part of a header value is no credential, and would blot out ordinary words."""
+
+_SENDER_REFUSED = frozenset({401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 431, 451})
+"""4xx statuses that speak of who asks, where and how, not of the spans (rule 3)."""
+
+_TRY_AGAIN = frozenset({408, 425, 429})
+"""4xx statuses that speak of the moment."""
+
+
+class Verdict(Enum):
+    """What becomes of the spans that were sent."""
+
+    DELIVERED = auto()
+    RETRY = auto()
+    REFUSED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of sending a batch.
+
+    Attributes:
+        verdict: what becomes of its spans.
+        words: why, in the backend's words where it spoke; a success may carry a warning.
+        retry_after_seconds: how long the backend asked us to wait, ``None`` where it did not.
+    """
+
+    verdict: Verdict
+    words: str = ""
+    retry_after_seconds: float | None = None
+
+
+class Sender(Protocol):
+    """One way to a backend."""
+
+    @property
+    def backend(self) -> str:
+        """The backend's scheme, host and port, for log lines."""
+        ...
+
+    def send(self, batch: bytes) -> Answer:
+        """Send a serialised ``ExportTraceServiceRequest``; wait for the answer, raise nothing."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open to the backend."""
+        ...
+
+
+def classify_http(status: int, body: bytes, retry_after_seconds: float | None = None) -> Answer:
+    """What an HTTP answer means.
+
+    Args:
+        status: its status code.
+        body: its body, up to :data:`MAX_ANSWER_BYTES`.
+        retry_after_seconds: from its ``Retry-After``, see :func:`parse_retry_after`.
+    """
+    if 200 <= status < 300:
+        return classify_success(body)
+    words = f"HTTP {status}: {_readable(body)}".removesuffix(": ")
+    refused = 400 <= status < 500 and status not in _SENDER_REFUSED | _TRY_AGAIN
+    if refused:
+        return Answer(verdict=Verdict.REFUSED, words=words)
+    return Answer(verdict=Verdict.RETRY, words=words, retry_after_seconds=retry_after_seconds)
+
+
+def classify_success(body: bytes) -> Answer:
+    """What a success means: a serialised ``ExportTraceServiceResponse`` may reject spans.
+
+    A body that is none (empty, JSON, ``OK``) rejects nothing: the status has said it all.
+    """
+    response = ExportTraceServiceResponse()
+    try:
+        response.ParseFromString(body)
+    except DecodeError:
+        return Answer(verdict=Verdict.DELIVERED)
+    partial = response.partial_success
+    words = partial.error_message[:_MAX_WORDS]
+    if partial.rejected_spans > 0:
+        return Answer(verdict=Verdict.REFUSED, words=words or "rejected without a reason")
+    return Answer(verdict=Verdict.DELIVERED, words=words)
+
+
+def classify_grpc_error(
+    code: str, details: str, retry_after_seconds: float | None = None
+) -> Answer:
+    """What a failed gRPC call means.
+
+    Args:
+        code: the name of its status code, such as ``UNAVAILABLE``.
+        details: its message.
+        retry_after_seconds: from its ``RetryInfo``, ``None`` where there is none.
+    """
+    words = f"{code}: {details[:_MAX_WORDS]}".removesuffix(": ")
+    # Without RetryInfo this code means "too large for me" (Phoenix, 4 MiB), says the specification.
+    exhausted = code == "RESOURCE_EXHAUSTED" and retry_after_seconds is None
+    if exhausted or code == "INVALID_ARGUMENT":
+        return Answer(verdict=Verdict.REFUSED, words=words)
+    return Answer(verdict=Verdict.RETRY, words=words, retry_after_seconds=retry_after_seconds)
+
+
+def parse_retry_after(value: str | None, now_seconds: float) -> float | None:
+    """Seconds to wait by a ``Retry-After`` header; ``None`` where it is absent or unreadable.
+
+    Args:
+        value: seconds or an HTTP date (RFC 9110, section 10.2.3).
+        now_seconds: seconds since the epoch, for a date.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now_seconds
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait after a number of failures in a row.
+
+    Attributes:
+        first_seconds: the wait after the first failure; each further one doubles it.
+        max_seconds: the longest wait of our own. A backend that is up again is noticed by then.
+        max_asked_seconds: the longest wait that a backend may ask for; a slip of its clock must
+            not silence us for a day.
+    """
+
+    first_seconds: float = 1.0
+    max_seconds: float = 60.0
+    max_asked_seconds: float = 600.0
+
+    def wait_seconds(self, failures: int, jitter: float, asked_seconds: float | None) -> float:
+        """How long to wait after `failures` (at least 1) in a row.
+
+        Half of the wait is fixed and half drawn, so that proxies that lost one backend together
+        do not come back together.
+
+        Args:
+            failures: how many tries have failed in a row.
+            jitter: a random number from 0 to 1.
+            asked_seconds: what the backend asked for: waited for at least.
+        """
+        # The exponent is bounded: 2.0 ** 1024 overflows after a long outage.
+        own = min(self.max_seconds, self.first_seconds * 2.0 ** min(failures - 1, 64))
+        asked = min(asked_seconds or 0.0, self.max_asked_seconds)
+        return max(own * (0.5 + 0.5 * jitter), asked)
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """`text` without the header values `secrets` nor any word of them (rule 5)."""
+    words = {word for secret in secrets for word in (secret, *secret.split())}
+    for word in sorted(words, key=len, reverse=True):
+        if len(word) >= _MIN_SECRET_CHARS:
+            text = text.replace(word, "***")
+    return text
+
+
+def _readable(body: bytes) -> str:
+    """The message in an error's body: of a ``google.rpc.Status``, else the text on one line."""
+    try:
+        text = Status.FromString(body).message
+    except DecodeError:
+        text = ""
+    return " ".join((text or body.decode("utf-8", "replace")).split())[:_MAX_WORDS]

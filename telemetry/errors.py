@@ -1,0 +1,71 @@
+"""The errors of telemetry that its callers are meant to see.
+
+::
+
+    TelemetryError              (never raised itself)
+    ├── ConfigurationError      a setting cannot be followed
+    └── StoreError              the store cannot do what was asked (raised itself once it is closed)
+        ├── StoreLocked         another process owns the file
+        ├── StoreForeign        the file is no store of ours, or no database at all
+        ├── StoreTooNew         a newer spantap wrote the file
+        └── StoreUnavailable    the file cannot be opened, read or written
+
+Each message is one sentence or two: what is wrong, where, and what to do. None holds a credential
+(R7). What a backend says is no error but a value, :class:`telemetry.delivery.Answer`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = (
+    "ConfigurationError",
+    "StoreError",
+    "StoreForeign",
+    "StoreLocked",
+    "StoreTooNew",
+    "StoreUnavailable",
+    "TelemetryError",
+)
+
+
+class TelemetryError(Exception):
+    """Base of what telemetry raises; catch it, raise one of its children."""
+
+
+class ConfigurationError(TelemetryError):
+    """A setting has a value that cannot be followed; the message names the setting."""
+
+
+class StoreError(TelemetryError):
+    """The store cannot do what was asked."""
+
+
+class StoreLocked(StoreError):  # noqa: N818 - names the condition, as the codec's errors do
+    """Another process owns the store.
+
+    Attributes:
+        holder_pid: the owner's process id; ``None`` where it has not written it yet.
+    """
+
+    def __init__(self, path: Path, holder_pid: int | None) -> None:
+        holder = "another process" if holder_pid is None else f"process {holder_pid}"
+        super().__init__(
+            f"the store {path} is in use by {holder}; end that one first, or name another file"
+        )
+        self.holder_pid = holder_pid
+
+
+class StoreForeign(StoreError):  # noqa: N818 - as StoreLocked
+    """The file is no store: damaged, no SQLite database, or another program's."""
+
+
+class StoreTooNew(StoreError):  # noqa: N818 - as StoreLocked
+    """The file has a schema that this version does not know."""
+
+
+class StoreUnavailable(StoreError):  # noqa: N818 - as StoreLocked
+    """The file or its folder cannot be opened, read or written."""

@@ -1,0 +1,133 @@
+"""All attributes of a span, from its exchange: who answered, over which wire, and the metadata.
+
+Rules:
+
+1. The order is the order of worth, least first, because a full span evicts its oldest attributes
+   (``span-contract.md`` section 1, "attribute limit"): messages and tools, then identity, usage,
+   input and output.
+2. Only values named in the contract are written, and of the headers nothing but the provider's
+   request id (R7).
+3. ``metadata`` is one JSON object, its members each present only where they apply (contract 1.8).
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from openinference.semconv.trace import (
+    OpenInferenceLLMSystemValues,
+    OpenInferenceSpanKindValues,
+    SpanAttributes,
+)
+from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
+from opentelemetry.semconv.attributes.http_attributes import (
+    HTTP_REQUEST_RESEND_COUNT,
+    HTTP_RESPONSE_STATUS_CODE,
+)
+from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
+
+from telemetry.attribute_values import clean_attributes, json_text
+from telemetry.exchange import Outcome
+from telemetry.provider import infer_provider
+from telemetry.request_attributes import (
+    build_input_attributes,
+    build_input_message_attributes,
+    build_tool_attributes,
+)
+from telemetry.response_attributes import (
+    build_output_attributes,
+    build_output_message_attributes,
+    build_usage_attributes,
+)
+from telemetry.semconv import MetadataMember
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributePairs, AttributeValue
+    from telemetry.exchange import Exchange
+
+__all__ = (
+    "build_exchange_attributes",
+    "build_identity_attributes",
+    "build_metadata",
+    "build_wire_attributes",
+)
+
+
+def build_exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+    """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
+    return clean_attributes(
+        chain(
+            build_input_message_attributes(exchange),
+            build_tool_attributes(exchange),
+            build_output_message_attributes(exchange),
+            build_identity_attributes(exchange),
+            build_wire_attributes(exchange),
+            build_usage_attributes(exchange),
+            build_input_attributes(exchange),
+            build_output_attributes(exchange),
+        )
+    )
+
+
+def build_identity_attributes(exchange: Exchange) -> AttributePairs:
+    """Kind, system, provider and models (contract 1.1), and the metadata."""
+    asked = exchange.request.model if exchange.request else None
+    answered = exchange.response.model if exchange.response else None
+    provider = exchange.provider or infer_provider(exchange.server_address)
+    yield SpanAttributes.METADATA, _dump_metadata(build_metadata(exchange))
+    yield SpanAttributes.OPENINFERENCE_SPAN_KIND, OpenInferenceSpanKindValues.LLM.value
+    yield SpanAttributes.LLM_SYSTEM, OpenInferenceLLMSystemValues.OPENAI.value
+    yield SpanAttributes.LLM_PROVIDER, provider
+    if asked and answered and asked != answered:
+        yield SpanAttributes.LLM_REQUEST_MODEL_NAME, asked
+        yield SpanAttributes.LLM_RESPONSE_MODEL_NAME, answered
+    yield SpanAttributes.LLM_MODEL_NAME, answered or asked
+
+
+def build_wire_attributes(exchange: Exchange) -> AttributePairs:
+    """The HTTP keys (contract 7.4) and ``error.type`` (2.1)."""
+    yield SERVER_ADDRESS, exchange.server_address
+    yield SERVER_PORT, exchange.server_port
+    yield HTTP_RESPONSE_STATUS_CODE, exchange.response_status
+    yield HTTP_REQUEST_RESEND_COUNT, exchange.resend_count or None
+    yield ERROR_TYPE, exchange.error_type
+
+
+def build_metadata(exchange: Exchange) -> dict[str, Any]:
+    """The members of ``metadata``; times are milliseconds since the start, to the microsecond."""
+    disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    members = {
+        MetadataMember.UPSTREAM: exchange.upstream,
+        MetadataMember.REQUEST_ID: exchange.request_id,
+        MetadataMember.PROXY_REWRITES: list(exchange.rewrites) or None,
+        MetadataMember.RETRY_COUNT: exchange.resend_count or None,
+        MetadataMember.TTFT_MS: _since_start_ms(exchange, exchange.first_chunk_ns),
+        MetadataMember.FIRST_CONTENT_MS: _since_start_ms(exchange, exchange.first_content_ns),
+        MetadataMember.OUTCOME: exchange.outcome.value,
+        MetadataMember.ON_DISCONNECT: exchange.on_disconnect if disconnected else None,
+        **_usage_members(exchange),
+        MetadataMember.ANOMALIES: list(exchange.anomalies) or None,
+        MetadataMember.USAGE_EVENT_NOT_STRIPPED: exchange.usage_event_not_stripped or None,
+    }
+    return {member.value: value for member, value in members.items() if value is not None}
+
+
+def _usage_members(exchange: Exchange) -> dict[MetadataMember, Any]:
+    if exchange.response is None:
+        return {}
+    usage = exchange.response.usage
+    return {
+        MetadataMember.USAGE_SOURCE: "none" if usage is None else "provider",
+        MetadataMember.USAGE_RAW: (dict(usage.raw) or None) if usage is not None else None,
+    }
+
+
+def _dump_metadata(metadata: dict[str, Any]) -> str | None:
+    # The provider's raw object is the one member of foreign make: without it the rest is writable.
+    own = {key: value for key, value in metadata.items() if key != MetadataMember.USAGE_RAW}
+    return json_text(metadata) or json_text(own)
+
+
+def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:
+    return None if at_ns is None else round((at_ns - exchange.start_ns) / 1e6, 3)

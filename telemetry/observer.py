@@ -1,0 +1,244 @@
+"""The observer: tap frames in, one :class:`Exchange` out, sans-IO.
+
+Rules:
+
+1. Every ``end`` frame of an exchange that was begun gives exactly one record (R3); frames of an
+   exchange that is not known are dropped.
+2. Nothing that a frame holds makes it raise: what cannot be understood becomes an anomaly (R2).
+3. It keeps no more of an exchange than the codec's limits and :data:`MAX_PLAIN_BYTES` (R5).
+4. The judgement of how an exchange ended is :func:`telemetry.judgement.judge` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codec.stream import ChatStream
+
+from codec.errors import CodecError
+from codec.request import ChatRequest, decode_request
+from codec.response import ChatResponse, decode_response
+from telemetry.content_decoding import ContentDecoder, UndecodableContent
+from telemetry.exchange import Exchange
+from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.judgement import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("Observer",)
+
+MAX_PLAIN_BYTES = 16 * 1024 * 1024
+"""Of a body that is no stream: four images in an answer; a chat's text has a few kilobytes."""
+
+MAX_ERROR_BYTES = 64 * 1024
+"""Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
+
+_REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
+"""In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
+
+
+class Observer:
+    """All open exchanges of one source of frames."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, _Observation] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def feed(self, frame: Frame) -> Exchange | None:
+        """Take the next frame; the record, where it was the exchange's last."""
+        if isinstance(frame, Begin):
+            self._open[frame.exchange] = _Observation(frame)
+            return None
+        if isinstance(frame, End):
+            observation = self._open.pop(frame.exchange, None)
+            return None if observation is None else observation.end(frame)
+        observation = self._open.get(frame.exchange)
+        if observation is not None:
+            observation.feed(frame)
+        return None
+
+
+class _Observation:
+    """One open exchange."""
+
+    def __init__(self, begin: Begin) -> None:
+        self._begin = begin
+        self._request_body: RequestBody | None = None
+        self._request_text: bytes | None = None
+        self._request: ChatRequest | None = None
+        self._head: ResponseHead | None = None
+        self._body: _StreamBody | _PlainBody | None = None
+        self._decoder: ContentDecoder | None = None
+        self._anomalies: dict[str, None] = {}
+
+    def feed(self, frame: RequestBody | ResponseHead | ResponseData) -> None:
+        if isinstance(frame, ResponseData):
+            self._take_data(frame)
+        elif isinstance(frame, ResponseHead):
+            self._take_head(frame)
+        else:
+            self._take_request(frame)
+
+    def _note(self, *anomalies: str) -> None:
+        self._anomalies.update(dict.fromkeys(anomalies))
+
+    def _take_request(self, frame: RequestBody) -> None:
+        self._request_body = frame
+        if frame.data is None:
+            self._note("observer_limit")
+            return
+        try:
+            encoding = _header(self._begin.headers, "content-encoding")
+            self._request_text = ContentDecoder(encoding).feed(frame.data)
+            self._request = decode_request(self._request_text)
+        except (CodecError, UndecodableContent):
+            self._note("request_undecodable")
+
+    def _take_head(self, frame: ResponseHead) -> None:
+        self._head = frame
+        try:
+            self._decoder = ContentDecoder(_header(frame.headers, "content-encoding"))
+        except UndecodableContent:
+            self._note("response_undecodable")
+
+    def _take_data(self, frame: ResponseData) -> None:
+        if self._decoder is None or self._head is None:
+            return
+        try:
+            data = self._decoder.feed(frame.data)
+        except UndecodableContent:
+            self._note("response_undecodable")
+            self._decoder = None
+            return
+        if self._body is None:
+            data = data.lstrip(b" \t\r\n")  # blank lines before the body: DeepSeek
+            if not data:
+                return
+            self._body = self._make_body(self._head, data)
+        self._body.feed(data, frame.at_ns)
+
+    def _make_body(self, head: ResponseHead, first: bytes) -> _StreamBody | _PlainBody:
+        """By shape, not by content type, which is often wrong (``dialects.md`` 4 and 5)."""
+        if head.status >= 400:
+            return _PlainBody(MAX_ERROR_BYTES)
+        if first[:1] in {b"{", b"["}:
+            return _PlainBody(MAX_PLAIN_BYTES)
+        return _StreamBody(hides_usage=head.hides_usage)
+
+    def end(self, frame: End) -> Exchange:
+        begin, head, body = self._begin, self._head, self._body
+        response, error_body = self._finish_body()
+        if frame.shed_bytes:
+            self._note("observer_limit")
+        if response is not None:
+            self._note(*response.anomalies)
+        # A stream that was asked for and brought nothing is a broken one, not an empty answer.
+        asked = body is None and self._request is not None and self._request.stream
+        streamed = isinstance(body, _StreamBody) or asked
+        judgement = judge(
+            end=frame,
+            status=head.status if head is not None else None,
+            streamed=streamed,
+            response=response,
+            error_body=error_body,
+        )
+        request = self._request_body
+        return Exchange(
+            identity=begin.identity,
+            endpoint=begin.endpoint,
+            method=begin.method,
+            path=begin.path,
+            upstream=begin.upstream,
+            provider=begin.provider,
+            server_address=begin.server_address,
+            server_port=begin.server_port,
+            request=self._request,
+            request_body=self._request_text,
+            request_size_bytes=request.size_bytes if request is not None else 0,
+            response_status=head.status if head is not None else None,
+            response=response,
+            error_body=error_body,
+            request_id=_request_id(head),
+            streamed=streamed,
+            outcome=judgement.outcome,
+            error_type=judgement.error_type,
+            error_message=judgement.error_message,
+            start_ns=begin.at_ns,
+            end_ns=frame.at_ns,
+            first_chunk_ns=body.first_chunk_ns if isinstance(body, _StreamBody) else None,
+            first_content_ns=body.first_content_ns if isinstance(body, _StreamBody) else None,
+            resend_count=head.resend_count if head is not None else 0,
+            rewrites=head.rewrites if head is not None else (),
+            usage_event_not_stripped=head.usage_event_not_stripped if head is not None else False,
+            on_disconnect=begin.on_disconnect,
+            anomalies=tuple(self._anomalies),
+        )
+
+    def _finish_body(self) -> tuple[ChatResponse | None, str | None]:
+        """The decoded answer, and the text of an error's body."""
+        body, head = self._body, self._head
+        if isinstance(body, _StreamBody):
+            return body.stream.finish(), None
+        if body is None or head is None:
+            return None, None
+        data = body.take()
+        if body.cut:
+            self._note("observer_limit")
+        text = data.decode("utf-8", "replace") if head.status >= 400 else None
+        try:
+            return decode_response(data), text
+        except CodecError:
+            if head.status < 400:
+                self._note("response_undecodable")
+            return None, text
+
+
+class _StreamBody:
+    """An event stream, folded as it arrives."""
+
+    def __init__(self, *, hides_usage: bool) -> None:
+        self.stream = ChatStream(hides_usage=hides_usage)
+        self.first_chunk_ns: int | None = None
+        self.first_content_ns: int | None = None
+
+    def feed(self, data: bytes, at_ns: int) -> None:
+        self.stream.feed(data)
+        if self.first_chunk_ns is None and self.stream.event_count:
+            self.first_chunk_ns = at_ns
+        if self.first_content_ns is None and self.stream.has_content:
+            self.first_content_ns = at_ns
+
+
+class _PlainBody:
+    """A whole body, kept up to a limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    @property
+    def cut(self) -> bool:
+        return self._size > self._limit_bytes
+
+    def feed(self, data: bytes, at_ns: int) -> None:  # noqa: ARG002 - as _StreamBody
+        if not self.cut:
+            self._pieces.append(data)
+            self._size += len(data)
+
+    def take(self) -> bytes:
+        return b"".join(self._pieces)[: self._limit_bytes]
+
+
+def _header(headers: tuple[tuple[str, str], ...], name: str) -> str:
+    return ", ".join(value for key, value in headers if key == name)
+
+
+def _request_id(head: ResponseHead | None) -> str | None:
+    if head is None:
+        return None
+    headers: Mapping[str, str] = dict(head.headers)
+    return next((headers[name] for name in _REQUEST_ID_HEADERS if headers.get(name)), None)

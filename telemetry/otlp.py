@@ -1,0 +1,138 @@
+"""Spans to OTLP bytes and back.
+
+The store holds, per span, one serialised ``ExportTraceServiceRequest`` (``design.md`` section 3).
+
+Rules:
+
+1. Such blobs, concatenated, are again a valid request: protobuf appends repeated fields when it
+   meets them once more. Batches are made that way, without decoding anything.
+2. What is read back is what was written: attribute values keep their types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # it has no stubs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.trace import StatusCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+    from opentelemetry.sdk.trace import ReadableSpan
+
+__all__ = ("StoredEvent", "StoredSpan", "decode_spans", "encode_span")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    """An event of a span; its time is nanoseconds since the epoch."""
+
+    name: str
+    at_ns: int
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSpan:
+    """A span as it was stored. Ids are lower-case hexadecimal, times nanoseconds since the epoch.
+
+    Attributes:
+        parent_span_id: ``None`` for a root.
+        status: ``UNSET``, ``OK`` or ``ERROR``.
+        status_message: empty unless the status is ``ERROR``.
+        links: ``(trace id, span id)`` of each linked span.
+        resource: the resource's attributes.
+        scope: name and version of the instrumentation scope.
+    """
+
+    name: str
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    trace_state: str
+    start_ns: int
+    end_ns: int
+    status: str
+    status_message: str
+    attributes: Mapping[str, Any]
+    events: tuple[StoredEvent, ...]
+    links: tuple[tuple[str, str], ...]
+    resource: Mapping[str, Any]
+    scope: tuple[str, str]
+
+
+def encode_span(span: ReadableSpan) -> bytes:
+    """One span as a serialised ``ExportTraceServiceRequest``."""
+    blob: bytes = encode_spans([span]).SerializeToString()
+    return blob
+
+
+def decode_spans(blob: bytes) -> list[StoredSpan]:
+    """The spans of one serialised request, or of several that were concatenated (rule 1).
+
+    Raises:
+        ValueError: the bytes are no such request.
+    """
+    try:
+        request = ExportTraceServiceRequest.FromString(blob)
+    except DecodeError as error:
+        raise ValueError(f"no OTLP trace request: {error}") from error
+    return [
+        _stored_span(
+            span,
+            resource=_attributes(resource_spans.resource.attributes),
+            scope=(scope_spans.scope.name, scope_spans.scope.version),
+        )
+        for resource_spans in request.resource_spans
+        for scope_spans in resource_spans.scope_spans
+        for span in scope_spans.spans
+    ]
+
+
+def _stored_span(
+    span: ProtoSpan, *, resource: Mapping[str, Any], scope: tuple[str, str]
+) -> StoredSpan:
+    return StoredSpan(
+        name=span.name,
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_span_id=span.parent_span_id.hex() or None,
+        trace_state=span.trace_state,
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        status=StatusCode(span.status.code).name,
+        status_message=span.status.message,
+        attributes=_attributes(span.attributes),
+        events=tuple(
+            StoredEvent(
+                name=event.name,
+                at_ns=event.time_unix_nano,
+                attributes=_attributes(event.attributes),
+            )
+            for event in span.events
+        ),
+        links=tuple((link.trace_id.hex(), link.span_id.hex()) for link in span.links),
+        resource=resource,
+        scope=scope,
+    )
+
+
+def _attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+    return {pair.key: _value(pair.value) for pair in pairs}
+
+
+def _value(value: AnyValue) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "array_value":
+        return [_value(item) for item in value.array_value.values]
+    if kind == "kvlist_value":
+        return _attributes(value.kvlist_value.values)
+    return getattr(value, kind)

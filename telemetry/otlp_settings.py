@@ -1,0 +1,232 @@
+"""Where spans are sent, from OpenTelemetry's standard environment variables.
+
+Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General SDK configuration"):
+
+1. ``OTEL_EXPORTER_OTLP_TRACES_*`` wins over ``OTEL_EXPORTER_OTLP_*``. An empty variable is unset.
+2. The traces endpoint is used verbatim; the general one gets ``/v1/traces`` (HTTP only).
+3. No endpoint: nothing is sent and the store is the backend. The specification's default would be
+   localhost; a proxy that everybody starts without a backend would then complain for ever.
+4. The timeout is in seconds, as every Python SDK reads it (the specification says milliseconds).
+5. Compression is gzip where nothing is said (the specification's default is none): prompts are
+   text and shrink to a fifth.
+6. A value that cannot be followed is an error at start, in one sentence that names the variable.
+   No message holds the value of a header or an endpoint: both carry credentials (R7).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from telemetry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("OtlpProtocol", "OtlpSettings", "read_otlp_settings")
+
+_DEFAULT_TIMEOUT_SECONDS = 10.0
+"""The specification's."""
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token of RFC 9110, section 5.6.2."""
+
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""What RFC 9110, section 5.5, forbids in a value: everything below space but the tab."""
+
+
+class OtlpProtocol(StrEnum):
+    """How spans travel."""
+
+    HTTP_PROTOBUF = "http/protobuf"
+    GRPC = "grpc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtlpSettings:
+    """How to reach an OTLP backend.
+
+    Attributes:
+        protocol: OTLP/HTTP with protobuf bodies, or gRPC.
+        endpoint: HTTP: the whole URL to POST to. gRPC: ``host:port``.
+        backend: scheme, host and port, without whatever else the endpoint holds: for log lines.
+        headers: names in lower case and values, sent with every request.
+        timeout_seconds: for one request, from connecting to the last byte of the answer.
+        gzip: whether requests are compressed.
+        insecure: gRPC without TLS. With HTTP the endpoint's scheme says it.
+        certificate: PEM file of the authorities to trust instead of the usual ones.
+        client_certificate: PEM file of our own certificate, for mutual TLS.
+        client_key: PEM file of its key; ``None`` where the certificate's file holds it.
+    """
+
+    protocol: OtlpProtocol = OtlpProtocol.HTTP_PROTOBUF
+    endpoint: str = field(repr=False)
+    backend: str
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    timeout_seconds: float = _DEFAULT_TIMEOUT_SECONDS
+    gzip: bool = True
+    insecure: bool = False
+    certificate: Path | None = None
+    client_certificate: Path | None = None
+    client_key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Variables:
+    """The environment, as rule 1 reads it."""
+
+    environ: Mapping[str, str]
+
+    def get(self, name: str) -> str:
+        """The value of a plain variable; empty where unset."""
+        return self.environ.get(name, "").strip()
+
+    def otlp(self, suffix: str) -> tuple[str, str]:
+        """Name and value of the variable that decides; the value is empty where none is set."""
+        general = f"OTEL_EXPORTER_OTLP_{suffix}"
+        specific = f"OTEL_EXPORTER_OTLP_TRACES_{suffix}"
+        name = specific if self.get(specific) else general
+        return name, self.get(name)
+
+
+def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
+    """The settings in `environ`; ``None`` where nothing is to be sent.
+
+    That is so where no endpoint is set (rule 3), ``OTEL_SDK_DISABLED`` is true, or
+    ``OTEL_TRACES_EXPORTER`` is ``none``. The files that variables name are looked at.
+
+    Raises:
+        ConfigurationError: a variable has a value that cannot be followed.
+    """
+    variables = _Variables(environ)
+    endpoint_name, endpoint = variables.otlp("ENDPOINT")
+    if not _sends(variables) or not endpoint:
+        return None
+    protocol = _protocol(*variables.otlp("PROTOCOL"))
+    url = _endpoint_url(endpoint_name, endpoint, protocol)
+    address = url.netloc.rpartition("@")[2]
+    if protocol is OtlpProtocol.GRPC:
+        insecure = url.scheme == "http" or (
+            not url.scheme and _flag(*variables.otlp("INSECURE"), default=False)
+        )
+        endpoint, scheme = address, "grpc"
+    else:
+        insecure, scheme = False, url.scheme
+        if endpoint_name == "OTEL_EXPORTER_OTLP_ENDPOINT":
+            endpoint = url._replace(path=f"{url.path.rstrip('/')}/v1/traces").geturl()
+    certificate, client_certificate, client_key = (
+        _file(*variables.otlp(suffix))
+        for suffix in ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
+    )
+    if client_key and not client_certificate:
+        raise ConfigurationError(
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY needs OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE beside it"
+        )
+    if protocol is OtlpProtocol.GRPC and client_certificate and not client_key:
+        raise ConfigurationError(
+            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE needs OTEL_EXPORTER_OTLP_CLIENT_KEY beside it"
+        )
+    return OtlpSettings(
+        protocol=protocol,
+        endpoint=endpoint,
+        backend=f"{scheme}://{address}",
+        headers=_headers(*variables.otlp("HEADERS"), protocol),
+        timeout_seconds=_timeout_seconds(*variables.otlp("TIMEOUT")),
+        gzip=_is_gzip(*variables.otlp("COMPRESSION")),
+        insecure=insecure,
+        certificate=certificate,
+        client_certificate=client_certificate,
+        client_key=client_key,
+    )
+
+
+def _sends(variables: _Variables) -> bool:
+    """Whether the two general switches leave OTLP on."""
+    disabled = _flag("OTEL_SDK_DISABLED", variables.get("OTEL_SDK_DISABLED"), default=False)
+    exporter = variables.get("OTEL_TRACES_EXPORTER") or "otlp"
+    if exporter not in {"otlp", "none"}:
+        raise ConfigurationError(
+            f"OTEL_TRACES_EXPORTER is {exporter!r}, but only otlp and none are known"
+        )
+    return not disabled and exporter == "otlp"
+
+
+def _flag(name: str, value: str, *, default: bool) -> bool:
+    """A boolean variable; the specification takes ``true`` and ``false`` in any case."""
+    words = {"": default, "true": True, "false": False}
+    if value.lower() not in words:
+        raise ConfigurationError(f"{name} is {value!r}, but only true and false are known")
+    return words[value.lower()]
+
+
+def _protocol(name: str, value: str) -> OtlpProtocol:
+    try:
+        return OtlpProtocol(value or OtlpProtocol.HTTP_PROTOBUF)
+    except ValueError:
+        raise ConfigurationError(
+            f"{name} is {value!r}, but only http/protobuf and grpc are known"
+        ) from None
+
+
+def _endpoint_url(name: str, value: str, protocol: OtlpProtocol) -> SplitResult:
+    """The endpoint in parts; gRPC takes ``host:port`` too, which then has no scheme."""
+    bare = protocol is OtlpProtocol.GRPC and "://" not in value
+    try:
+        url = urlsplit(f"//{value}" if bare else value)
+        if url.hostname and (bare or url.scheme in {"http", "https"}) and url.port != 0:
+            return url
+    except ValueError:  # no port, or a broken IPv6 address
+        pass
+    forms = "an http:// or https:// URL"
+    if protocol is OtlpProtocol.GRPC:
+        forms += " or host:port"
+    raise ConfigurationError(f"{name} must be {forms}")
+
+
+def _headers(name: str, value: str, protocol: OtlpProtocol) -> tuple[tuple[str, str], ...]:
+    """The pairs of ``name=value,name=value``, percent-decoded; of equal names the last counts."""
+    headers = {}
+    for number, entry in enumerate(filter(None, map(str.strip, value.split(","))), start=1):
+        key, equals, text = entry.partition("=")
+        key, text = unquote(key).strip().lower(), unquote(text).strip()
+        if not equals or not _HEADER_NAME.fullmatch(key):
+            raise ConfigurationError(f"entry {number} of {name} is not of the form name=value")
+        if _CONTROL_CHARACTER.search(text):
+            raise ConfigurationError(f"the value of {key} in {name} holds a control character")
+        if protocol is OtlpProtocol.GRPC and not text.isascii():
+            raise ConfigurationError(f"the value of {key} in {name} must be ASCII for gRPC")
+        headers[key] = text
+    return tuple(headers.items())
+
+
+def _timeout_seconds(name: str, value: str) -> float:
+    try:
+        seconds = float(value or _DEFAULT_TIMEOUT_SECONDS)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ConfigurationError(f"{name} is {value!r}, but must be a number of seconds above 0")
+    return seconds
+
+
+def _is_gzip(name: str, value: str) -> bool:
+    if value.lower() not in {"", "gzip", "none"}:
+        raise ConfigurationError(f"{name} is {value!r}, but only gzip and none are known")
+    return value.lower() != "none"
+
+
+def _file(name: str, value: str) -> Path | None:
+    """The file that a variable names, if it can be read."""
+    if not value:
+        return None
+    path = Path(value)
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ConfigurationError(f"{name}: {value} cannot be read: {error.strerror}") from error
+    return path

@@ -1,0 +1,122 @@
+"""The observing half put together: queue, service, store, exporter, from the environment."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Self
+
+from telemetry.errors import ConfigurationError, StoreError
+from telemetry.exporter import Exporter, open_sender
+from telemetry.in_process import InProcessTelemetry
+from telemetry.otlp_settings import read_otlp_settings
+from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.resource import build_resource
+from telemetry.service import TelemetryService
+from telemetry.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from telemetry.delivery import Sender
+    from telemetry.frames import Frame
+    from telemetry.store_rows import Retention
+
+__all__ = ("Pipeline",)
+
+_log = logging.getLogger("spantap.telemetry")
+
+CLOSE_SECONDS = 5.0
+"""How long the end of the process waits for the queue to be consumed and committed."""
+
+
+class Pipeline:
+    """What a worker emits frames into, and closes at its end.
+
+    Attributes:
+        store: the span store.
+        backend: the OTLP backend for log lines, ``None`` where spans stay in the store.
+    """
+
+    def __init__(self, store: Store, sender: Sender | None) -> None:
+        self.store = store
+        self.backend = sender.backend if sender is not None else None
+        self._sender = sender
+        self._exporter = Exporter(store, sender) if sender is not None else None
+        self._service = TelemetryService(
+            SpanRecorder(build_resource(), build_span_limits()),
+            store,
+            now_ns=time.time_ns,
+            on_stored=self._exporter.wake if self._exporter is not None else _nothing,
+        )
+        self._telemetry = InProcessTelemetry(self._service)
+
+    @classmethod
+    def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
+        """Open the store and prepare the exporter; nothing runs yet.
+
+        Raises:
+            ConfigurationError: an ``OTEL_*`` variable cannot be followed.
+            StoreError: the store cannot be opened.
+        """
+        settings = read_otlp_settings(environ)
+        sender = open_sender(settings) if settings is not None else None
+        store = Store.open(path, delivers=sender is not None, retention=retention)
+        try:
+            return cls(store, sender)
+        except ValueError as error:  # an OTEL_*_LIMIT that is no number
+            store.close()
+            raise ConfigurationError(str(error)) from error
+
+    def start(self) -> None:
+        """Begin to consume and to send."""
+        self._telemetry.start()
+        if self._exporter is not None:
+            self._exporter.start()
+            self._exporter.wake()
+
+    def emit(self, frame: Frame) -> None:
+        """Take one frame; never blocks."""
+        self._telemetry.emit(frame)
+
+    def metrics(self) -> dict[str, int]:
+        """Counters and gauges by name, for the admin port."""
+        counts = self._service.counts
+        values = {
+            "spans_recorded_total": counts.recorded,
+            "spans_failed_total": counts.failed,
+            "spans_dropped_total": counts.dropped,
+            "tap_queue_bytes": self._telemetry.queued_bytes,
+            "tap_shed_bytes_total": self._telemetry.shed_bytes,
+        }
+        try:
+            stored = self.store.counts()
+        except StoreError:
+            return values
+        values |= {
+            "store_spans_pending": stored.pending,
+            "store_spans_delivered": stored.delivered,
+            "store_spans_rejected": stored.rejected,
+            "store_spans_kept": stored.kept,
+        }
+        return values
+
+    def close(self, flush_seconds: float) -> None:
+        """Commit what was emitted, send what is pending as far as time allows, and close."""
+        if not self._telemetry.close(CLOSE_SECONDS):
+            _log.error("observed exchanges were lost: not committed within %s s", CLOSE_SECONDS)
+        if self._exporter is not None:
+            try:
+                if pending := self._exporter.flush(flush_seconds):
+                    _log.warning("%d spans are still to be sent; they stay in the store", pending)
+            except StoreError as error:
+                _log.error("%s", error)
+            self._exporter.stop()
+        if self._sender is not None:
+            self._sender.close()
+        self.store.close()
+
+
+def _nothing() -> None:
+    """Nobody to wake."""

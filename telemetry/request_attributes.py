@@ -1,0 +1,181 @@
+"""The request's side of a span, flattened as OpenInference wants it (``span-contract.md`` 1.2-1.3).
+
+Pure builders of attribute pairs. Everything is the client's own, never what the proxy rewrote
+(contract section 2).
+
+Rules:
+
+1. What is not of the kind that a key takes is left out here and stays readable in ``input.value``;
+   nothing raises, whatever JSON the client sent.
+2. A message or part keeps its own position: one that is left out leaves a hole, as with the
+   in-process instrumentor.
+3. ``input.value`` is the body's text as it came, not a dump of what was decoded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openinference.semconv.trace import (
+    AudioAttributes,
+    DocumentAttributes,
+    ImageAttributes,
+    MessageAttributes,
+    MessageContentAttributes,
+    OpenInferenceMimeTypeValues,
+    SpanAttributes,
+    ToolAttributes,
+)
+
+from codec.jsontext import decode_json
+from codec.response import ToolCall
+from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.message_attributes import (
+    build_function_call_attributes,
+    build_text_part_attributes,
+    build_tool_call_attributes,
+)
+from telemetry.semconv import ContentType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from telemetry.attribute_values import AttributePairs
+    from telemetry.exchange import Exchange
+
+__all__ = (
+    "build_input_attributes",
+    "build_input_message_attributes",
+    "build_tool_attributes",
+)
+
+
+def build_input_message_attributes(exchange: Exchange) -> AttributePairs:
+    """``llm.input_messages.<i>.*``: the conversation as the client sent it."""
+    messages = exchange.request.messages if exchange.request else ()
+    for index, message in enumerate(messages):
+        if isinstance(message, dict):
+            yield from _message(f"{SpanAttributes.LLM_INPUT_MESSAGES}.{index}", message)
+
+
+def build_tool_attributes(exchange: Exchange) -> AttributePairs:
+    """``llm.tools.<i>.*``: the tools on offer; name and description title the card in Phoenix."""
+    for index, tool in enumerate(exchange.request.tools if exchange.request else ()):
+        prefix = f"{SpanAttributes.LLM_TOOLS}.{index}"
+        function = _object(_object(tool).get("function"))
+        yield f"{prefix}.{ToolAttributes.TOOL_JSON_SCHEMA}", json_text(tool)
+        yield f"{prefix}.{ToolAttributes.TOOL_NAME}", non_empty_text(function.get("name"))
+        description = non_empty_text(function.get("description"))
+        yield f"{prefix}.{ToolAttributes.TOOL_DESCRIPTION}", description
+
+
+def build_input_attributes(exchange: Exchange) -> AttributePairs:
+    """``llm.invocation_parameters`` and ``input.*``: the body's text as it came."""
+    if exchange.request is not None:
+        parameters = json_text(dict(exchange.request.parameters))
+        yield SpanAttributes.LLM_INVOCATION_PARAMETERS, parameters
+    if exchange.request_body is not None:
+        yield SpanAttributes.INPUT_VALUE, exchange.request_body.decode("utf-8", "replace")
+        # text/plain is the convention's default and is omitted (contract 1.1).
+        if exchange.request is not None or _is_json(exchange.request_body):
+            yield SpanAttributes.INPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
+
+
+def _message(prefix: str, message: dict[str, Any]) -> AttributePairs:
+    yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", non_empty_text(message.get("role"))
+    tool_call_id = non_empty_text(message.get("tool_call_id"))
+    yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", tool_call_id
+    yield from _content(prefix, message.get("content"))
+    yield f"{prefix}.{MessageAttributes.MESSAGE_NAME}", non_empty_text(message.get("name"))
+    call = message.get("function_call")
+    yield from build_function_call_attributes(prefix, _call(None, call))
+    for position, tool_call in enumerate(_list(message.get("tool_calls"))):
+        entry = _object(tool_call)
+        call = _call(_text(entry.get("id")), entry.get("function"))
+        yield from build_tool_call_attributes(prefix, position, call)
+
+
+def _content(prefix: str, content: object) -> AttributePairs:
+    if isinstance(content, list) and content:
+        if all(isinstance(part, dict) for part in content):
+            for position, part in enumerate(content):
+                yield from _part(f"{prefix}.{MessageAttributes.MESSAGE_CONTENTS}.{position}", part)
+        else:
+            yield f"{prefix}.{MessageAttributes.MESSAGE_CONTENT}", json_text(content)
+    else:
+        yield f"{prefix}.{MessageAttributes.MESSAGE_CONTENT}", non_empty_text(content)
+
+
+def _part(prefix: str, part: dict[str, Any]) -> AttributePairs:
+    type_key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_TYPE}"
+    match part.get("type"):
+        case "text":
+            text = non_empty_text(part.get("text"))
+            yield from build_text_part_attributes(prefix, ContentType.TEXT, text)
+        case "image_url":
+            yield type_key, ContentType.IMAGE
+            image = part.get("image_url")  # an object, or just the URL
+            url = non_empty_text(image if isinstance(image, str) else _object(image).get("url"))
+            prefix = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_IMAGE}"
+            yield f"{prefix}.{ImageAttributes.IMAGE_URL}", url
+        case "input_audio":
+            yield type_key, ContentType.AUDIO
+            prefix = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_AUDIO}"
+            yield from _audio(prefix, _object(part.get("input_audio")))
+        case "file":
+            yield type_key, ContentType.DOCUMENT
+            prefix = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_DOCUMENT}"
+            yield from _document(prefix, _object(part.get("file")))
+        case _:
+            return  # rule 2: a hole, the part is in input.value
+
+
+def _audio(prefix: str, audio: dict[str, Any]) -> AttributePairs:
+    data = non_empty_text(audio.get("data"))
+    audio_format = non_empty_text(audio.get("format"))
+    if audio_format is None:
+        return  # base64 of nobody knows what has no URL
+    mime_type = "audio/mpeg" if audio_format == "mp3" else f"audio/{audio_format}"  # RFC 3003
+    if data is not None:
+        yield f"{prefix}.{AudioAttributes.AUDIO_URL}", f"data:{mime_type};base64,{data}"
+    yield f"{prefix}.{AudioAttributes.AUDIO_MIME_TYPE}", mime_type
+
+
+def _document(prefix: str, file: dict[str, Any]) -> AttributePairs:
+    data = non_empty_text(file.get("file_data"))
+    if data is not None and data.startswith(("data:", "https:", "http:")):  # else bare base64
+        yield f"{prefix}.{DocumentAttributes.DOCUMENT_URL}", data
+        header = data[: data.find(",")].removeprefix("data:") if data.startswith("data:") else ""
+        mime_type = non_empty_text(header.partition(";")[0])  # RFC 2397
+        yield f"{prefix}.{DocumentAttributes.DOCUMENT_MIME_TYPE}", mime_type
+    yield f"{prefix}.{DocumentAttributes.DOCUMENT_NAME}", non_empty_text(file.get("filename"))
+    yield f"{prefix}.{DocumentAttributes.DOCUMENT_ID}", non_empty_text(file.get("file_id"))
+
+
+def _call(call_id: str | None, value: object) -> ToolCall:
+    function = _object(value)
+    arguments = function.get("arguments")
+    if isinstance(arguments, dict):  # as Ollama has it, where OpenAI has the object's text
+        arguments = json_text(arguments)
+    name = non_empty_text(function.get("name"))
+    return ToolCall(id=call_id, name=name, arguments=_text(arguments) or "")
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        decode_json(data)
+    except ValueError:
+        return False
+    return True

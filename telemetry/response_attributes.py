@@ -1,0 +1,93 @@
+"""The answer's side of a span, flattened as OpenInference wants it (``span-contract.md`` 1.2-1.5).
+
+Pure builders of attribute pairs.
+
+Rules:
+
+1. An output message stands under its choice's own index, a tool call under its position.
+2. Reasoning makes a message of parts (reasoning, then text) without ``message.content``: the form
+   of the specification, and the only one that Phoenix both draws once and replays.
+3. A refusal is in ``output.value`` only.
+4. A count that the provider did not report has no attribute; a reported zero has (R6). The finish
+   reason is choice 0's, verbatim, and absent where none came.
+5. A body with status >= 400 is no output: it is the exception's message (contract 2.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openinference.semconv.trace import (
+    MessageAttributes,
+    OpenInferenceMimeTypeValues,
+    SpanAttributes,
+)
+
+from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.message_attributes import (
+    build_function_call_attributes,
+    build_text_part_attributes,
+    build_tool_call_attributes,
+)
+from telemetry.semconv import ContentType
+
+if TYPE_CHECKING:
+    from codec.response import Message
+    from telemetry.attribute_values import AttributePairs
+    from telemetry.exchange import Exchange
+
+__all__ = (
+    "build_output_attributes",
+    "build_output_message_attributes",
+    "build_usage_attributes",
+)
+
+
+def build_output_message_attributes(exchange: Exchange) -> AttributePairs:
+    """``llm.output_messages.<choice index>.*``."""
+    for choice in exchange.response.choices if exchange.response else ():
+        yield from _message(f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{choice.index}", choice.message)
+
+
+def build_usage_attributes(exchange: Exchange) -> AttributePairs:
+    """``llm.token_count.*`` (contract 1.4)."""
+    usage = exchange.response.usage if exchange.response else None
+    if usage is None:
+        return
+    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT, usage.prompt
+    yield SpanAttributes.LLM_TOKEN_COUNT_COMPLETION, usage.completion
+    yield SpanAttributes.LLM_TOKEN_COUNT_TOTAL, usage.total
+    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ, usage.cache_read
+    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_WRITE, usage.cache_write
+    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_AUDIO, usage.prompt_audio
+    yield SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_REASONING, usage.reasoning
+    yield SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_AUDIO, usage.completion_audio
+
+
+def build_output_attributes(exchange: Exchange) -> AttributePairs:
+    """``llm.finish_reason`` and ``output.*``: the answer as the client received it."""
+    response = exchange.response
+    if response is None or (exchange.response_status or 0) >= 400:
+        return  # rule 5
+    for choice in response.choices:
+        if choice.index == 0:
+            yield SpanAttributes.LLM_FINISH_REASON, choice.finish_reason
+    text = json_text(dict(response.body)) if response.body else None
+    if text is not None:
+        yield SpanAttributes.OUTPUT_VALUE, text
+        yield SpanAttributes.OUTPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
+
+
+def _message(prefix: str, message: Message) -> AttributePairs:
+    yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", non_empty_text(message.role)
+    if message.reasoning:
+        parts = [(ContentType.REASONING, message.reasoning), (ContentType.TEXT, message.content)]
+        for position, (content_type, text) in enumerate(part for part in parts if part[1]):
+            part_prefix = f"{prefix}.{MessageAttributes.MESSAGE_CONTENTS}.{position}"
+            yield from build_text_part_attributes(part_prefix, content_type, text)
+    else:
+        yield f"{prefix}.{MessageAttributes.MESSAGE_CONTENT}", non_empty_text(message.content)
+    if message.function_call is not None:
+        yield from build_function_call_attributes(prefix, message.function_call)
+    for position, call in enumerate(message.tool_calls):
+        yield from build_tool_call_attributes(prefix, position, call)

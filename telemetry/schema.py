@@ -1,0 +1,227 @@
+"""The tables of the store, and how a connection to its file is opened.
+
+Rules:
+
+1. The file says what it is: ``application_id`` is :data:`APPLICATION_ID`, ``user_version`` counts
+   the migrations it has had. Anything else is refused, never altered.
+2. A migration runs whole or not at all, and is never edited once released: append the next one.
+3. Only an owner writes, and only an owner migrates. A reader opens the file read-only.
+4. The file and its companions (``-wal``, ``-shm``) are readable by their owner alone: prompts and
+   answers are in them (R7). SQLite gives the companions the mode of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry.errors import StoreForeign, StoreTooNew, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = (
+    "APPLICATION_ID",
+    "MIGRATIONS",
+    "connect_owner",
+    "connect_reader",
+    "explain_sqlite_errors",
+    "fold_wal",
+    "transaction",
+    "wal_path",
+)
+
+APPLICATION_ID = 0x5370_5470
+"""``SpTp``: tells a store from any other SQLite file."""
+
+_BUSY_SECONDS = 5.0
+"""How long a connection waits for another's lock. In WAL mode readers and the writer do not wait
+for each other; recovery after a kill and checkpoints are short."""
+
+_WAL_KEPT_BYTES = 4 << 20
+"""A WAL that grew under a long reader is cut back to this at the next checkpoint."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # One row per span. AUTOINCREMENT: a number is never given twice, so that whoever follows
+        # the store by number misses nothing when the newest rows are pruned.
+        """
+        CREATE TABLE spans (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            span_id TEXT NOT NULL UNIQUE,
+            trace_id TEXT NOT NULL,
+            name TEXT NOT NULL,
+            start_ns INTEGER NOT NULL,
+            end_ns INTEGER NOT NULL,
+            model TEXT,
+            status TEXT NOT NULL CHECK (status IN ('UNSET', 'OK', 'ERROR')),
+            outcome TEXT NOT NULL,
+            prompt_tokens INTEGER,
+            completion_tokens INTEGER,
+            total_tokens INTEGER,
+            size_bytes INTEGER NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'rejected', 'kept')),
+            attempts INTEGER NOT NULL DEFAULT 0,
+            next_try_ns INTEGER NOT NULL DEFAULT 0,
+            last_error TEXT,
+            recorded_ns INTEGER NOT NULL
+        )
+        """,
+        # The bytes lie apart: a change of state would write them anew (a third more CPU and twice
+        # the WAL at 200 KB a span), and lists and counts would wade through them.
+        "CREATE TABLE span_bytes (seq INTEGER PRIMARY KEY, span BLOB NOT NULL)",
+        "CREATE INDEX spans_by_state ON spans (state, recorded_ns)",
+        "CREATE INDEX spans_by_trace ON spans (trace_id)",
+    ),
+)
+"""The statements of each migration; the file's ``user_version`` counts those it has had."""
+
+
+def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
+    """Open the store at `path` for writing; make or migrate it where needed.
+
+    Raises:
+        StoreForeign: the file is no store (rule 1).
+        StoreTooNew: its schema is newer than :data:`MIGRATIONS`.
+        StoreUnavailable: the file or its folder cannot be written.
+    """
+    _make_private(path)
+    with explain_sqlite_errors(path), _connect(path, "rw") as connection:
+        version = _checked_version(connection, path)
+        # Takes effect in an empty file only, and only before anything is written to it.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if fsync_each_commit else 'NORMAL'}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+        for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
+            _migrate(connection, number, statements)
+        return connection
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """Open the store at `path` read-only.
+
+    Raises:
+        StoreForeign: the file is no store (rule 1).
+        StoreTooNew: its schema is newer than :data:`MIGRATIONS`.
+        StoreUnavailable: there is no file, or it cannot be read.
+    """
+    if not path.exists():
+        raise StoreUnavailable(
+            f"there is no store at {path}: nothing was recorded there yet, or another path is meant"
+        )
+    with explain_sqlite_errors(path), _connect(path, "ro") as connection:
+        if _checked_version(connection, path) == 0:
+            raise StoreUnavailable(f"the store {path} is empty: nothing was recorded there yet")
+        return connection
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All writes inside are one: committed at the end, or undone on any error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some errors (disk full) have rolled back already; what is reported is the first error.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def explain_sqlite_errors(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into the tree of :mod:`telemetry.errors`.
+
+    Raises:
+        StoreForeign: the file is damaged or no database.
+        StoreUnavailable: any other trouble with the file.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise StoreForeign(
+                f"{path} is damaged or no SQLite database ({error});"
+                " move it away, or name another file"
+            ) from error
+        raise StoreUnavailable(f"the store {path} cannot be used: {error}") from error
+
+
+def wal_path(path: Path) -> Path:
+    """Where SQLite keeps the write-ahead log of the store at `path`."""
+    return Path(f"{path}-wal")
+
+
+def fold_wal(connection: sqlite3.Connection) -> None:
+    """Write the WAL into the file and cut it to nothing, as far as readers let it."""
+    # Never wait for a reader here: whoever prunes holds up those who record.
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
+
+
+def _make_private(path: Path) -> None:
+    """Make the file, and its folder where that is missing, for the owner alone (rule 4)."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the store {path} cannot be opened for writing: {error.strerror};"
+            " mend its permissions, or name another file"
+        ) from error
+
+
+@contextlib.contextmanager
+def _connect(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """A connection whose transactions are ours, for one thread at a time; closed on any error."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
+    """How many migrations the file has had; 0 for an empty one (rule 1)."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not tables:
+        return 0
+    if application_id != APPLICATION_ID:
+        raise StoreForeign(f"{path} is another program's database; name another file")
+    if version > len(MIGRATIONS):
+        raise StoreTooNew(
+            f"the store {path} was written by a newer spantap (schema {version}, this one knows"
+            f" {len(MIGRATIONS)}); use that version, or name another file"
+        )
+    return int(version)
+
+
+def _migrate(connection: sqlite3.Connection, number: int, statements: tuple[str, ...]) -> None:
+    """Run one migration, whole (rule 2)."""
+    with transaction(connection):
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {number}")

@@ -1,0 +1,59 @@
+"""Names on spans that no installed package defines, and the few values we take from them.
+
+Attribute names are not repeated here: OpenInference's come from :mod:`openinference.semconv.trace`,
+OpenTelemetry's from :mod:`opentelemetry.semconv.attributes` (``span-contract.md``: where a package
+and a convention's prose differ, the package wins).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+__all__ = (
+    "CHAT_COMPLETION_SPAN_NAME",
+    "EXCEPTION_EVENT_NAME",
+    "FIRST_TOKEN_EVENT_NAME",
+    "SCOPE_NAME",
+    "ContentType",
+    "MetadataMember",
+)
+
+SCOPE_NAME: Final = "spantap"
+"""Instrumentation scope, and the ``service.name`` where the user gave none."""
+
+CHAT_COMPLETION_SPAN_NAME: Final = "ChatCompletion"
+"""What the in-process instrumentor calls a chat; Phoenix groups by it (contract section 1)."""
+
+FIRST_TOKEN_EVENT_NAME: Final = "First Token Stream Event"  # noqa: S105 - a name, no password
+"""The instrumentor's exact event name (contract section 1)."""
+
+EXCEPTION_EVENT_NAME: Final = "exception"
+"""Name of the event that Phoenix renders as an error (OTel trace semantic conventions)."""
+
+
+class ContentType(StrEnum):
+    """Values of ``message_content.type`` (contract 1.2)."""
+
+    TEXT = "text"
+    IMAGE = "image"
+    AUDIO = "audio"
+    DOCUMENT = "document"
+    REASONING = "reasoning"
+
+
+class MetadataMember(StrEnum):
+    """Members of the one JSON object in ``metadata`` (contract 1.8)."""
+
+    UPSTREAM = "upstream"
+    REQUEST_ID = "request_id"
+    PROXY_REWRITES = "proxy_rewrites"
+    RETRY_COUNT = "retry_count"
+    TTFT_MS = "ttft_ms"
+    FIRST_CONTENT_MS = "first_content_ms"
+    OUTCOME = "outcome"
+    ON_DISCONNECT = "on_disconnect"
+    USAGE_SOURCE = "usage_source"
+    USAGE_RAW = "usage_raw"
+    ANOMALIES = "anomalies"
+    USAGE_EVENT_NOT_STRIPPED = "usage_event_not_stripped"

@@ -1,0 +1,52 @@
+"""Which requests are observed."""
+
+from __future__ import annotations
+
+import pytest
+
+from codec.endpoint import Endpoint, find_endpoint
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/chat/completions",
+        "/chat/completions",
+        "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21",
+        "/api/paas/v4/chat/completions",
+        "/api/v1/chat/completions?",
+        "/v1//chat/completions",
+        "http://host/v1/chat/completions",
+    ],
+)
+def test_chat_completions_are_known_by_the_end_of_the_path(target: str) -> None:
+    """Whatever comes before, and whatever query follows (design.md section 5)."""
+    assert find_endpoint("POST", target) is Endpoint.CHAT_COMPLETIONS
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("GET", "/v1/chat/completions"),
+        ("OPTIONS", "/v1/chat/completions"),
+        ("post", "/v1/chat/completions"),
+        ("POST", "/v1/chat/completions/"),
+        ("POST", "/v1/chat/completions/chatcmpl-1"),
+        ("POST", "/v1/Chat/Completions"),
+        ("POST", "/v1/completions"),
+        ("POST", "/v1/notchat/completions"),
+        ("POST", "/v1/responses"),
+        ("POST", "/v1/models?next=/chat/completions"),
+        ("POST", "/v1/chat%2Fcompletions"),
+        ("POST", ""),
+        ("POST", "*"),
+    ],
+)
+def test_everything_else_is_other(method: str, target: str) -> None:
+    """Another method, another path, or the words in a query only."""
+    assert find_endpoint(method, target) is Endpoint.OTHER
+
+
+def test_the_name_is_what_spans_carry() -> None:
+    """An endpoint is its own name."""
+    assert str(Endpoint.CHAT_COMPLETIONS) == "chat.completions"

@@ -1,0 +1,217 @@
+"""The splice that asks for usage, by policy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.jsontext import decode_json
+from codec.rewrite import (
+    MAX_STREAM_OPTIONS_BYTES,
+    USAGE_REWRITE,
+    Rewrite,
+    UsagePolicy,
+    names_usage_option,
+    rewrite_request,
+)
+from codec.scan import RequestScanner
+from tests.codec.test_scan import json_values, layouts
+
+ALWAYS, IF_ABSENT, NEVER = UsagePolicy
+INSERTED = b',"stream_options":{"include_usage":true}'
+
+
+def rewrite(body: bytes, policy: UsagePolicy = ALWAYS) -> Rewrite:
+    """Scan and rewrite a body in one go."""
+    scanner = RequestScanner()
+    scanner.feed(body)
+    return rewrite_request(body, scanner.finish(), policy)
+
+
+@pytest.mark.parametrize(
+    ("options", "always"),
+    [
+        (b"null", b'{"include_usage":true}'),
+        (b"{}", b'{"include_usage":true}'),
+        (b"{ }", b'{"include_usage":true }'),
+        (
+            b'{ "include_obfuscation" : false }',
+            b'{"include_usage":true, "include_obfuscation" : false }',
+        ),
+        (b'{"include_usage": false}', b'{"include_usage": true}'),
+        (b'{"include_usage":null,"x":1}', b'{"include_usage":true,"x":1}'),
+        (b'{"x":1,"include_usage" :"yes" }', b'{"x":1,"include_usage" :true }'),
+        (b'{"include_us\\u0061ge":[{"a":"]"}]}', b'{"include_us\\u0061ge":true}'),
+        (b'{"x":{"include_usage":true}}', b'{"include_usage":true,"x":{"include_usage":true}}'),
+    ],
+)
+def test_options_that_do_not_ask_are_completed_by_always_alone(
+    options: bytes, always: bytes
+) -> None:
+    """The table of span-contract.md section 2 (seeds S4.2): other policies keep them verbatim."""
+    body = b'{"model":"m", "stream" : true ,"stream_options":%b, "n":1.0}'
+    original = body % options
+    assert rewrite(original) == Rewrite(
+        body=body % always, asked=True, rewrites=("stream_options.include_usage",)
+    )
+    assert rewrite(original, IF_ABSENT) == Rewrite(body=original)
+    assert rewrite(original, NEVER) == Rewrite(body=original)
+
+
+def test_absent_options_are_inserted_by_both_asking_policies() -> None:
+    """Behind the value of ``stream``; every other byte stays (seeds S4.1, S4.4)."""
+    raw = b'{"seed": 7, "temperature":1.0,"vendor_x":{"b":1,"a":2},"stream":true}'
+    expected = Rewrite(body=raw[:-1] + INSERTED + b"}", asked=True, rewrites=(USAGE_REWRITE,))
+    assert rewrite(raw) == expected
+    assert rewrite(raw, IF_ABSENT) == expected
+    assert rewrite(raw, NEVER) == Rewrite(body=raw)
+
+
+@pytest.mark.parametrize("policy", UsagePolicy)
+def test_a_client_that_asks_is_left_as_it_is(policy: UsagePolicy) -> None:
+    """Rule 4: nothing is changed, and the client's stream is not to be filtered."""
+    raw = b'{"stream":true,"stream_options":{"include_usage" : true}}'
+    assert rewrite(raw, policy) == Rewrite(body=raw, client_asked=True)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model":"m"}',
+        b'{"stream":false}',
+        b'{"stream":null}',
+        b'{"stream":"true","messages":[]}',
+        b'{"stream":1}',
+        b'{"stream":[true]}',
+        b'{"stream":trueish}',
+        b'{"Stream":true}',
+        b'{"messages":[{"stream":true}]}',
+        b'{"stream":false,"stream_options":{"include_usage":false}}',
+        b"{}",
+    ],
+)
+@pytest.mark.parametrize("policy", UsagePolicy)
+def test_only_the_json_value_true_is_a_stream(raw: bytes, policy: UsagePolicy) -> None:
+    """Rule 1 (seeds S4.1, S4.3): anything else goes out as it came, without a note."""
+    assert rewrite(raw, policy) == Rewrite(body=raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "note"),
+    [
+        (b'{"stream":true,"data_sources":[]}', "data_sources"),
+        (b'{"stream":true,"data_sources":null}', "data_sources"),
+        (b'{"stream":true,"stream":true}', "duplicate_stream"),
+        (
+            b'{"stream":true,"stream_options":null,"stream_options":null}',
+            "duplicate_stream_options",
+        ),
+        (b'{"stream":true,"stream_options":{},"stream_options":null}', "duplicate_stream_options"),
+        (b'{"stream":true,"stream_options":"usage"}', "stream_options_not_an_object"),
+        (b'{"stream":true,"stream_options":[]}', "stream_options_not_an_object"),
+        (b'{"stream":true,"stream_options":nul}', "stream_options_not_an_object"),
+        (b'{"stream":true,"stream_options":true}', "stream_options_not_an_object"),
+        (b'{"stream":true,"stream_options":{"a" 1}}', "stream_options_malformed"),
+        (
+            b'{"stream":true,"stream_options":{"include_usage":true,"include_usage":false}}',
+            "duplicate_include_usage",
+        ),
+        (b'[{"stream":true}]', "not_an_object"),
+        (b'{"stream":true', "truncated"),
+        (b'{"stream":true,"a":"\xff"}', "not_utf8"),
+    ],
+)
+def test_what_cannot_be_rewritten_with_certainty_is_left_alone_and_noted(
+    raw: bytes, note: str
+) -> None:
+    """Rules 1 and 3; where the policy asks for nothing there is nothing to note."""
+    assert rewrite(raw) == Rewrite(body=raw, note=note)
+    assert rewrite(raw, NEVER) == Rewrite(body=raw)
+
+
+def test_options_of_absurd_length_are_not_looked_into() -> None:
+    """The limit itself is still looked into, one byte more is left alone (R5)."""
+    frame = b'{"stream":true,"stream_options":{"a":"%b"}}'
+    longest = frame % (b"x" * (MAX_STREAM_OPTIONS_BYTES - len(b'{"a":""}')))
+    longer = frame % (b"x" * (MAX_STREAM_OPTIONS_BYTES - len(b'{"a":""}') + 1))
+    assert rewrite(longest).asked
+    assert rewrite(longer) == Rewrite(body=longer, note="stream_options_too_long")
+
+
+def test_an_unchanged_body_is_not_copied() -> None:
+    """A 20 MB body that needs no rewrite costs nothing."""
+    raw = b'{"stream":false}'
+    assert rewrite(raw).body is raw
+
+
+def decide_slowly(request: dict[str, Any], policy: UsagePolicy) -> dict[str, Any]:
+    """What the upstream is to read, by the letter of design.md section 4, from parsed values."""
+    options = request.get("stream_options")
+    if request.get("stream") is not True or policy is NEVER or "data_sources" in request:
+        return request
+    if policy is IF_ABSENT and "stream_options" in request:
+        return request
+    if options is None:
+        return request | {"stream_options": {"include_usage": True}}
+    if not isinstance(options, dict):
+        return request
+    return request | {"stream_options": options | {"include_usage": True}}
+
+
+options_values = (
+    st.dictionaries(st.sampled_from(["include_usage", "x"]) | st.text(), json_values) | json_values
+)
+requests = st.fixed_dictionaries(
+    {"stream": st.just(True) | json_values},
+    optional={"stream_options": options_values, "a": json_values, 'Ω\n"': json_values},
+) | st.dictionaries(st.sampled_from(["stream", "data_sources", "z"]), json_values)
+
+
+@given(requests, layouts, st.sampled_from(UsagePolicy))
+def test_the_upstream_reads_the_request_with_just_the_option_added(
+    request: dict[str, Any], layout: dict[str, Any], policy: UsagePolicy
+) -> None:
+    """Rule 2: parsed, only the option differs; undone, the bytes are the client's again."""
+    raw = json.dumps(request, **layout).encode("utf-8", "replace")
+    request = decode_json(raw)
+    result = rewrite(raw, policy)
+    assert repr_of(decode_json(result.body)) == repr_of(decide_slowly(request, policy))
+    assert result.asked == (result.body != raw) == bool(result.rewrites)
+    prefix = common_prefix_size(raw, result.body)
+    suffix = common_prefix_size(raw[prefix:][::-1], result.body[prefix:][::-1])
+    taken = raw[prefix : len(raw) - suffix]
+    put = result.body[prefix : len(result.body) - suffix]
+    assert len(put) <= len(INSERTED)
+    assert raw == result.body[:prefix] + taken + result.body[len(result.body) - suffix :]
+
+
+def repr_of(value: Any) -> str:
+    """Compare by text: NaN equals itself, and key order does not count."""
+    return json.dumps(value, sort_keys=True)
+
+
+def common_prefix_size(one: bytes, other: bytes) -> int:
+    """How many bytes two strings begin with in common."""
+    size = 0
+    while size < min(len(one), len(other)) and one[size] == other[size]:
+        size += 1
+    return size
+
+
+@pytest.mark.parametrize(
+    ("body", "blamed"),
+    [
+        (b'{"error":{"message":"Unknown parameter: \'stream_options\'."}}', True),
+        (b'{"detail":[{"loc":["body","stream_options","include_usage"]}]}', True),
+        (b"include_usage is not supported", True),
+        (b'{"error":{"message":"Unknown parameter: \'Stream-Options\'."}}', False),
+        (b"", False),
+    ],
+)
+def test_an_error_body_that_names_the_option_blames_it(body: bytes, blamed: bool) -> None:
+    """The retry rule of design.md section 4: case as sent."""
+    assert names_usage_option(body) is blamed

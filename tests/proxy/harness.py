@@ -1,0 +1,314 @@
+"""A scripted upstream, a running proxy and a raw client: real sockets, bytes under control."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from proxy.app import Proxy
+from proxy.settings import Settings
+from telemetry.frames import Frame, decode_frame, encode_frame
+from telemetry.observer import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from proxy.clock import Clock
+    from telemetry.exchange import Exchange
+
+Address = tuple[str, int]
+Script = "Callable[[Connection], Awaitable[None]]"
+
+CHAT = b'{"model":"m-1","messages":[{"role":"user","content":"hi"}]}'
+STREAMED_CHAT = b'{"model":"m-1","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+ANSWER = (
+    b'{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m-1","choices":'
+    b'[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}'
+)
+
+
+def chunk_event(delta: str = "", finish: str | None = None, extra: str = "") -> bytes:
+    """One chunk of a stream as an event."""
+    finish_text = "null" if finish is None else f'"{finish}"'
+    return (
+        'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m-1",'
+        f'"choices":[{{"index":0,"delta":{{{delta}}},"finish_reason":{finish_text}}}]{extra}}}\n\n'
+    ).encode()
+
+
+USAGE_EVENT = (
+    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m-1",'
+    b'"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}\n\n'
+)
+DONE = b"data: [DONE]\n\n"
+STREAM = [
+    chunk_event('"role":"assistant","content":""'),
+    chunk_event('"content":"Hel"'),
+    chunk_event('"content":"lo"'),
+    chunk_event(finish="stop"),
+]
+
+
+@dataclass
+class Connection:
+    """One request at the scripted upstream, and the means to answer it."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    head: bytes = b""
+    body: bytes = b""
+    number: int = 0
+
+    @property
+    def request_line(self) -> bytes:
+        return self.head.split(b"\r\n", 1)[0]
+
+    @property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        lines = self.head.split(b"\r\n")[1:-2]
+        return [(name, value.lstrip(b" ")) for name, _, value in (x.partition(b":") for x in lines)]
+
+    def field(self, name: bytes) -> bytes | None:
+        return next((v for n, v in self.fields if n.lower() == name.lower()), None)
+
+    async def send(self, *data: bytes) -> None:
+        for piece in data:
+            self.writer.write(piece)
+            await self.writer.drain()
+
+    async def send_chunks(self, *data: bytes, end: bool = True) -> None:
+        for piece in data:
+            await self.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+        if end:
+            await self.send(b"0\r\n\r\n")
+
+    async def answer(
+        self, body: bytes = ANSWER, *, status: bytes = b"200 OK", head: bytes = b""
+    ) -> None:
+        await self.send(
+            b"HTTP/1.1 %b\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n\r\n%b"
+            % (status, head, len(body), body)
+        )
+
+    async def begin_stream(self, head: bytes = b"") -> None:
+        await self.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+            b"%bTransfer-Encoding: chunked\r\n\r\n" % head
+        )
+
+    async def stream(self, *events: bytes) -> None:
+        await self.begin_stream()
+        await self.send_chunks(*events)
+
+    def reset(self) -> None:
+        """End with RST."""
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+    async def wait_closed_by_peer(self, seconds: float = 5.0) -> float:
+        """Seconds until the other side is gone."""
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(seconds):
+                while await self.reader.read(65536):
+                    pass
+        return loop.time() - start
+
+
+@dataclass
+class ScriptedUpstream:
+    """Accepts connections, reads requests, and lets a script answer each."""
+
+    script: Callable[[Connection], Awaitable[None]]
+    reads_body: bool = True
+    requests: list[Connection] = field(default_factory=list)
+    connections: int = 0
+    tls: Any = None
+    address: Address = ("127.0.0.1", 0)
+
+    @property
+    def url(self) -> str:
+        scheme = "https" if self.tls is not None else "http"
+        return f"{scheme}://{self.address[0]}:{self.address[1]}"
+
+    @property
+    def last(self) -> Connection:
+        return self.requests[-1]
+
+    async def __aenter__(self) -> ScriptedUpstream:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", 0, ssl=self.tls, limit=1 << 22
+        )
+        self.address = self._server.sockets[0].getsockname()[:2]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                connection = Connection(reader, writer, head, number=len(self.requests) + 1)
+                self.requests.append(connection)
+                if self.reads_body:
+                    connection.body = await _read_body(connection)
+                await self.script(connection)
+                if writer.transport.is_closing():
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            return
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+
+async def _read_body(connection: Connection) -> bytes:
+    if (length := connection.field(b"content-length")) is not None:
+        return await connection.reader.readexactly(int(length))
+    if connection.field(b"transfer-encoding") is None:
+        return b""
+    pieces = []
+    while size := int(await connection.reader.readuntil(b"\r\n"), 16):
+        pieces.append(await connection.reader.readexactly(size))
+        await connection.reader.readexactly(2)
+    await connection.reader.readexactly(2)
+    return b"".join(pieces)
+
+
+class ObservingSink:
+    """A sink that observes at once, in line, what went through the frames' byte form."""
+
+    def __init__(self) -> None:
+        self.observer = Observer()
+        self.frames: list[Frame] = []
+        self.exchanges: list[Exchange] = []
+
+    def emit(self, frame: Frame) -> None:
+        frame = decode_frame(encode_frame(frame))
+        self.frames.append(frame)
+        if (exchange := self.observer.feed(frame)) is not None:
+            self.exchanges.append(exchange)
+
+    async def wait_for(self, count: int = 1, seconds: float = 5.0) -> Exchange:
+        """The last of so many exchanges."""
+        async with asyncio.timeout(seconds):
+            while len(self.exchanges) < count:
+                await asyncio.sleep(0.002)
+        assert len(self.exchanges) == count, self.exchanges
+        return self.exchanges[-1]
+
+
+@dataclass
+class RunningProxy:
+    """A proxy on loopback, and what it observed."""
+
+    proxy: Proxy
+    sink: ObservingSink
+
+    @property
+    def address(self) -> Address:
+        return self.proxy.address
+
+    @property
+    def url(self) -> str:
+        return "http://{}:{}".format(*self.address)
+
+
+@contextlib.asynccontextmanager
+async def running_proxy(
+    upstream: str, *, clock: Clock | None = None, sink: Any = None, **settings: Any
+) -> AsyncIterator[RunningProxy]:
+    """Run a proxy in front of an upstream."""
+    defaults: dict[str, Any] = {"port": 0, "admin_port": 0, "linger_seconds": 0}
+    chosen = Settings(upstream=upstream, **(defaults | settings))
+    sink = sink if sink is not None else ObservingSink()
+    proxy = Proxy(chosen, sink, clock=clock)
+    await proxy.start()
+    try:
+        yield RunningProxy(proxy, sink)
+    finally:
+        await proxy.close()
+
+
+def request_bytes(
+    body: bytes = CHAT,
+    *,
+    target: bytes = b"/v1/chat/completions",
+    method: bytes = b"POST",
+    head: bytes = b"",
+    close: bool = True,
+) -> bytes:
+    """A plain request on the wire."""
+    return (
+        b"%b %b HTTP/1.1\r\nHost: client.example\r\n%bContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n%b\r\n%b"
+        % (method, target, b"Connection: close\r\n" if close else b"", len(body), head, body)
+    )
+
+
+async def send_raw(address: Address, data: bytes, *, seconds: float = 10.0) -> bytes:
+    """Send bytes on a new connection and read all that comes until its end."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        writer.write(data)
+        await writer.drain()
+        async with asyncio.timeout(seconds):
+            return await read_to_end(reader)
+    finally:
+        writer.transport.abort()
+
+
+async def read_to_end(reader: asyncio.StreamReader) -> bytes:
+    """Everything until FIN or RST; a reset shows as what came before it."""
+    pieces = []
+    try:
+        while data := await reader.read(65536):
+            pieces.append(data)
+    except ConnectionError:
+        pass
+    return b"".join(pieces)
+
+
+def split_answer(data: bytes) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
+    """Status line, fields, body as on the wire."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    status, *lines = head.split(b"\r\n")
+    fields = [(name, value.lstrip(b" ")) for name, _, value in (x.partition(b":") for x in lines)]
+    return status, fields, body
+
+
+def join_chunks(body: bytes) -> tuple[bytes, bool]:
+    """The bytes in a chunked body, and whether it ended cleanly."""
+    pieces = []
+    while body:
+        size_text, found, rest = body.partition(b"\r\n")
+        if not found:
+            break
+        size = int(size_text, 16)
+        if size == 0:
+            return b"".join(pieces), rest == b"\r\n"
+        pieces.append(rest[:size])
+        body = rest[size + 2 :]
+    return b"".join(pieces), False
+
+
+def unused(path: Path) -> Path:
+    """A store path nobody opens."""
+    return path / "unused.db"

@@ -1,0 +1,179 @@
+"""Recorded calls for tests: exchanges as the observer makes them, through the real recorder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanLimits
+
+from codec.request import ChatRequest
+from codec.response import ChatResponse, Choice, Message, ToolCall
+from codec.usage import Usage
+from proxy.commands.call import RecordedCall, decode_call
+from telemetry.exchange import Exchange, Outcome
+from telemetry.identity import SpanIdentity
+from telemetry.otlp import encode_span
+from telemetry.recorder import SpanRecorder
+from telemetry.store_reader import StoreReader
+from telemetry.store_rows import SpanRow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codec.jsontext import JsonObject
+
+from telemetry.store import Store
+
+START_NS = 1_763_647_445_123_456_789
+"""2025-11-20 14:04:05.123456789 UTC."""
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather in a city.",
+        "parameters": {"properties": {"city": {"type": "string"}, "unit": {}}},
+    },
+}
+
+
+def span_id_of(number: int) -> str:
+    """The span id of the n-th exchange; they all begin with ``0a``."""
+    return f"0a{number:014x}"
+
+
+def make_exchange(number: int = 1, **members: Any) -> Exchange:
+    """A streamed chat that went well, changed by `members`; ``request_json`` is its request."""
+    request: JsonObject = members.pop("request_json", None) or {
+        "model": "gpt-demo",
+        "stream": True,
+        "temperature": 0.5,
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hello there"},
+        ],
+    }
+    body = {
+        "object": "chat.completion.chunk",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi, you."}}],
+    }
+    exchange = Exchange(
+        identity=SpanIdentity(trace_id=f"{number:02x}" * 16, span_id=span_id_of(number)),
+        endpoint="chat.completions",
+        method="POST",
+        path="/v1/chat/completions",
+        upstream="demo",
+        server_address="127.0.0.1",
+        server_port=8080,
+        request=ChatRequest(request),
+        request_body=json.dumps(request).encode(),
+        response_status=200,
+        response=ChatResponse(
+            model="gpt-demo",
+            choices=(
+                Choice(
+                    index=0,
+                    message=Message(role="assistant", content="Hi, you."),
+                    finish_reason="stop",
+                ),
+            ),
+            usage=Usage(prompt=7, completion=2, total=9, cache_read=3, reasoning=0),
+            body=body,
+        ),
+        request_id="req_1",
+        streamed=True,
+        start_ns=START_NS + number * 1_000_000_000,
+        end_ns=START_NS + number * 1_000_000_000 + 342_000_000,
+        first_chunk_ns=START_NS + number * 1_000_000_000 + 131_000_000,
+    )
+    return replace(exchange, **members)
+
+
+def make_tools_exchange(number: int = 2) -> Exchange:
+    """A chat whose answer calls a tool twice, after an earlier call and its result."""
+    request = {
+        "model": "gpt-demo",
+        "stream": True,
+        "tools": [TOOL, {"type": "custom"}],
+        "messages": [
+            {"role": "user", "content": "Weather?", "name": "ann"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "call_0",
+                        "type": "function",
+                        "function": {"name": "get_weather", "arguments": "not {json"},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "call_0", "content": "24 degrees"},
+        ],
+    }
+    calls = tuple(
+        ToolCall(id=f"call_{n}", name="get_weather", arguments=json.dumps({"city": city}))
+        for n, city in enumerate(("Lisbon", "Oslo"), start=1)
+    )
+    message = Message(role="assistant", tool_calls=calls)
+    choice = Choice(index=0, message=message, finish_reason="tool_calls")
+    return make_exchange(
+        number, request_json=request, response=ChatResponse(model="gpt-demo", choices=(choice,))
+    )
+
+
+def make_failed_exchange(number: int = 3, message: str = "Rate limit reached.") -> Exchange:
+    """A chat that the upstream refused with 429."""
+    return make_exchange(
+        number,
+        streamed=False,
+        response=None,
+        response_status=429,
+        request_id=None,
+        first_chunk_ns=None,
+        outcome=Outcome.UPSTREAM_ERROR,
+        error_type="429",
+        error_message=message,
+        error_body=json.dumps({"error": {"message": message}}),
+    )
+
+
+def make_row(exchange: Exchange) -> SpanRow:
+    """The row that the store gets for an exchange."""
+    span = SpanRecorder(Resource({"service.name": "spantap"}), SpanLimits()).record(exchange)
+    assert span is not None
+    response = exchange.response
+    usage = (response.usage if response else None) or Usage()
+    return SpanRow(
+        span_id=exchange.identity.span_id,
+        trace_id=exchange.identity.trace_id,
+        name=span.name,
+        start_ns=exchange.start_ns,
+        end_ns=exchange.end_ns,
+        model=str((span.attributes or {}).get("llm.model_name")),
+        status=span.status.status_code.name,  # type: ignore[arg-type]  # an enum of these names
+        outcome=exchange.outcome,
+        prompt_tokens=usage.prompt,
+        completion_tokens=usage.completion,
+        total_tokens=usage.total,
+        span=encode_span(span),
+        recorded_ns=exchange.end_ns,
+    )
+
+
+def make_store(path: Path, *exchanges: Exchange, delivers: bool = False) -> Path:
+    """A store of these exchanges, closed again."""
+    with Store.open(path, delivers=delivers) as store:
+        store.add([make_row(exchange) for exchange in exchanges])
+    return path
+
+
+def read_call(path: Path, exchange: Exchange) -> RecordedCall:
+    """The exchange as the store at `path` gives it back."""
+    make_store(path, exchange)
+    with StoreReader(path) as reader:
+        (stored,) = reader.find(exchange.identity.span_id)
+    return decode_call(stored.summary, stored.span)

@@ -1,0 +1,361 @@
+"""The demo upstream over real sockets: OpenAI's shapes, endings and complaints."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestClient, TestServer
+
+from codec.jsontext import decode_json_object
+from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MAX_ENDLESS_NUMBER, MODEL
+from proxy.demo.upstream import DIALECTS, Pace, create_demo_upstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from codec.jsontext import JsonObject
+
+    Client = TestClient[web.Request, web.Application]
+
+AT_ONCE = Pace(first_seconds=0, chunk_seconds=0)
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {
+            "properties": {
+                "city": {"type": "string"},
+                "days": {"type": "integer"},
+                "unit": {"enum": ["celsius"]},
+                "odd": True,
+            }
+        },
+    },
+}
+SECOND_TOOL = {"type": "function", "function": {"name": "get_time"}}
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """A client of a demo upstream that does not wait."""
+    async with TestClient(TestServer(create_demo_upstream(pace=AT_ONCE))) as client:
+        yield client
+
+
+def ask(question: str = "Hello", **members: Any) -> JsonObject:
+    """A request with one question."""
+    return {"model": MODEL, "messages": [{"role": "user", "content": question}], **members}
+
+
+async def complete(client: Client, request: JsonObject) -> JsonObject:
+    """Send a request, expect 200 and return the body."""
+    async with client.post("/v1/chat/completions", json=request) as response:
+        assert response.status == 200
+        assert response.headers["x-request-id"].startswith("req_")
+        return decode_json_object(await response.read())
+
+
+async def stream(client: Client, request: JsonObject) -> list[JsonObject]:
+    """Send a streaming request, check its framing and return its chunks."""
+    async with client.post("/v1/chat/completions", json=request | {"stream": True}) as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        *events, done, rest = (await response.read()).split(b"\n\n")
+        assert (done, rest) == (b"data: [DONE]", b"")
+        return [decode_json_object(event.removeprefix(b"data: ")) for event in events]
+
+
+async def complain(client: Client, body: bytes | JsonObject) -> JsonObject:
+    """Send a faulty request, expect 400 and return the error object."""
+    data = {"json": body} if isinstance(body, dict) else {"data": body}
+    async with client.post("/v1/chat/completions", **data) as response:
+        assert response.status == 400
+        error: JsonObject = decode_json_object(await response.read())["error"]
+        assert set(error) == {"message", "type", "param", "code"}
+        assert error["type"] == "invalid_request_error"
+        return error
+
+
+def text_of(chunks: list[JsonObject], index: int = 0, member: str = "content") -> str:
+    """What the deltas of one choice add up to."""
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    return "".join(c["delta"].get(member) or "" for c in choices if c["index"] == index)
+
+
+async def test_plain_answer_has_openai_shape(client: Client) -> None:
+    """A plain answer is one chat.completion with message, finish reason and detailed usage."""
+    completion = await complete(client, ask("Hello over there"))
+    (choice,) = completion["choices"]
+    words = len(choice["message"]["content"].split())
+    assert completion["object"] == "chat.completion"
+    assert completion["id"].startswith("chatcmpl-")
+    assert completion["model"] == MODEL
+    assert choice["message"]["role"] == "assistant"
+    assert choice["message"]["refusal"] is None
+    assert choice["finish_reason"] == "stop"
+    assert completion["usage"]["prompt_tokens"] == 4, "user, Hello, over, there"
+    assert completion["usage"]["completion_tokens"] == words
+    assert completion["usage"]["total_tokens"] == 4 + words
+    assert completion["usage"]["prompt_tokens_details"] == {"cached_tokens": 0, "audio_tokens": 0}
+
+
+async def test_stream_opens_with_role_and_ends_with_finish_reason(client: Client) -> None:
+    """The first delta names the role, the last is empty and finishes, nothing mentions usage."""
+    chunks = await stream(client, ask())
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
+    assert deltas[0] == {"role": "assistant", "content": "", "refusal": None}
+    assert all(set(delta) == {"content"} for delta in deltas[1:-1])
+    assert deltas[-1] == {}
+    assert reasons == [None] * (len(chunks) - 1) + ["stop"]
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    assert len({(chunk["id"], chunk["created"]) for chunk in chunks}) == 1
+    assert not any("usage" in chunk for chunk in chunks)
+
+
+async def test_stream_and_plain_say_the_same(client: Client) -> None:
+    """Rule 1: the same request gets the same words, streamed or not."""
+    completion = await complete(client, ask())
+    chunks = await stream(client, ask())
+    assert text_of(chunks) == completion["choices"][0]["message"]["content"]
+
+
+async def test_usage_chunk_comes_last_only_when_asked(client: Client) -> None:
+    """With include_usage a chunk without choices has the usage, and the others say null."""
+    *others, last = await stream(client, ask(stream_options={"include_usage": True}))
+    plain = await complete(client, ask())
+    assert last["choices"] == []
+    assert last["usage"] == plain["usage"]
+    assert all(chunk["usage"] is None for chunk in others)
+
+
+@pytest.mark.parametrize("options", [{}, {"include_usage": False}, None])
+async def test_no_usage_chunk_when_not_asked(client: Client, options: JsonObject | None) -> None:
+    """Options that do not ask for usage get none."""
+    chunks = await stream(client, ask(stream_options=options))
+    assert all(chunk["choices"] and "usage" not in chunk for chunk in chunks)
+
+
+async def test_system_message_counts_as_cached(client: Client) -> None:
+    """Rule 4: the words of a leading system message are the cached prompt tokens."""
+    request = ask()
+    request["messages"].insert(0, {"role": "system", "content": "Be very brief"})
+    usage = (await complete(client, request))["usage"]
+    assert usage["prompt_tokens"] == 6
+    assert usage["prompt_tokens_details"]["cached_tokens"] == 3
+
+
+async def test_two_tool_calls_are_streamed_piece_by_piece(client: Client) -> None:
+    """Each call opens with id and name; only argument pieces follow, and they form valid JSON."""
+    chunks = await stream(client, ask(tools=[TOOL]))
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": None}
+    parts = [c["choices"][0]["delta"]["tool_calls"][0] for c in chunks[1:-1]]
+    heads = [part for part in parts if "id" in part]
+    assert [(h["index"], h["type"], h["function"]) for h in heads] == [
+        (0, "function", {"name": "get_weather", "arguments": ""}),
+        (1, "function", {"name": "get_weather", "arguments": ""}),
+    ]
+    assert heads[0]["id"] != heads[1]["id"]
+    arguments = ["", ""]
+    for part in parts:
+        arguments[part["index"]] += part["function"]["arguments"]
+    assert len(parts) > 6, "the arguments come in pieces"
+    assert [decode_json_object(text) for text in arguments] == [
+        {"city": "Lisbon", "days": 1, "unit": "celsius", "odd": "Lisbon"},
+        {"city": "Oslo", "days": 2, "unit": "celsius", "odd": "Oslo"},
+    ]
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_plain_tool_calls_name_the_offered_functions(client: Client) -> None:
+    """Two offered functions are called once each; a function without parameters gets ``{}``."""
+    completion = await complete(client, ask(tools=[TOOL, SECOND_TOOL]))
+    (choice,) = completion["choices"]
+    calls = choice["message"]["tool_calls"]
+    assert [call["function"]["name"] for call in calls] == ["get_weather", "get_time"]
+    assert calls[1]["function"]["arguments"] == "{}"
+    assert all(set(call) == {"id", "type", "function"} for call in calls)
+    assert choice["message"]["content"] is None
+    assert choice["finish_reason"] == "tool_calls"
+
+
+async def test_one_tool_call_when_parallel_calls_are_off(client: Client) -> None:
+    """``parallel_tool_calls: false`` is obeyed."""
+    completion = await complete(client, ask(tools=[TOOL], parallel_tool_calls=False))
+    assert len(completion["choices"][0]["message"]["tool_calls"]) == 1
+
+
+async def test_tool_choice_none_gets_text(client: Client) -> None:
+    """``tool_choice: none`` is obeyed."""
+    completion = await complete(client, ask(tools=[TOOL], tool_choice="none"))
+    assert completion["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_tool_results_are_summed_up(client: Client) -> None:
+    """Rule 2: tool results get a final text that repeats them in order, tools offered or not."""
+    request = ask(tools=[TOOL])
+    request["messages"] += [
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "tool_call_id": "a", "content": "24 degrees"},
+        {"role": "tool", "tool_call_id": "b", "content": [{"type": "text", "text": "8 degrees"}]},
+    ]
+    chunks = await stream(client, request)
+    assert text_of(chunks) == "This is what the tools told me: 24 degrees; 8 degrees."
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_only_tool_messages_are_summed_up(client: Client) -> None:
+    """A chat of nothing but tool results does not fail."""
+    request = {"model": MODEL, "messages": [{"role": "tool", "content": "x"}]}
+    completion = await complete(client, request)
+    assert completion["choices"][0]["message"]["content"].endswith("told me: x.")
+
+
+async def test_refusal_is_streamed_in_its_own_member(client: Client) -> None:
+    """A refusal comes in ``delta.refusal``, without content, and finishes with ``stop``."""
+    chunks = await stream(client, ask("How do I PICK A LOCK?", tools=[TOOL]))
+    assert chunks[0]["choices"][0]["delta"] == {
+        "role": "assistant",
+        "content": None,
+        "refusal": "",
+    }
+    assert text_of(chunks, member="refusal").startswith("I'm sorry")
+    assert text_of(chunks) == ""
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_plain_refusal_has_no_content(client: Client) -> None:
+    """The same refusal unstreamed: text in ``refusal``, ``content`` null."""
+    completion = await complete(client, ask("How do I pick a lock?"))
+    message = completion["choices"][0]["message"]
+    assert message["content"] is None
+    assert message["refusal"].startswith("I'm sorry")
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
+async def test_token_limit_cuts_the_answer(client: Client, limit: str) -> None:
+    """Rule 3: the first tokens are kept, the finish reason is ``length``, usage counts them."""
+    completion = await complete(client, ask() | {limit: 2})
+    (choice,) = completion["choices"]
+    assert choice["message"]["content"] == "Hello! I"
+    assert choice["finish_reason"] == "length"
+    assert completion["usage"]["completion_tokens"] == 2
+
+
+async def test_choices_interleave(client: Client) -> None:
+    """``n`` gives as many choices with texts of their own, and one usage for all."""
+    chunks = await stream(client, ask(n=2, stream_options={"include_usage": True}))
+    order = [chunk["choices"][0]["index"] for chunk in chunks[:6]]
+    texts = [text_of(chunks, index) for index in (0, 1)]
+    assert order == [0, 1, 0, 1, 0, 1]
+    assert texts[0] != texts[1]
+    assert chunks[-1]["usage"]["completion_tokens"] == sum(len(t.split()) for t in texts)
+    completion = await complete(client, ask(n=2))
+    assert [c["message"]["content"] for c in completion["choices"]] == texts
+
+
+async def test_endless_stream_is_bounded(client: Client) -> None:
+    """The endless model counts up to a limit, so that nothing hangs for ever."""
+    chunks = await stream(client, ask(model=ENDLESS_MODEL))
+    assert text_of(chunks).split()[-1] == str(MAX_ENDLESS_NUMBER)
+
+
+async def test_client_may_leave_an_endless_stream() -> None:
+    """A client that hangs up harms nobody: the server goes on answering."""
+    app = create_demo_upstream(pace=Pace(first_seconds=0, chunk_seconds=0.001))
+    async with TestServer(app) as server, ClientSession() as session:
+        url = server.make_url("/v1/chat/completions")
+        request = ask(model=ENDLESS_MODEL, stream=True)
+        async with session.post(url, json=request) as response:
+            assert (await response.content.readline()).startswith(b"data: {")
+        async with session.get(server.make_url("/v1/models")) as response:
+            assert response.status == 200
+
+
+async def test_error_model_is_over_its_limit(client: Client) -> None:
+    """The error model answers 429 with an OpenAI-shaped body, streamed or not."""
+    request = ask(model=ERROR_MODEL, stream=True)
+    async with client.post("/v1/chat/completions", json=request) as response:
+        assert response.status == 429
+        error = (await response.json())["error"]
+    assert error["code"] == "rate_limit_exceeded"
+    assert ERROR_MODEL in error["message"]
+
+
+async def test_models_are_listed(client: Client) -> None:
+    """``GET /v1/models`` lists the names that the script knows."""
+    async with client.get("/v1/models") as response:
+        listing = await response.json()
+    assert [model["id"] for model in listing["data"]] == [MODEL, ENDLESS_MODEL, ERROR_MODEL]
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/chat/completions"), ("POST", "/v2")])
+async def test_unknown_url_is_refused(client: Client, method: str, path: str) -> None:
+    """Another path or method gets 404 with an OpenAI-shaped body."""
+    async with client.request(method, path) as response:
+        assert response.status == 404
+        assert (await response.json())["error"]["message"] == f"Invalid URL ({method} {path})"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"\xff"])
+async def test_malformed_json_is_refused(client: Client, body: bytes) -> None:
+    """What is no JSON object gets 400."""
+    assert "could not parse the JSON body" in (await complain(client, body))["message"]
+
+
+@pytest.mark.parametrize(
+    ("request_body", "param"),
+    [
+        ({"messages": [{}]}, None),
+        ({"model": MODEL}, "messages"),
+        (ask() | {"messages": []}, "messages"),
+        (ask() | {"messages": ["hi"]}, "messages"),
+        (ask(stream_options={"include_usage": True}), "stream_options"),
+        (ask(stream=False, stream_options={}), "stream_options"),
+        (ask(stream=True, stream_options="all"), "stream_options"),
+        (ask(tools={}) | {"tools": {"a": 1}}, "tools"),
+        (ask(tools=[{"type": "function"}]), "tools"),
+        (ask(tools=[7]), "tools"),
+        (ask(n=0), "n"),
+        (ask(n=129), "n"),
+        (ask(n=True), "n"),
+        (ask(max_tokens="many"), "max_tokens"),
+        (ask(max_completion_tokens=-1), "max_completion_tokens"),
+    ],
+)
+async def test_faulty_request_is_refused(
+    client: Client, request_body: JsonObject, param: str | None
+) -> None:
+    """What OpenAI refuses is refused with 400, and the error names the parameter."""
+    assert (await complain(client, request_body))["param"] == param
+
+
+async def test_lone_surrogate_does_not_break_the_stream(client: Client) -> None:
+    """Text that is no Unicode is streamed with a replacement."""
+    body = b'{"model": "\\ud800", "stream": true, "messages": [{"role": "user", "content": ""}]}'
+    async with client.post("/v1/chat/completions", data=body) as response:
+        assert response.status == 200
+        assert (await response.read()).endswith(b"data: [DONE]\n\n")
+
+
+async def test_pace_is_kept() -> None:
+    """The first byte waits for the first pause; the whole takes the pauses between as well."""
+    pace = Pace(first_seconds=0.05, chunk_seconds=0.002)
+    async with TestClient(TestServer(create_demo_upstream(pace=pace))) as client:
+        start = time.monotonic()
+        async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
+            await response.content.readline()
+            first = time.monotonic() - start
+            await response.read()
+        assert first >= 0.05
+        assert time.monotonic() - start >= 0.05 + 10 * 0.002
+
+
+def test_unknown_dialect_is_refused() -> None:
+    """A dialect that does not exist is refused with the ones that do."""
+    with pytest.raises(ValueError, match="unknown dialect 'klingon': there is openai"):
+        create_demo_upstream(dialect="klingon")
+    assert all(create_demo_upstream(dialect=dialect) for dialect in DIALECTS)

@@ -1,0 +1,315 @@
+"""Calls on a terminal and through a pipe."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from codec.response import ChatResponse, Choice, Message
+from proxy.commands.render import format_duration, open_console, print_call, print_table
+from telemetry.exchange import Outcome
+from telemetry.store_rows import SpanState
+from tests.proxy.recorded_calls import (
+    make_exchange,
+    make_failed_exchange,
+    make_tools_exchange,
+    read_call,
+    span_id_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from proxy.commands.call import RecordedCall
+    from telemetry.exchange import Exchange
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Where a test's store goes."""
+    return tmp_path / "traces.db"
+
+
+def piped(call: RecordedCall) -> str:
+    """The call in full, through a pipe."""
+    out = io.StringIO()
+    print_call(open_console(out), call, zone=UTC)
+    return out.getvalue()
+
+
+def show(store: Path, exchange: Exchange) -> str:
+    """The recorded exchange in full, through a pipe."""
+    return piped(read_call(store, exchange))
+
+
+def terminal(width: int) -> tuple[Console, io.StringIO]:
+    """A console that takes itself for a colour terminal."""
+    out = io.StringIO()
+    return Console(file=out, force_terminal=True, color_system="standard", width=width), out
+
+
+def tabulate(*calls: RecordedCall, header: bool = True) -> list[list[str]]:
+    """The table through a pipe, as words."""
+    out = io.StringIO()
+    print_table(open_console(out), calls, header=header, zone=UTC)
+    return [line.split() for line in out.getvalue().splitlines()]
+
+
+def test_table_has_a_row_per_call(store: Path) -> None:
+    """Time, id, model, outcome, finish reason, tokens, TTFT, duration and delivery state."""
+    assert tabulate(read_call(store, make_exchange())) == [
+        ["time", "span", "id", "model", "outcome", "finish", "in", "out", "ttft", "took", "state"],
+        f"11-20 14:04:06 {span_id_of(1)} gpt-demo completed stop 7 2 131 ms 342 ms kept".split(),
+    ]
+
+
+def test_table_marks_what_is_absent(store: Path) -> None:
+    """What is not known is a dash, and an error says its type beside the outcome (R6)."""
+    (row,) = tabulate(read_call(store, make_failed_exchange()), header=False)
+    assert row[4:] == ["upstream_error", "429", "-", "-", "-", "-", "342", "ms", "kept"]
+
+
+def test_error_type_that_repeats_the_outcome_is_not_said_twice(store: Path) -> None:
+    """``timeout timeout`` would be odd."""
+    exchange = make_failed_exchange()
+    exchange = replace(exchange, outcome=Outcome.TIMEOUT, error_type="timeout")
+    (row,) = tabulate(read_call(store, exchange), header=False)
+    assert row[4:6] == ["timeout", "-"]
+
+
+def test_tables_printed_one_after_the_other_stand_in_line(store: Path) -> None:
+    """A row without a header has its columns where the table above has them."""
+    out = io.StringIO()
+    console = open_console(out)
+    call = read_call(store, make_exchange())
+    print_table(console, [call], zone=UTC)
+    print_table(console, [call], header=False, zone=UTC)
+    _, first, second = out.getvalue().splitlines()
+    assert first == second
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_id_is_whole_on_any_terminal(store: Path, width: int) -> None:
+    """Rule 2: a narrow terminal costs the other columns their room, never the id."""
+    call = read_call(store, make_failed_exchange())
+    console, out = terminal(width)
+    print_table(console, [call], zone=UTC)
+    assert call.summary.span_id in out.getvalue()
+
+
+def test_colours_need_a_terminal(store: Path) -> None:
+    """Rule 3: a pipe gets no escape sequence, a terminal does."""
+    call = read_call(store, make_failed_exchange())
+    console, out = terminal(120)
+    print_table(console, [call], zone=UTC)
+    print_call(console, call, zone=UTC)
+    assert "\x1b[31mupstream_error 429" in out.getvalue()
+    assert "\x1b" not in piped(call)
+
+
+def test_pipe_is_not_affected_by_the_environment(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 2: variables that describe a terminal say nothing about a pipe."""
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = io.StringIO()
+    print_table(open_console(out), [read_call(store, make_exchange())], zone=UTC)
+    assert "\x1b" not in out.getvalue()
+    assert len(out.getvalue().splitlines()) == 2
+
+
+def test_times_are_shown_in_the_zone_given(store: Path) -> None:
+    """Rule 4: the zone is the caller's."""
+    call = read_call(store, make_exchange())
+    out = io.StringIO()
+    print_call(open_console(out), call, zone=timezone(timedelta(hours=11)))
+    assert "started     2025-11-21 01:04:06.123 +1100" in out.getvalue()
+
+
+def test_local_zone_is_the_default(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a zone people get their own."""
+    import time  # noqa: PLC0415 - only here
+
+    call = read_call(store, make_exchange())
+    monkeypatch.setenv("TZ", "XYZ-3")
+    time.tzset()
+    out = io.StringIO()
+    try:
+        print_call(open_console(out), call)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert "2025-11-20 17:04:06.123 +0300" in out.getvalue()
+
+
+def test_call_in_full(store: Path) -> None:
+    """Head, tokens with details, parameters, messages: everything to read a call by."""
+    assert show(store, make_exchange()) == (
+        "ChatCompletion gpt-demo  completed\n"
+        "  started     2025-11-20 14:04:06.123 +0000\n"
+        "  took        342 ms, first token after 131 ms\n"
+        "  span        0a00000000000001\n"
+        "  trace       01010101010101010101010101010101\n"
+        "  upstream    demo at 127.0.0.1\n"
+        "  request id  req_1\n"
+        "  tokens      7 in (3 cache read), 2 out (0 reasoning), 9 total\n"
+        "  finish      stop\n"
+        '  parameters  {"model": "gpt-demo", "stream": true, "temperature": 0.5}\n'
+        "  delivery    kept\n"
+        '  metadata    {"ttft_ms": 131.0, "usage_source": "provider"}\n'
+        "\n"
+        "request\n"
+        "  system\n"
+        "    Be brief.\n"
+        "  user\n"
+        "    Hello there\n"
+        "\n"
+        "answer\n"
+        "  assistant\n"
+        "    Hi, you.\n"
+    )
+
+
+def test_tools_and_tool_calls_are_shown(store: Path) -> None:
+    """Offered tools by signature, calls with their arguments set out, bad JSON verbatim."""
+    text = show(store, make_tools_exchange())
+    assert "tools on offer\n  get_weather(city, unit)  The weather in a city.\n  custom()\n" in text
+    assert "  user  ann\n    Weather?\n" in text
+    assert "    -> get_weather  call_0\n       not {json\n" in text
+    assert "  tool  call_0\n    24 degrees\n" in text
+    assert '    -> get_weather  call_1\n       {\n         "city": "Lisbon"\n       }\n' in text
+
+
+def test_failed_call_shows_its_error(store: Path) -> None:
+    """The error's words, and no invented answer."""
+    text = show(store, make_failed_exchange())
+    assert "  error       RateLimitError: Rate limit reached.\n" in text
+    assert "  tokens      none reported\n" in text
+    assert "  finish      none came\n" in text
+    assert text.endswith("answer\n  nothing that could be recorded\n")
+
+
+def test_anomalies_and_parent_are_shown(store: Path) -> None:
+    """What was odd about a call, and whose child it is."""
+    exchange = make_exchange(anomalies=("no_usage", "foreign_chunk"))
+    identity = replace(exchange.identity, parent_span_id="00000000000000ff")
+    text = show(store, replace(exchange, identity=identity))
+    assert "  anomalies   no_usage, foreign_chunk\n" in text
+    assert "  parent      00000000000000ff\n" in text
+
+
+def test_choices_refusals_and_reasoning_are_labelled(store: Path) -> None:
+    """Several choices say which they are; reasoning and refusals are told from text."""
+    choices = (
+        Choice(index=0, message=Message(role="assistant", content="42", reasoning="Hm.")),
+        Choice(index=1, message=Message(refusal="No.")),
+    )
+    body = {"choices": [{"index": 1, "message": {"refusal": "No."}}]}
+    text = show(store, make_exchange(response=ChatResponse(choices=choices, body=body)))
+    assert "  assistant  choice 0\n    (reasoning) Hm.\n    42\n" in text
+    assert "  no role  choice 1\n    (refusal) No.\n" in text
+
+
+def test_tool_call_without_id_or_name_is_shown(store: Path) -> None:
+    """What a provider left out is said to be missing."""
+    message = {"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}
+    request = {"model": "m", "messages": [message]}
+    assert "    -> no name\n       {}\n" in show(store, make_exchange(request_json=request))
+
+
+def test_long_url_is_cut(store: Path) -> None:
+    """An image inside a URL is not poured over the terminal; a short URL stays whole."""
+    urls = ["https://example.org/a.png", f"data:image/png;base64,{'A' * 5000}"]
+    content = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    request = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    text = show(store, make_exchange(request_json=request))
+    assert f"    (image) {urls[0]}\n    (image) data:image/png;base64,AAAA" in text
+    assert "AAA... (5022 characters)\n" in text
+    assert len(text) < 2000
+
+
+def test_delivery_says_what_stands_in_its_way(store: Path) -> None:
+    """A pending span's failed tries and the backend's words are shown."""
+    call = read_call(store, make_exchange())
+    summary = replace(
+        call.summary, state=SpanState.PENDING, attempts=3, last_error="refused\n\x1b[1m"
+    )
+    text = piped(replace(call, summary=summary))
+    assert "  delivery    pending after 3 failed tries: refused\\n\\x1b[1m\n" in text
+
+
+def test_call_without_anything_is_shown(store: Path) -> None:
+    """A call whose span is damaged has a head and says what is wrong."""
+    call = read_call(store, make_exchange())
+    span = replace(call.span, attributes={}, status_message="the stored span cannot be decoded")
+    text = piped(replace(call, span=span))
+    assert "error       the stored span cannot be decoded\n" in text
+    assert "upstream" not in text
+    assert "parameters" not in text
+
+
+@pytest.mark.parametrize(
+    "foreign", ["\x1b]0;pwned\x07", "\x9b2J", "\u202ereversed", "[red]x[/red]"]
+)
+def test_foreign_text_cannot_steer_the_terminal(store: Path, foreign: str) -> None:
+    """Rule 1: model, roles, names, contents, ids, arguments, tools, errors: all are escaped."""
+    function = {"name": foreign, "description": foreign, "parameters": {"properties": {foreign: 1}}}
+    call = {"id": foreign, "function": {"name": foreign, "arguments": f'{{"{foreign}": 1}}'}}
+    message = {"role": foreign, "name": foreign, "tool_call_id": foreign, "content": foreign}
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": foreign}}]}
+    request = {
+        "model": foreign,
+        "messages": [message | {"tool_calls": [call]}, image],
+        "tools": [{"function": function}],
+    }
+    exchange = make_failed_exchange(message=foreign)
+    exchange = replace(make_exchange(request_json=request), **{
+        name: getattr(exchange, name)
+        for name in ("outcome", "error_type", "error_message", "response")
+    })  # fmt: skip
+    recorded = read_call(store, replace(exchange, request_id=foreign, anomalies=(foreign,)))
+    console, out = terminal(100)
+    plain = io.StringIO()
+    print_table(open_console(plain), [recorded], zone=UTC)
+    print_table(console, [recorded], zone=UTC)
+    print_call(console, recorded, zone=UTC)
+    for text in (out.getvalue(), plain.getvalue(), piped(recorded)):
+        if foreign.startswith("["):
+            assert foreign in text, "and is not taken for markup"
+        else:
+            assert foreign[:2] not in text
+
+
+def test_long_lines_wrap_on_a_terminal_and_stay_whole_in_a_pipe(store: Path) -> None:
+    """Wrapped lines keep their indentation; a pipe gets the paragraph as it is."""
+    words = "wrap " * 40 + "end"
+    request = {"model": "m", "messages": [{"role": "user", "content": f"{words}\n\nnext"}]}
+    call = read_call(store, make_exchange(request_json=request))
+    assert f"    {words}\n    \n    next\n" in piped(call)
+    console, out = terminal(60)
+    print_call(console, call, zone=UTC)
+    wrapped = [line for line in out.getvalue().splitlines() if "wrap" in line]
+    assert len(wrapped) > 3
+    assert all(line.startswith("    wrap") and len(line) <= 60 for line in wrapped)
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "expected"),
+    [
+        (0, "0 ms"),
+        (999_400_000, "999 ms"),
+        (999_600_000, "1.00 s"),
+        (1_234_000_000, "1.23 s"),
+        (59_996_000_000, "1 min 00 s"),
+        (185_900_000_000, "3 min 05 s"),
+    ],
+)
+def test_durations_have_a_fitting_precision(duration_ns: int, expected: str) -> None:
+    """Milliseconds below a second, hundredths below a minute, then minutes and seconds."""
+    assert format_duration(duration_ns) == expected

@@ -1,0 +1,198 @@
+"""``spantap traces`` against real store files."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codec.jsontext import decode_json_object
+from proxy.commands.traces import POLL_SECONDS, latest_calls, run_traces
+from telemetry.store import Store
+from telemetry.store_reader import StoreReader
+from tests.proxy.recorded_calls import (
+    make_exchange,
+    make_failed_exchange,
+    make_row,
+    make_store,
+    make_tools_exchange,
+    span_id_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+
+class Ran:
+    """What one run of the command gave."""
+
+    def __init__(self, store: Path, **options: Any) -> None:
+        out, err = io.StringIO(), io.StringIO()
+        self.status = run_traces(store, out=out, err=err, **options)
+        self.out, self.err = out.getvalue(), err.getvalue()
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The JSON lines of its output."""
+        return [decode_json_object(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store of three calls."""
+    exchanges = (make_exchange(1), make_tools_exchange(2), make_failed_exchange(3))
+    return make_store(tmp_path / "traces.db", *exchanges)
+
+
+def test_list_shows_the_newest_calls_last(store: Path) -> None:
+    """The newest calls, in the order in which they were recorded."""
+    ran = Ran(store)
+    header, *rows = ran.out.splitlines()
+    assert (ran.status, ran.err) == (0, "")
+    assert header.startswith("time")
+    assert [row.split()[2] for row in rows] == [span_id_of(n) for n in (1, 2, 3)]
+
+
+def test_limit_keeps_the_newest(store: Path) -> None:
+    """A limit cuts off the oldest."""
+    assert [r["span_id"] for r in Ran(store, limit=2, as_json=True).records] == [
+        span_id_of(2),
+        span_id_of(3),
+    ]
+
+
+def test_list_as_json(store: Path) -> None:
+    """One object per line, and nothing else."""
+    ran = Ran(store, as_json=True)
+    assert [record["outcome"] for record in ran.records] == [
+        "completed",
+        "completed",
+        "upstream_error",
+    ]
+    assert "request" not in ran.records[0]
+
+
+def test_reads_while_an_owner_writes(tmp_path: Path) -> None:
+    """The store is read while its owner holds it open."""
+    path = tmp_path / "traces.db"
+    with Store.open(path) as owner:
+        owner.add([make_row(make_exchange(1))])
+        assert [r["state"] for r in Ran(path, as_json=True).records] == ["pending"]
+
+
+@pytest.mark.parametrize("call_id", [span_id_of(2), span_id_of(2).upper(), "02020202"])
+def test_show_finds_a_call_by_span_or_trace_id(store: Path, call_id: str) -> None:
+    """The beginning of either id names a call, in either case."""
+    ran = Ran(store, call_id=call_id)
+    assert (ran.status, ran.err) == (0, "")
+    assert f"  span        {span_id_of(2)}\n" in ran.out
+    assert "-> get_weather" in ran.out
+
+
+def test_show_as_json(store: Path) -> None:
+    """The full record on one line."""
+    ran = Ran(store, call_id=span_id_of(1), as_json=True)
+    (record,) = ran.records
+    assert record["request"]["messages"][1]["content"] == "Hello there"
+    assert record["span"]["attributes"]["llm.finish_reason"] == "stop"
+
+
+def test_whole_span_id_is_never_ambiguous(tmp_path: Path) -> None:
+    """A trace id that begins with another call's span id does not hide that call."""
+    first = make_exchange(1)
+    twin = make_exchange(2)
+    trace_id = first.identity.span_id * 2
+    identity = type(twin.identity)(trace_id=trace_id, span_id=twin.identity.span_id)
+    path = make_store(tmp_path / "t.db", first, make_exchange(2, identity=identity))
+    assert Ran(path, call_id=span_id_of(1)).status == 0
+    assert len(Ran(path, as_json=True).records) == 2
+
+
+def test_ambiguous_id_lists_what_it_could_mean(store: Path) -> None:
+    """Status 2, and the candidates are named with the complaint."""
+    ran = Ran(store, call_id="0a0")
+    assert (ran.status, ran.out) == (2, "")
+    assert "several calls have a span or trace id that begins with '0a0'" in ran.err
+    assert all(span_id_of(number) in ran.err for number in (1, 2, 3))
+
+
+@pytest.mark.parametrize("call_id", ["ffff", "", "no hex", "\x1b[2J"])
+def test_unknown_id_is_a_mistake(store: Path, call_id: str) -> None:
+    """Status 2 and a sentence that says what to do."""
+    ran = Ran(store, call_id=call_id)
+    assert (ran.status, ran.out) == (2, "")
+    assert f"no call has a span or trace id that begins with {call_id!r}." in ran.err
+    assert "\x1b" not in ran.err
+
+
+def test_missing_store_is_explained(tmp_path: Path) -> None:
+    """Status 1, where it looked, how a store comes to be; nothing is created."""
+    path = tmp_path / "nowhere" / "traces.db"
+    for options in ({}, {"follow": True}, {"call_id": "0a"}):
+        ran = Ran(path, **options)
+        assert (ran.status, ran.out) == (1, "")
+        assert f"there is no store at {path}. `spantap serve` makes it" in ran.err
+        assert "--store" in ran.err
+    assert not path.parent.exists()
+
+
+def test_file_that_is_no_store_is_explained(tmp_path: Path) -> None:
+    """Status 1 and the store's own words."""
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, by far" * 100)
+    ran = Ran(path)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("spantap traces: ")
+    assert str(path) in ran.err
+
+
+def test_empty_store_says_so(tmp_path: Path) -> None:
+    """Status 0: nothing is wrong, there is just nothing yet."""
+    ran = Ran(make_store(tmp_path / "traces.db"))
+    assert ran.status == 0
+    assert "no call is recorded" in ran.err
+    assert Ran(make_store(tmp_path / "traces.db"), as_json=True).out == ""
+
+
+def test_follow_shows_calls_as_they_are_recorded(tmp_path: Path) -> None:
+    """New calls are appended, each once, without a second header, until an interrupt."""
+    path = tmp_path / "traces.db"
+    waited: list[float] = []
+    with Store.open(path) as owner:
+        owner.add([make_row(make_exchange(1))])
+
+        def wait(seconds: float) -> None:
+            waited.append(seconds)
+            if len(waited) == 2:
+                owner.add([make_row(make_exchange(2)), make_row(make_failed_exchange(3))])
+            if len(waited) == 4:
+                raise KeyboardInterrupt
+
+        ran = Ran(path, follow=True, wait=wait)
+    assert ran.status == 0
+    assert waited == [POLL_SECONDS] * 4
+    lines = ran.out.splitlines()
+    assert [line.split()[2] for line in lines[1:]] == [span_id_of(n) for n in (1, 2, 3)]
+
+
+def test_follow_as_json_begins_with_an_empty_store(tmp_path: Path) -> None:
+    """Nothing yet is no end for a follower."""
+    path = tmp_path / "traces.db"
+    with Store.open(path) as owner:
+
+        def wait(_: float) -> None:
+            if owner.add([make_row(make_exchange(1))]) == 0:
+                raise KeyboardInterrupt
+
+        ran = Ran(path, follow=True, as_json=True, wait=wait)
+    assert (ran.status, ran.err) == (0, "")
+    assert [record["span_id"] for record in ran.records] == [span_id_of(1)]
+
+
+def test_latest_calls_are_read_for_others(store: Path) -> None:
+    """The demo shows calls without running the command."""
+    with StoreReader(store) as reader:
+        calls = list(latest_calls(reader, limit=2))
+    assert [call.summary.span_id for call in calls] == [span_id_of(2), span_id_of(3)]

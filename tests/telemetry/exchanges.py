@@ -1,0 +1,55 @@
+"""Exchanges made by hand, for the tests of what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codec.jsontext import encode_json
+from codec.request import ChatRequest
+from codec.response import ChatResponse, Choice, Message
+from codec.usage import Usage
+from telemetry.exchange import Exchange
+from telemetry.identity import SpanIdentity
+
+START_NS = 1_700_000_000_000_000_000
+FIRST_CHUNK_NS = START_NS + 250_000_000
+FIRST_CONTENT_NS = START_NS + 260_500_000
+END_NS = START_NS + 2_000_000_000
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+SPAN_ID = "b7ad6b7169203331"
+IDENTITY = SpanIdentity(trace_id=TRACE_ID, span_id=SPAN_ID)
+
+ASKED: dict[str, Any] = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}
+USAGE = Usage(
+    prompt=12,
+    completion=3,
+    total=15,
+    raw={"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15},
+)
+
+
+def make_exchange(request: dict[str, Any] | None = None, **members: Any) -> Exchange:
+    """An exchange with the given request and members, and the plainest of everything else."""
+    body = ASKED if request is None else request
+    defaults: dict[str, Any] = {
+        "identity": IDENTITY,
+        "endpoint": "chat.completions",
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "upstream": "default",
+        "request": ChatRequest(body),
+        "request_body": encode_json(body).encode("utf-8", "surrogatepass"),
+        "start_ns": START_NS,
+        "end_ns": END_NS,
+    }
+    return Exchange(**{**defaults, **members})
+
+
+def make_response(*messages: Message, finish_reason: str | None = "stop", **members: Any) -> Any:
+    """An answer with one choice per message, all with the same finish reason."""
+    choices = tuple(
+        Choice(index=index, message=message, finish_reason=finish_reason)
+        for index, message in enumerate(messages)
+    )
+    defaults: dict[str, Any] = {"model": "gpt-4o-2024-08-06", "choices": choices, "usage": USAGE}
+    return ChatResponse(**{**defaults, **members})

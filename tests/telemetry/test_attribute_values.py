@@ -1,0 +1,104 @@
+"""What may stand in an attribute, rule by rule."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.jsontext import encode_json
+from telemetry.attribute_values import clean_attributes, clean_text, json_text, non_empty_text
+from telemetry.semconv import ContentType
+
+
+def nested(depth: int) -> object:
+    """Lists in lists."""
+    value: object = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("plain", "plain"),
+        ("ümläut 🎉", "ümläut 🎉"),
+        ("a\ud800b", "a\ufffdb"),
+        ("\udc00", "\ufffd"),
+        ("tail \ud83c", "tail \ufffd"),
+        ("\ud83c\udf89 whole", "🎉 whole"),
+        ("nul\x00stays", "nul\x00stays"),
+    ],
+)
+def test_rule_1_text_becomes_valid_unicode(text: str, cleaned: str) -> None:
+    """Rule 1: lone surrogates are replaced, split pairs joined, everything else stays."""
+    assert clean_text(text) == cleaned
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_rule_1_holds_for_any_text(text: str) -> None:
+    """Rule 1: the result always encodes, and valid text is not touched."""
+    cleaned = clean_text(text)
+    assert cleaned.encode().decode() == cleaned
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        assert cleaned == text
+
+
+def test_rule_1_enum_members_become_plain_strings() -> None:
+    """A member of a string enumeration leaves as the plain string that it holds."""
+    assert type(clean_attributes([("k", ContentType.TEXT)])["k"]) is str
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**63 - 1, -(2**63)])
+def test_rule_2_integers_of_64_bits_stay(number: int) -> None:
+    """Rule 2: what OTLP can hold stays exactly."""
+    assert clean_attributes([("k", number)]) == {"k": number}
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
+def test_rule_2_larger_integers_are_left_out(number: int) -> None:
+    """Rule 2: what OTLP cannot hold is absent rather than wrong."""
+    assert clean_attributes([("k", number)]) == {}
+
+
+def test_rule_3_other_kinds_are_left_out() -> None:
+    """Rule 3: nothing but leaves; order stays."""
+    pairs: list[tuple[str, object]] = [
+        ("none", None),
+        ("b", True),
+        ("dict", {"a": 1}),
+        ("f", 1.5),
+        ("list", ["a"]),
+        ("a", ""),
+    ]
+    assert list(clean_attributes(pairs).items()) == [("b", True), ("f", 1.5), ("a", "")]
+
+
+def test_json_text_keeps_characters() -> None:
+    """JSON text is written with non-ASCII kept (contract 1.5)."""
+    assert json_text({"ü": "é"}) == '{"ü": "é"}'
+
+
+@pytest.mark.parametrize("value", [nested(100_000), {"n": 10**5000}, {"x": object()}])
+def test_rule_4_unwritable_values_are_none(value: object) -> None:
+    """Rule 4: too deep, too many digits, or no JSON value at all: absent, never an exception."""
+    with pytest.raises((RecursionError, ValueError, TypeError)):
+        encode_json(value)
+    assert json_text(value) is None
+
+
+@pytest.mark.parametrize(("value", "text"), [("a", "a"), ("", None), (5, None), (None, None)])
+def test_non_empty_text(value: object, text: str | None) -> None:
+    """Only a string with something in it counts as text."""
+    assert non_empty_text(value) == text
+
+
+@given(st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists, max_leaves=8))
+def test_json_text_reads_back(value: object) -> None:
+    """What is written as JSON text reads back as the same text."""
+    text = json_text(value)
+    assert text is not None
+    assert json.dumps(json.JSONDecoder().decode(text), ensure_ascii=False) == text

@@ -1,0 +1,300 @@
+"""All attributes of a span: whole exchanges, their order, and the metadata."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from codec.response import ChatResponse, Message, ToolCall
+from codec.usage import Usage
+from telemetry.exchange import Exchange, Outcome
+from telemetry.exchange_attributes import build_exchange_attributes, build_metadata
+from tests.telemetry.exchanges import (
+    FIRST_CHUNK_NS,
+    FIRST_CONTENT_NS,
+    make_exchange,
+    make_response,
+)
+
+BODY = {"id": "chatcmpl-1", "choices": []}
+
+
+JSON_KEYS = ("metadata", "input.value", "output.value", "llm.invocation_parameters")
+
+
+def attributes_of(exchange: Exchange, decode: tuple[str, ...] = JSON_KEYS) -> dict[str, Any]:
+    """All attributes, those that hold JSON objects decoded."""
+    attributes: dict[str, Any] = dict(build_exchange_attributes(exchange))
+    for key in decode:
+        if key in attributes:
+            attributes[key] = json.JSONDecoder().decode(attributes[key])
+    return attributes
+
+
+REQUEST_SIDE = {
+    "llm.input_messages.0.message.role": "user",
+    "llm.input_messages.0.message.content": "Hi",
+    "openinference.span.kind": "LLM",
+    "llm.system": "openai",
+    "llm.invocation_parameters": {"model": "gpt-4o"},
+    "input.value": {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]},
+    "input.mime_type": "application/json",
+}
+"""What every exchange with the plain request says, whatever became of it."""
+
+USAGE = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+
+
+def test_plain_exchange() -> None:
+    """A plain completed chat, every attribute of it."""
+    exchange = make_exchange(
+        response=make_response(Message(role="assistant", content="Hello"), body=BODY),
+        response_status=200,
+        request_id="req_1",
+        server_address="api.openai.com",
+        server_port=443,
+    )
+    assert attributes_of(exchange) == REQUEST_SIDE | {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "Hello",
+        "metadata": {
+            "upstream": "default",
+            "request_id": "req_1",
+            "outcome": "completed",
+            "usage_source": "provider",
+            "usage_raw": USAGE,
+        },
+        "llm.provider": "openai",
+        "llm.request.model_name": "gpt-4o",
+        "llm.response.model_name": "gpt-4o-2024-08-06",
+        "llm.model_name": "gpt-4o-2024-08-06",
+        "server.address": "api.openai.com",
+        "server.port": 443,
+        "http.response.status_code": 200,
+        "llm.token_count.prompt": 12,
+        "llm.token_count.completion": 3,
+        "llm.token_count.total": 15,
+        "llm.finish_reason": "stop",
+        "output.value": BODY,
+        "output.mime_type": "application/json",
+    }
+
+
+def test_streamed_exchange_with_tool_calls() -> None:
+    """A stream whose usage the proxy asked for: calls, times, and the rewrite noted."""
+    calls = (
+        ToolCall(id="c1", name="f", arguments='{"a":1}'),
+        ToolCall(id="c2", name="g", arguments="{}"),
+    )
+    message = Message(role="assistant", tool_calls=calls)
+    exchange = make_exchange(
+        response=make_response(message, finish_reason="tool_calls", model="gpt-4o", body=BODY),
+        response_status=200,
+        streamed=True,
+        first_chunk_ns=FIRST_CHUNK_NS,
+        first_content_ns=FIRST_CONTENT_NS,
+        rewrites=("stream_options.include_usage",),
+        provider="together",
+        server_address="127.0.0.1",
+        server_port=8000,
+    )
+    assert attributes_of(exchange) == REQUEST_SIDE | {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "f",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"a":1}',
+        "llm.output_messages.0.message.tool_calls.1.tool_call.id": "c2",
+        "llm.output_messages.0.message.tool_calls.1.tool_call.function.name": "g",
+        "llm.output_messages.0.message.tool_calls.1.tool_call.function.arguments": "{}",
+        "metadata": {
+            "upstream": "default",
+            "proxy_rewrites": ["stream_options.include_usage"],
+            "ttft_ms": 250.0,
+            "first_content_ms": 260.5,
+            "outcome": "completed",
+            "usage_source": "provider",
+            "usage_raw": USAGE,
+        },
+        "llm.provider": "together",
+        "llm.model_name": "gpt-4o",
+        "server.address": "127.0.0.1",
+        "server.port": 8000,
+        "http.response.status_code": 200,
+        "llm.token_count.prompt": 12,
+        "llm.token_count.completion": 3,
+        "llm.token_count.total": 15,
+        "llm.finish_reason": "tool_calls",
+        "output.value": BODY,
+        "output.mime_type": "application/json",
+    }
+
+
+def test_upstream_error() -> None:
+    """A refused request: its own side, the wire, the asked model, and no output (2.1)."""
+    exchange = make_exchange(
+        outcome=Outcome.UPSTREAM_ERROR,
+        response_status=429,
+        error_type="429",
+        error_message="Slow down",
+        error_body='{"error":{"message":"Slow down"}}',
+        resend_count=1,
+    )
+    assert attributes_of(exchange) == REQUEST_SIDE | {
+        "metadata": {"upstream": "default", "retry_count": 1, "outcome": "upstream_error"},
+        "llm.model_name": "gpt-4o",
+        "http.response.status_code": 429,
+        "http.request.resend_count": 1,
+        "error.type": "429",
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error_type"),
+    [(Outcome.CONNECT_ERROR, "connection_error"), (Outcome.TIMEOUT, "timeout")],
+)
+def test_no_answer(outcome: Outcome, error_type: str) -> None:
+    """Where no head came there is no status code either."""
+    exchange = make_exchange(outcome=outcome, error_type=error_type, error_message="why")
+    assert attributes_of(exchange) == REQUEST_SIDE | {
+        "metadata": {"upstream": "default", "outcome": outcome.value},
+        "llm.model_name": "gpt-4o",
+        "error.type": error_type,
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error_type", "member"),
+    [
+        (Outcome.STREAM_ERROR, "server_error", {}),
+        (Outcome.TRUNCATED, "stream_truncated", {}),
+        (Outcome.TIMEOUT, "timeout", {}),
+        (Outcome.DRAIN_DEADLINE, "drain_deadline", {}),
+        (Outcome.CLIENT_DISCONNECTED, None, {"on_disconnect": "drain"}),
+    ],
+)
+def test_partial_answer(outcome: Outcome, error_type: str | None, member: dict[str, str]) -> None:
+    """What broke off keeps what came, and invents neither usage nor finish reason (R6)."""
+    message = Message(role="assistant", content="Hel")
+    exchange = make_exchange(
+        outcome=outcome,
+        error_type=error_type,
+        response_status=200,
+        streamed=True,
+        first_chunk_ns=FIRST_CHUNK_NS,
+        on_disconnect="drain",
+        response=make_response(message, finish_reason=None, usage=None, model="gpt-4o", body=BODY),
+        anomalies=("no_finish_reason", "no_usage"),
+    )
+    expected = REQUEST_SIDE | {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "Hel",
+        "metadata": {
+            "upstream": "default",
+            "ttft_ms": 250.0,
+            "outcome": outcome.value,
+            "usage_source": "none",
+            "anomalies": ["no_finish_reason", "no_usage"],
+            **member,
+        },
+        "llm.model_name": "gpt-4o",
+        "http.response.status_code": 200,
+        "output.value": BODY,
+        "output.mime_type": "application/json",
+    }
+    assert attributes_of(exchange) == expected | ({"error.type": error_type} if error_type else {})
+
+
+def test_several_choices() -> None:
+    """With n=2 both messages are there, and the finish reason is the first's."""
+    messages = (Message(content="a"), Message(content="b"))
+    attributes = build_exchange_attributes(make_exchange(response=make_response(*messages)))
+    assert attributes["llm.output_messages.0.message.content"] == "a"
+    assert attributes["llm.output_messages.1.message.content"] == "b"
+    assert attributes["llm.finish_reason"] == "stop"
+
+
+def test_undecodable_request() -> None:
+    """Where the request could not be read the span is there all the same."""
+    exchange = make_exchange(request_body=b"{oops", anomalies=("request_undecodable",))
+    assert attributes_of(replace(exchange, request=None), decode=("metadata",)) == {
+        "metadata": {
+            "upstream": "default",
+            "outcome": "completed",
+            "anomalies": ["request_undecodable"],
+        },
+        "openinference.span.kind": "LLM",
+        "llm.system": "openai",
+        "input.value": "{oops",
+    }
+
+
+def test_rule_1_essentials_come_last() -> None:
+    """Rule 1: messages and tools, then identity, usage, input and output."""
+    request = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "q"}],
+        "tools": [{"type": "function"}],
+    }
+    response = make_response(Message(content="a"), body=BODY)
+    keys = list(build_exchange_attributes(make_exchange(request, response=response)))
+    landmarks = [
+        "llm.input_messages.0.message.role",
+        "llm.tools.0.tool.json_schema",
+        "llm.output_messages.0.message.content",
+        "openinference.span.kind",
+        "llm.token_count.prompt",
+        "input.value",
+        "output.value",
+    ]
+    assert [key for key in keys if key in landmarks] == landmarks
+
+
+def test_rule_3_all_metadata_members() -> None:
+    """Rule 3: every member of the metadata that applies today, and nothing else."""
+    exchange = make_exchange(
+        request_id="req",
+        rewrites=("stream_options.include_usage",),
+        resend_count=2,
+        first_chunk_ns=FIRST_CHUNK_NS,
+        first_content_ns=FIRST_CONTENT_NS,
+        outcome=Outcome.CLIENT_DISCONNECTED,
+        response=make_response(Message()),
+        anomalies=("foreign_chunk",),
+        usage_event_not_stripped=True,
+    )
+    assert build_metadata(exchange) == {
+        "upstream": "default",
+        "request_id": "req",
+        "proxy_rewrites": ["stream_options.include_usage"],
+        "retry_count": 2,
+        "ttft_ms": 250.0,
+        "first_content_ms": 260.5,
+        "outcome": "client_disconnected",
+        "on_disconnect": "cancel",
+        "usage_source": "provider",
+        "usage_raw": USAGE,
+        "anomalies": ["foreign_chunk"],
+        "usage_event_not_stripped": True,
+    }
+
+
+def test_rule_3_metadata_without_what_does_not_apply() -> None:
+    """Rule 3: an exchange that had nothing special has the two members that always apply."""
+    assert build_metadata(make_exchange()) == {"upstream": "default", "outcome": "completed"}
+    empty = make_exchange(response=ChatResponse(usage=Usage(prompt=1)))
+    assert build_metadata(empty)["usage_source"] == "provider"
+    assert "usage_raw" not in build_metadata(empty)
+
+
+def test_rule_3_unwritable_usage_costs_only_itself() -> None:
+    """Rule 3: a raw usage object that cannot be written does not take the metadata with it."""
+    usage = Usage(prompt=1, raw={"n": 10**5000})
+    attributes = attributes_of(make_exchange(response=ChatResponse(usage=usage)))
+    assert attributes["metadata"] == {
+        "upstream": "default",
+        "outcome": "completed",
+        "usage_source": "provider",
+    }

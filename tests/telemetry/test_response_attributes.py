@@ -1,0 +1,187 @@
+"""The answer's side of a span, flattened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codec.response import ChatResponse, Choice, Message, ToolCall
+from codec.usage import Usage
+from telemetry.attribute_values import clean_attributes
+from telemetry.response_attributes import (
+    build_output_attributes,
+    build_output_message_attributes,
+    build_usage_attributes,
+)
+from tests.telemetry.exchanges import make_exchange, make_response
+
+
+def messages_of(response: ChatResponse) -> dict[str, Any]:
+    """The attributes of an answer's messages, their common prefix taken off."""
+    attributes = clean_attributes(build_output_message_attributes(make_exchange(response=response)))
+    assert all(key.startswith("llm.output_messages.") for key in attributes)
+    return {key.removeprefix("llm.output_messages."): value for key, value in attributes.items()}
+
+
+def output_of(response: ChatResponse | None) -> dict[str, Any]:
+    """The attributes of an answer as a whole."""
+    return clean_attributes(build_output_attributes(make_exchange(response=response)))
+
+
+def test_plain_answer() -> None:
+    """A text is the message's content."""
+    assert messages_of(make_response(Message(role="assistant", content="Hello"))) == {
+        "0.message.role": "assistant",
+        "0.message.content": "Hello",
+    }
+
+
+def test_two_tool_calls() -> None:
+    """Calls stand under their position, arguments verbatim, absent members absent."""
+    calls = (
+        ToolCall(id="c1", name="f", arguments='{"a":'),
+        ToolCall(name="g"),
+    )
+    assert messages_of(make_response(Message(role="assistant", tool_calls=calls))) == {
+        "0.message.role": "assistant",
+        "0.message.tool_calls.0.tool_call.id": "c1",
+        "0.message.tool_calls.0.tool_call.function.name": "f",
+        "0.message.tool_calls.0.tool_call.function.arguments": '{"a":',
+        "0.message.tool_calls.1.tool_call.function.name": "g",
+    }
+
+
+@pytest.mark.parametrize(("arguments", "kept"), [('{"a":1}', True), ('{"a":', False)])
+def test_function_call(arguments: str, kept: bool) -> None:
+    """The deprecated call, its arguments only where they are JSON."""
+    message = Message(function_call=ToolCall(name="f", arguments=arguments))
+    expected = {"0.message.function_call_name": "f"}
+    if kept:
+        expected["0.message.function_call_arguments_json"] = arguments
+    assert messages_of(make_response(message)) == expected
+
+
+def test_rule_1_messages_stand_under_their_choices_index() -> None:
+    """Rule 1: the choice's own index counts, not its position."""
+    choices = (
+        Choice(index=1, message=Message(content="b")),
+        Choice(index=4, message=Message(content="e")),
+    )
+    assert messages_of(ChatResponse(choices=choices)) == {
+        "1.message.content": "b",
+        "4.message.content": "e",
+    }
+
+
+def test_rule_2_reasoning_makes_parts() -> None:
+    """Rule 2: reasoning and text are two parts, and there is no plain content beside them."""
+    message = Message(role="assistant", reasoning="Let me think.", content="42")
+    assert messages_of(make_response(message)) == {
+        "0.message.role": "assistant",
+        "0.message.contents.0.message_content.type": "reasoning",
+        "0.message.contents.0.message_content.text": "Let me think.",
+        "0.message.contents.1.message_content.type": "text",
+        "0.message.contents.1.message_content.text": "42",
+    }
+
+
+def test_rule_2_reasoning_alone() -> None:
+    """Rule 2: a stream cut while reasoning has the one part."""
+    assert messages_of(make_response(Message(reasoning="Let", content=""))) == {
+        "0.message.contents.0.message_content.type": "reasoning",
+        "0.message.contents.0.message_content.text": "Let",
+    }
+
+
+def test_rule_3_refusal_is_in_the_output_value_only() -> None:
+    """Rule 3: a refusal makes no message content."""
+    body = {"choices": [{"index": 0, "message": {"refusal": "I can't."}}]}
+    response = make_response(Message(role="assistant", refusal="I can't."), body=body)
+    assert messages_of(response) == {"0.message.role": "assistant"}
+    assert '"refusal": "I can\'t."' in output_of(response)["output.value"]
+
+
+def test_rule_4_reported_counts() -> None:
+    """Rule 4: every reported count has its key, zeros included."""
+    usage = Usage(
+        prompt=1000,
+        completion=200,
+        total=1200,
+        cache_read=400,
+        cache_write=0,
+        prompt_audio=0,
+        reasoning=50,
+        completion_audio=0,
+    )
+    exchange = make_exchange(response=ChatResponse(usage=usage))
+    assert clean_attributes(build_usage_attributes(exchange)) == {
+        "llm.token_count.prompt": 1000,
+        "llm.token_count.completion": 200,
+        "llm.token_count.total": 1200,
+        "llm.token_count.prompt_details.cache_read": 400,
+        "llm.token_count.prompt_details.cache_write": 0,
+        "llm.token_count.prompt_details.audio": 0,
+        "llm.token_count.completion_details.reasoning": 50,
+        "llm.token_count.completion_details.audio": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("response", "attributes"),
+    [
+        (None, {}),
+        (ChatResponse(), {}),
+        (ChatResponse(usage=Usage(prompt=0)), {"llm.token_count.prompt": 0}),
+        (ChatResponse(usage=Usage(prompt=2**70, completion=1)), {"llm.token_count.completion": 1}),
+    ],
+)
+def test_rule_4_unreported_counts(
+    response: ChatResponse | None, attributes: dict[str, int]
+) -> None:
+    """Rule 4: a count that did not come, or that OTLP cannot hold, is absent and never zero."""
+    exchange = make_exchange(response=response)
+    assert clean_attributes(build_usage_attributes(exchange)) == attributes
+
+
+def test_rule_4_finish_reason_is_that_of_choice_0() -> None:
+    """Rule 4: verbatim, of choice 0 wherever it stands, absent where none came."""
+    first = Choice(index=0, message=Message(), finish_reason="eos_token")
+    second = Choice(index=1, message=Message(), finish_reason="length")
+    silent = Choice(index=0, message=Message())
+    assert output_of(ChatResponse(choices=(second, first))) == {"llm.finish_reason": "eos_token"}
+    assert output_of(ChatResponse(choices=(second,))) == {}
+    assert output_of(ChatResponse(choices=(silent, second))) == {}
+
+
+def test_output_value_is_the_body() -> None:
+    """The output value is the answer as JSON text, non-ASCII kept (1.5)."""
+    response = ChatResponse(body={"id": "x", "choices": ["é"]})
+    assert output_of(response) == {
+        "output.value": '{"id": "x", "choices": ["é"]}',
+        "output.mime_type": "application/json",
+    }
+
+
+def test_no_answer_no_output() -> None:
+    """Without an answer there is no output of any kind."""
+    assert output_of(None) == {}
+    assert output_of(ChatResponse(body={"n": 10**5000})) == {}  # which Python cannot write
+    assert clean_attributes(build_output_message_attributes(make_exchange())) == {}
+
+
+def test_hostile_answer() -> None:
+    """Lone surrogates become U+FFFD in messages and output value alike."""
+    text = "a\ud800\x00"
+    response = make_response(Message(role=text, content=text), body={"c": text})
+    assert messages_of(response) == {
+        "0.message.role": "a\ufffd\x00",
+        "0.message.content": "a\ufffd\x00",
+    }
+    assert output_of(response)["output.value"] == '{"c": "a\ufffd\\u0000"}'
+
+
+def test_rule_5_error_body_is_no_output() -> None:
+    """Rule 5: a refused request has no output, though its body was decoded."""
+    exchange = make_exchange(response=ChatResponse(body={"error": {}}), response_status=400)
+    assert clean_attributes(build_output_attributes(exchange)) == {}
