@@ -122,10 +122,8 @@ class Accumulator:
             self.note("foreign_chunk")
         if not isinstance(chunk, dict):
             return
-        identity = self._identity
-        for key, kind in _IDENTITY.items():
-            if key not in identity and (value := chunk.get(key)) and type(value) is kind:
-                identity[key] = value
+        if len(self._identity) < len(_IDENTITY):
+            self._feed_identity(chunk)
         choices = chunk.get("choices")
         if isinstance(choices, list):
             for position, choice in enumerate(choices):
@@ -138,6 +136,12 @@ class Accumulator:
             )
         if self._budget.exceeded or self._usage.exceeded:
             self.note("observer_limit")
+
+    def _feed_identity(self, chunk: JsonObject) -> None:
+        for key, kind in _IDENTITY.items():
+            value = chunk.get(key)
+            if value and type(value) is kind:
+                self._identity.setdefault(key, value)
 
     def _feed_usage(self, chunk: JsonObject, choices: Any) -> None:
         groq = chunk.get("x_groq")

@@ -35,7 +35,6 @@ _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logp
 _DELTA_MEMBERS = frozenset({
     "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
 })  # fmt: skip
-_PLAIN_CHOICE = frozenset({"index", "delta", "finish_reason"})
 
 
 class ChoiceFold:
@@ -98,12 +97,11 @@ class ChoiceFold:
         finish_reason = choice.get("finish_reason")
         if finish_reason and self.finish_reason is None and isinstance(finish_reason, str):
             self.finish_reason = finish_reason
-        if choice.keys() <= _PLAIN_CHOICE:
-            return
         logprobs = choice.get("logprobs")
         if isinstance(logprobs, dict):
             self._merge(self._logprobs, logprobs)
-        self._merge(self._extra, choice, _CHOICE_MEMBERS)
+        if not choice.keys() <= _CHOICE_MEMBERS:
+            self._merge(self._extra, choice, _CHOICE_MEMBERS)
 
     def _feed_delta(self, delta: JsonObject) -> None:
         content = delta.get("content")

@@ -6,7 +6,8 @@ Rules:
    ``dialects.md`` section 3), which rules out parsers that fall back to floats.
 2. What the strict parser refuses gets a second chance with the standard library's lenient one
    (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
-3. Nothing but :class:`ValueError` comes out: nesting too deep for the parser included.
+3. Nothing but :class:`ValueError` comes out, either way: nesting too deep for the parser included.
+4. Encoded text is valid UTF-8 once encoded: a lone surrogate leaves as the escape it came as.
 """
 
 from __future__ import annotations
@@ -60,5 +61,18 @@ def decode_json_object(data: bytes | str) -> JsonObject:
 
 
 def encode_json(value: Any) -> str:
-    """Dump a plain value as JSON text, non-ASCII kept (``span-contract.md`` 1.5)."""
-    return json.dumps(value, ensure_ascii=False)
+    """Dump a plain value as JSON text, non-ASCII kept (``span-contract.md`` 1.5).
+
+    Raises:
+        ValueError: the value is nested too deeply.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+    return text if text.isascii() else _escape_surrogates(text)
+
+
+def _escape_surrogates(text: str) -> str:
+    # A lone surrogate exists inside JSON strings only, where `\\udXXX` is its proper escape.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

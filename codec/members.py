@@ -22,6 +22,8 @@ __all__ = ("FRAGMENT_BYTES", "Budget", "compact_text", "merge_members", "without
 FRAGMENT_BYTES = 64
 """What a short string and its place in a list cost CPython besides its characters."""
 
+_CONTAINERS = (dict, list)
+
 _encode = msgspec.json.encode
 
 
@@ -89,15 +91,20 @@ def merge_members(
         if value is None or key in skip:
             continue
         old = into.get(key)
-        if isinstance(value, list) and extend_lists and isinstance(old, list):
-            if value and budget.take(_size_bytes(value)):
-                old.extend(value)
-        elif isinstance(value, dict) and isinstance(old, dict):
-            merge_members(old, value, skip=(), budget=budget, extend_lists=extend_lists)
-        elif old is None:
-            if value != {} and budget.take(_size_bytes(value) + len(key) + FRAGMENT_BYTES):
-                into[key] = _own(value)
-        elif old != value and budget.take(_size_bytes(value) - _size_bytes(old)):
+        if isinstance(value, _CONTAINERS):
+            if isinstance(value, list) and extend_lists and isinstance(old, list):
+                if value and budget.take(_size_bytes(value)):
+                    old.extend(value)
+                continue
+            if isinstance(value, dict) and isinstance(old, dict):
+                merge_members(old, value, skip=(), budget=budget, extend_lists=extend_lists)
+                continue
+            if value == {}:
+                continue
+        if old == value:
+            continue
+        new_key_bytes = len(key) + FRAGMENT_BYTES if old is None else 0
+        if budget.take(_size_bytes(value) - _size_bytes(old) + new_key_bytes):
             into[key] = _own(value)
 
 
@@ -122,6 +129,6 @@ def _copy(value: Any) -> Any:
 def _size_bytes(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
-    if isinstance(value, (list, dict)):
+    if isinstance(value, _CONTAINERS):
         return len(compact_text(value))
     return 0  # numbers are covered by what their key cost

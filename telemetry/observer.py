@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codec.stream import ChatStream
-
 from codec.errors import CodecError
 from codec.request import ChatRequest, decode_request
 from codec.response import ChatResponse, decode_response
+from codec.stream import ChatStream
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
 from telemetry.exchange import Exchange
 from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead

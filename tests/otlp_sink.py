@@ -13,6 +13,7 @@ unless told otherwise. ``accepted`` holds the ids of the spans that were taken, 
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import socket
@@ -78,11 +79,10 @@ class SinkAnswer:
             return self.body
         if self.status >= 300:
             return self.words.encode()
-        return ExportTraceServiceResponse(
-            partial_success=ExportTracePartialSuccess(
-                rejected_spans=self.rejected_spans, error_message=self.words
-            )
-        ).SerializeToString()
+        partial = ExportTracePartialSuccess(
+            rejected_spans=self.rejected_spans, error_message=self.words
+        )
+        return bytes(ExportTraceServiceResponse(partial_success=partial).SerializeToString())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,10 +205,8 @@ class _Server(ThreadingHTTPServer):
 
     def close_connections(self) -> None:
         for connection in list(self._connections):
-            try:
+            with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """A recorded call, read back from its span: the flat attributes as messages, tools and numbers.
 
-The reading side of ``span-contract.md`` section 1. No value makes it raise, whatever is stored: what is
-absent is ``None`` or empty, and what does not have the expected form is left out.
+The reading side of ``span-contract.md`` section 1. No value makes it raise: what is absent
+is ``None`` or empty, and what does not have the expected form is left out.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -46,20 +46,31 @@ _PIPE_WIDTH = 1_000
 _STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
 _ABSENT = Text("-", style="dim")
 
-_COLUMNS: tuple[tuple[str, int, bool, Literal["left", "right"]], ...] = (
-    ("time", 14, True, "left"),
-    ("span id", 16, True, "left"),
-    ("model", 8, False, "left"),
-    ("outcome", 9, False, "left"),
-    ("finish", 6, False, "left"),
-    ("in", 4, True, "right"),
-    ("out", 4, True, "right"),
-    ("ttft", 6, True, "right"),
-    ("took", 6, True, "right"),
-    ("state", 5, False, "left"),
-)
-"""Title, least width, whether it is never made narrower, and alignment. The least widths are those
-of usual contents, so that tables printed one after the other stand in line."""
+WIDE_COLUMNS = 110
+"""The terminal width from which the whole table fits; a narrower one gets :data:`_NARROW` only."""
+
+_NARROW = frozenset({"time", "span id", "model", "outcome", "in", "out", "ttft", "took"})
+"""The columns that fit into 80 characters."""
+
+_MIN_WIDTHS = {
+    "time": 14,
+    "span id": 16,
+    "model": 8,
+    "outcome": 9,
+    "finish": 6,
+    "in": 4,
+    "out": 4,
+    "ttft": 6,
+    "took": 6,
+    "state": 5,
+}
+"""The columns with the widths of their usual contents, so that tables printed one after the other
+stand in line."""
+
+_FLEXIBLE = frozenset({"model", "outcome", "finish", "state"})
+"""The columns that give way where there is no room (rule 2)."""
+
+_NUMBERS = frozenset({"in", "out", "ttft", "took"})
 
 Line = tuple[int, Text]
 """A line and the columns by which it, and what wraps from it, is indented."""
@@ -93,19 +104,26 @@ def print_table(
         header: whether a line of titles comes first.
         zone: for the times; the local one where not given.
     """
+    is_wide = console.width >= WIDE_COLUMNS
+    titles = [title for title in _MIN_WIDTHS if is_wide or title in _NARROW]
     table = Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=header, header_style="bold"
+        box=None,
+        padding=(0, 2 if is_wide else 1, 0, 0),
+        pad_edge=False,
+        show_header=header,
+        header_style="bold",
     )
-    for title, min_width, is_fixed, justify in _COLUMNS:
+    for title in titles:
         table.add_column(
             title,
-            min_width=min_width,
-            no_wrap=is_fixed,
+            min_width=_MIN_WIDTHS[title],
+            no_wrap=title not in _FLEXIBLE,
             overflow="ellipsis",
-            justify=justify,
+            justify="right" if title in _NUMBERS else "left",
         )
     for call in calls:
-        table.add_row(*_row(call, zone))
+        cells = dict(zip(_MIN_WIDTHS, _row(call, zone), strict=True))
+        table.add_row(*(cells[title] for title in titles))
     console.print(table)
 
 

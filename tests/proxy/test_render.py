@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from codec.response import ChatResponse, Choice, Message
 from proxy.commands.render import format_duration, open_console, print_call, print_table
@@ -100,6 +101,18 @@ def test_id_is_whole_on_any_terminal(store: Path, width: int) -> None:
     console, out = terminal(width)
     print_table(console, [call], zone=UTC)
     assert call.summary.span_id in out.getvalue()
+
+
+def test_narrow_terminal_keeps_what_matters(store: Path) -> None:
+    """80 characters hold time, id, model, outcome, tokens and durations, each of them whole."""
+    console, out = terminal(80)
+    print_table(console, [read_call(store, make_exchange())], zone=UTC)
+    text = Text.from_ansi(out.getvalue()).plain
+    assert [line.split() for line in text.splitlines()] == [
+        ["time", "span", "id", "model", "outcome", "in", "out", "ttft", "took"],
+        f"11-20 14:04:06 {span_id_of(1)} gpt-demo completed 7 2 131 ms 342 ms".split(),
+    ]
+    assert all(len(line) <= 80 for line in text.splitlines())
 
 
 def test_colours_need_a_terminal(store: Path) -> None:
