@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from codec._version import __version__
-from proxy.settings import ConfigurationError, load_settings
+from proxy.settings import ConfigurationError, Settings, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,13 +59,20 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
 
 def _add_traces(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("what", nargs="?", choices=("list", "show"), default="list")
-    add("id", nargs="?", help="for show: a span or trace id, or its beginning")
+    add("what", nargs="?", choices=("list", "show"), default="list", help="list, or show ID")
+    add("id", nargs="?", metavar="ID", help="a span or trace id, or its beginning")
     add("--store", default=argparse.SUPPRESS, help="path of the span store")
     add("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
-    add("--limit", type=int, default=20, help="how many calls are listed (20)")
+    add("--limit", type=_positive, default=20, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="go on listing as calls are recorded")
     add("--json", action="store_true", help="one JSON object a line")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _settings_of(options: dict[str, Any]) -> Any:
+def _settings_of(options: dict[str, Any]) -> Settings:
     flags = {name: options[name] for name in _SERVE_FLAGS if name in options}
     return load_settings(flags, options.get("config"))
 
@@ -95,7 +102,7 @@ def _serve(options: dict[str, Any]) -> int:
     return run_serve(_settings_of(options))
 
 
-def _demo(options: dict[str, Any]) -> int:
+def _demo(_: dict[str, Any]) -> int:
     from proxy.commands.demo import run_demo  # noqa: PLC0415
 
     return run_demo()
@@ -110,13 +117,18 @@ def _upstream(options: dict[str, Any]) -> int:
 def _traces(options: dict[str, Any]) -> int:
     from proxy.commands.traces import run_traces  # noqa: PLC0415
 
+    if (options["what"] == "show") is (options["id"] is None):
+        raise ConfigurationError("say `spantap traces show ID` or `spantap traces list`")
+    if options["what"] == "show" and options["follow"]:
+        raise ConfigurationError("--follow goes with `spantap traces list`")
     return run_traces(
         _settings_of(options).store,
-        what=options["what"],
-        span_id=options["id"],
+        call_id=options["id"],
         limit=options["limit"],
         follow=options["follow"],
         as_json=options["json"],
+        out=sys.stdout,
+        err=sys.stderr,
     )
 
 

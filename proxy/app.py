@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
-import socket
 import ssl
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ from proxy.downstream import DownstreamServer
 from proxy.exchange import ExchangeRules
 from proxy.forward_proxy import ForwardProxy
 from proxy.handler import Handler
+from proxy.listening import LISTEN_BACKLOG, listen
 from proxy.open_exchanges import OpenExchanges
 from proxy.rate_limit import RateLimit
 from proxy.rejections import Rejections
@@ -29,12 +28,9 @@ from telemetry.identity import SpanIdentitySource
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ("Proxy", "build_tls", "build_upstreams")
+__all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")
 
 _log = logging.getLogger("spantap")
-
-LISTEN_BACKLOG = 2048
-"""Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
 
 CUT_SECONDS = 5.0
 """How long what was cut may take to tell its clients and its span."""
@@ -68,16 +64,7 @@ class Proxy:
         self._listener: asyncio.Server | None = None
         self._admin: web.AppRunner | None = None
         self.open_exchanges = OpenExchanges()
-        self._client = UpstreamClient(
-            tls=build_tls(settings),
-            timeouts=UpstreamTimeouts(
-                connect_seconds=settings.connect_timeout_seconds,
-                first_byte_seconds=settings.first_byte_timeout_seconds,
-                idle_seconds=settings.idle_timeout_seconds,
-            ),
-            forward_proxy=_forward_proxy(),
-            max_header_bytes=settings.max_header_bytes,
-        )
+        self._client = build_client(settings)
         handler = Handler(
             upstreams=build_upstreams(settings),
             client=self._client,
@@ -105,9 +92,9 @@ class Proxy:
         admin_app = create_admin_app(is_ready=lambda: not self._draining, metrics=self.metrics)
         self._admin = web.AppRunner(admin_app, access_log=None)
         await self._admin.setup()
-        admin = _listen("admin", settings.admin_host, settings.admin_port)
+        admin = listen("admin", settings.admin_host, settings.admin_port)
         try:
-            traffic = _listen("traffic", settings.host, settings.port)
+            traffic = listen("traffic", settings.host, settings.port)
         except ConfigurationError:
             admin.close()
             raise
@@ -171,6 +158,24 @@ def build_upstreams(settings: Settings) -> UpstreamTable:
         raise ConfigurationError(f"setting 'upstream': {error}") from error
 
 
+def build_client(settings: Settings) -> UpstreamClient:
+    """The client that speaks to upstreams; only inside a running loop.
+
+    Raises:
+        ConfigurationError: a certificate file or forward proxy cannot be used.
+    """
+    return UpstreamClient(
+        tls=build_tls(settings),
+        timeouts=UpstreamTimeouts(
+            connect_seconds=settings.connect_timeout_seconds,
+            first_byte_seconds=settings.first_byte_timeout_seconds,
+            idle_seconds=settings.idle_timeout_seconds,
+        ),
+        forward_proxy=_forward_proxy(),
+        max_header_bytes=settings.max_header_bytes,
+    )
+
+
 def build_tls(settings: Settings) -> ssl.SSLContext:
     """Verified TLS to upstreams, with the additional authority and our own certificate.
 
@@ -196,26 +201,3 @@ def _forward_proxy() -> ForwardProxy:
         return ForwardProxy.from_environment()
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-
-
-def _listen(what: str, host: str, port: int) -> socket.socket:
-    """A listening socket, bound here so that "port taken" is found at once."""
-    try:
-        address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-            0
-        ]
-        sock = socket.socket(address[0], socket.SOCK_STREAM)
-    except OSError as error:
-        raise ConfigurationError(f"cannot resolve the {what} host {host!r}: {error}") from error
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address[4])
-        sock.listen(LISTEN_BACKLOG)
-    except OSError as error:
-        sock.close()
-        reason = error.strerror or str(error)
-        hint = "; another program listens there" if error.errno == errno.EADDRINUSE else ""
-        message = f"cannot listen on {host}:{port} ({what} port): {reason}{hint}"
-        raise ConfigurationError(message) from error
-    sock.setblocking(False)  # noqa: FBT003 - its only parameter
-    return sock

@@ -10,19 +10,24 @@ import os
 import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from codec.rewrite import UsagePolicy
-from proxy.upstreams import UpstreamConfig
+from proxy.upstreams import UpstreamConfig, check_url
 from telemetry.identity import TraceParentPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ("ConfigurationError", "OnDisconnect", "Settings", "load_settings")
 
@@ -46,8 +51,6 @@ class Settings(BaseSettings):
     """Every setting of ``spantap serve``; each is also ``SPANTAP_<NAME>`` in the environment."""
 
     model_config = SettingsConfigDict(env_prefix="SPANTAP_", extra="forbid", frozen=True)
-
-    toml_file: ClassVar[Path | None] = None
 
     upstream: str = "https://api.openai.com"
     """Base URL for every path that no ``[[upstream]]`` table takes."""
@@ -94,6 +97,11 @@ class Settings(BaseSettings):
     """Whether the upstream gets a ``traceparent`` of our span."""
     log_level: str = "INFO"
 
+    @field_validator("upstream")
+    @classmethod
+    def _upstream(cls, value: str) -> str:
+        return check_url(value)
+
     @field_validator("log_level")
     @classmethod
     def _known_level(cls, value: str) -> str:
@@ -104,31 +112,45 @@ class Settings(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic's interface, as the others
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no .env files
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - nor secret folders
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, environment, file, in this order."""
-        return init_settings, env_settings, _TomlSource(settings_cls)
+        """Only what is given: :func:`load_settings` alone reads environment and file."""
+        return (init_settings,)
 
 
-class _TomlSource(PydanticBaseSettingsSource):
-    """The TOML file that ``--config`` or ``SPANTAP_CONFIG`` names."""
+def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = None) -> Settings:
+    """Gather the settings.
 
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002 - its interface
-        """Unused: :meth:`__call__` reads the whole file."""
-        return None, field_name, False
+    Args:
+        flags: values of command line flags, by setting name.
+        config: path of the TOML file; ``SPANTAP_CONFIG`` where ``None``.
 
-    def __call__(self) -> dict[str, Any]:
-        path = self.config.get("toml_file")
-        if path is None:
-            return {}
-        values = _read_toml(Path(str(path)))
-        if isinstance(values.get("upstream"), list):
-            values["upstreams"] = values.pop("upstream")
-        return values
+    Raises:
+        ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
+    """
+    path = config or os.environ.get("SPANTAP_CONFIG")
+    try:
+        values = {
+            **(_read_file(Path(path)) if path else {}),
+            **EnvSettingsSource(Settings)(),
+            **(flags or {}),
+        }
+        return Settings(**values)
+    except ValidationError as error:
+        raise ConfigurationError(_explain(error)) from error
+    except SettingsError as error:
+        raise ConfigurationError(f"environment: {error}") from error
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    values = _read_toml(path)
+    if isinstance(values.get("upstream"), list):
+        values["upstreams"] = values.pop("upstream")
+    return values
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -139,26 +161,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"cannot read the configuration file {path}: {reason}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the configuration file {path} is no TOML: {error}") from error
-
-
-def load_settings(flags: dict[str, Any] | None = None, config: str | None = None) -> Settings:
-    """Gather the settings.
-
-    Args:
-        flags: values of command line flags, by setting name.
-        config: path of the TOML file; ``SPANTAP_CONFIG`` where ``None``.
-
-    Raises:
-        ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
-    """
-    path = config or os.environ.get("SPANTAP_CONFIG") or None
-    bound = type("Settings", (Settings,), {"model_config": {**Settings.model_config}})
-    bound.model_config["toml_file"] = path
-    try:
-        settings: Settings = bound(**(flags or {}))
-    except ValidationError as error:
-        raise ConfigurationError(_explain(error)) from error
-    return settings
 
 
 def _explain(error: ValidationError) -> str:

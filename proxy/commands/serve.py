@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
-from typing import TYPE_CHECKING
 
 from proxy.app import Proxy, build_upstreams
+from proxy.commands.signals import ShutdownSignals
 from proxy.logs import set_up_logging
 from proxy.settings import ConfigurationError, Settings
 from telemetry.errors import TelemetryError
 from telemetry.pipeline import Pipeline
 from telemetry.store_rows import Retention
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ("open_pipeline", "run_serve")
 
@@ -58,7 +54,7 @@ def run_serve(settings: Settings) -> int:
 
 async def _serve(settings: Settings, pipeline: Pipeline) -> None:
     proxy = Proxy(settings, pipeline, telemetry_metrics=pipeline.metrics)
-    signals = _Signals(asyncio.get_running_loop())
+    signals = ShutdownSignals(asyncio.get_running_loop())
     await proxy.start()
     try:
         _announce(settings, proxy, pipeline)
@@ -68,30 +64,6 @@ async def _serve(settings: Settings, pipeline: Pipeline) -> None:
         await signals.unless_second(proxy.drain)
     finally:
         await proxy.close()
-
-
-class _Signals:
-    """SIGTERM and SIGINT: the first begins the end, the second is the end."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.first = asyncio.Event()
-        self._second = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._take)
-
-    def _take(self) -> None:
-        (self._second if self.first.is_set() else self.first).set()
-
-    async def unless_second(self, step: Callable[[], object]) -> None:
-        """Run a step of the end, and leave it at the second signal."""
-        if self._second.is_set():
-            return
-        second = asyncio.ensure_future(self._second.wait())
-        running = asyncio.ensure_future(step())  # type: ignore[call-overload]
-        await asyncio.wait({second, running}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (second, running):
-            task.cancel()
-        await asyncio.gather(second, running, return_exceptions=True)
 
 
 def _announce(settings: Settings, proxy: Proxy, pipeline: Pipeline) -> None:

@@ -1,0 +1,104 @@
+"""``spantap demo``: the whole thing on loopback, with no key, no network and no trace left.
+
+The demo upstream, the proxy, a store of its own, a handful of real chats, and then what was
+recorded of them, rendered to be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from proxy.app import Proxy
+from proxy.commands.render import open_console, print_call, print_table
+from proxy.commands.serve import FLUSH_SECONDS, open_pipeline
+from proxy.commands.traces import latest_calls
+from proxy.demo.chats import CALL_COUNT, run_chats
+from proxy.demo.clients import is_sdk_installed
+from proxy.demo.upstream import create_demo_upstream
+from proxy.listening import listen
+from proxy.settings import Settings
+from telemetry.store_reader import StoreReader
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from proxy.commands.call import RecordedCall
+    from telemetry.pipeline import Pipeline
+
+__all__ = ("run_demo",)
+
+NOTICE_SECONDS = 2.0
+"""How long the end waits for the abandoned chat's client to be seen leaving."""
+
+
+def run_demo() -> int:
+    """Run it; 0 if every call of the chats was recorded."""
+    console = open_console(sys.stdout)
+    with tempfile.TemporaryDirectory(prefix="spantap-demo-") as folder:
+        store = Path(folder) / "traces.db"
+        asyncio.run(_chat(console, store))
+        with StoreReader(store) as reader:
+            calls = list(latest_calls(reader, CALL_COUNT + 1))
+    _show(console, calls)
+    return 0 if len(calls) == CALL_COUNT else 1
+
+
+async def _chat(console: Console, store: Path) -> None:
+    runner = web.AppRunner(create_demo_upstream(), access_log=None, handler_cancellation=True)
+    await runner.setup()
+    sock = listen("demo upstream", "127.0.0.1", 0)
+    await web.SockSite(runner, sock).start()
+    upstream = "http://{}:{}".format(*sock.getsockname()[:2])
+    settings = Settings(upstream=upstream, port=0, admin_port=0, store=store, upstreams=())
+    pipeline = open_pipeline(settings)
+    pipeline.start()
+    proxy = Proxy(settings, pipeline)
+    await proxy.start()
+    try:
+        await _talk(console, proxy, upstream)
+    finally:
+        await proxy.close()
+        await asyncio.to_thread(_close, pipeline)
+        await runner.cleanup()
+
+
+def _close(pipeline: Pipeline) -> None:
+    pipeline.close(FLUSH_SECONDS)
+
+
+async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:
+    base_url = "http://{}:{}/v1".format(*proxy.address)
+    client = "the openai SDK" if is_sdk_installed() else "aiohttp (the openai SDK is not installed)"
+    console.print(
+        f"demo upstream  {upstream}/v1\nspantap        {base_url}\nclient         {client}"
+    )
+    console.print("\nWhat the client saw", style="bold")
+    async for report in run_chats(base_url):
+        console.print(f"  {report.title:<22} {report.summary}")
+    await proxy.open_exchanges.wait_until_none(NOTICE_SECONDS)
+
+
+def _show(console: Console, calls: list[RecordedCall]) -> None:
+    console.print("\nWhat spantap recorded", style="bold")
+    print_table(console, calls)
+    shown = next((call for call in calls if _calls_tools(call)), None)
+    if shown is not None:
+        console.print("\nOne of them in full", style="bold")
+        print_call(console, shown)
+    console.print(f"\n{_NEXT}")
+
+
+def _calls_tools(call: RecordedCall) -> bool:
+    return any(message.tool_calls for message in call.output_messages)
+
+
+_NEXT = (
+    "Yours next: start `spantap serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, "
+    "and look with `spantap traces`."
+)

@@ -1,0 +1,40 @@
+"""SIGTERM and SIGINT: the first begins the end, the second is the end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+__all__ = ("ShutdownSignals",)
+
+
+class ShutdownSignals:
+    """Takes both signals of a loop's process.
+
+    Attributes:
+        first: set at the first signal.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.first = asyncio.Event()
+        self._second = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._take)
+
+    def _take(self) -> None:
+        (self._second if self.first.is_set() else self.first).set()
+
+    async def unless_second(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a step of the end, and leave it at the second signal."""
+        if self._second.is_set():
+            return
+        second = asyncio.ensure_future(self._second.wait())
+        running = asyncio.ensure_future(step())
+        await asyncio.wait({second, running}, return_when=asyncio.FIRST_COMPLETED)
+        second.cancel()
+        running.cancel()
+        await asyncio.gather(second, running, return_exceptions=True)

@@ -1,0 +1,113 @@
+"""JSON text to values and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.jsontext import decode_json, decode_json_object, encode_json
+from tests.codec.test_scan import json_values
+
+
+@given(json_values)
+def test_what_was_encoded_is_decoded_to_the_same_value(value: Any) -> None:
+    """Both ways, as text and as bytes; compared by text, for NaN is not equal to itself."""
+    text = encode_json(value)
+    assert json.dumps(decode_json(text)) == json.dumps(value)
+    assert json.dumps(decode_json(text.encode())) == json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "number", [2**63, -(2**63) - 1, 2**64, 12345678901234567890123456789012345678901234567890]
+)
+def test_an_integer_of_any_size_stays_an_integer(number: int) -> None:
+    """Rule 1: Together sends 64-bit seeds (dialects.md section 3)."""
+    decoded = decode_json(b'{"seed":%d}' % number)
+    assert decoded == {"seed": number}
+    assert isinstance(decoded["seed"], int)
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b'[Infinity,-Infinity,"\\ud83d"]', [math.inf, -math.inf, "\ud83d"]),
+        (b"1e400", math.inf),
+        (b'\xef\xbb\xbf{"a":1}', {"a": 1}),
+        ("\ufeff[1]", [1]),
+        (b'"line\nbreak"', "line\nbreak"),
+        (b' \r\n\t{"a":1}\n', {"a": 1}),
+        (b"9" * 400, int("9" * 400)),
+    ],
+)
+def test_what_the_strict_parser_refuses_gets_a_second_chance(data: bytes | str, value: Any) -> None:
+    """Rule 2: providers send such things."""
+    assert decode_json(data) == value
+
+
+def test_nan_is_taken() -> None:
+    """Rule 2, for the one value that is not equal to itself."""
+    assert math.isnan(decode_json(b"NaN"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"{} {}",
+        b"nope",
+        b'"\xff"',
+        b"\xff\xfe1\x00",
+        "\ud800",
+        b"[" * 200_000,
+        b"[" * 200_000 + b"]" * 200_000,
+        b"9" * 10_000,
+    ],
+)
+def test_nothing_but_a_value_error_comes_out(data: bytes | str) -> None:
+    """Rule 3: nesting beyond the parser and integers beyond the interpreter's limit included."""
+    with pytest.raises(ValueError, match="."):
+        decode_json(data)
+
+
+@given(st.binary() | st.text())
+def test_any_input_is_a_value_or_a_value_error(data: bytes | str) -> None:
+    """Rule 3 on noise."""
+    try:
+        decode_json(data)
+    except ValueError:
+        return
+
+
+@pytest.mark.parametrize("data", [b"[]", b'"{}"', b"null", b"1"])
+def test_an_object_must_be_an_object(data: bytes) -> None:
+    """Another JSON value is an error, named by its type."""
+    with pytest.raises(ValueError, match="expected a JSON object, got"):
+        decode_json_object(data)
+    assert decode_json_object(b"{}") == {}
+
+
+def test_encoded_text_keeps_non_ascii_and_default_separators() -> None:
+    """span-contract.md section 1.5: what the in-process instrumentation writes."""
+    assert encode_json({"a": ["ж", 1, None]}) == '{"a": ["ж", 1, null]}'
+
+
+def test_encoded_text_can_always_be_encoded_to_utf8() -> None:
+    """A lone surrogate, which rule 2 lets in, goes out as the escape that it came as."""
+    value = decode_json(b'"\\ud83d \\u0436"')
+    assert encode_json(value) == '"\\ud83d ж"'
+    assert decode_json(encode_json(value).encode()) == value
+
+
+def test_encoding_too_deep_a_value_is_a_value_error() -> None:
+    """Rule 3 in the other direction."""
+    value: list[Any] = []
+    for _ in range(200_000):
+        value = [value]
+    with pytest.raises(ValueError, match="nested too deeply"):
+        encode_json(value)

@@ -1,0 +1,173 @@
+"""``telemetry.delivery``: what an answer means, and how long to wait."""
+
+from __future__ import annotations
+
+import pytest
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+
+from telemetry.delivery import (
+    Answer,
+    Backoff,
+    Verdict,
+    classify_grpc_error,
+    classify_http,
+    parse_retry_after,
+    without_secrets,
+)
+
+DELIVERED, RETRY, REFUSED = Verdict.DELIVERED, Verdict.RETRY, Verdict.REFUSED
+
+
+def partial(rejected_spans: int, words: str) -> bytes:
+    """The body of a success."""
+    message = ExportTracePartialSuccess(rejected_spans=rejected_spans, error_message=words)
+    return bytes(ExportTraceServiceResponse(partial_success=message).SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("verdict", "statuses"),
+    [
+        (DELIVERED, [200, 202, 204]),
+        (RETRY, [408, 425, 429, 500, 501, 502, 503, 504, 507, 599]),  # rule 2
+        (RETRY, [301, 302, 307, 308, 401, 402, 403, 404, 405, 407, 415]),  # rule 3
+        (REFUSED, [400, 409, 413, 422]),  # rule 4
+    ],
+)
+def test_http_statuses(verdict: Verdict, statuses: list[int]) -> None:
+    """Rules 1 to 4 for HTTP."""
+    assert {classify_http(status, b"").verdict for status in statuses} == {verdict}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "codes"),
+    [
+        (
+            RETRY,  # rule 2
+            "UNAVAILABLE DEADLINE_EXCEEDED ABORTED CANCELLED OUT_OF_RANGE DATA_LOSS INTERNAL UNKNOWN",
+        ),
+        (RETRY, "UNAUTHENTICATED PERMISSION_DENIED UNIMPLEMENTED NOT_FOUND"),  # rule 3
+        (REFUSED, "INVALID_ARGUMENT RESOURCE_EXHAUSTED"),  # rule 4
+    ],
+)
+def test_grpc_codes(verdict: Verdict, codes: str) -> None:
+    """Rules 2 to 4 for gRPC."""
+    assert {classify_grpc_error(code, "").verdict for code in codes.split()} == {verdict}
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3.5])
+def test_exhausted_with_retry_info_is_tried_again(seconds: float) -> None:
+    """``RESOURCE_EXHAUSTED`` is of the moment where the backend says when to come again."""
+    answer = classify_grpc_error("RESOURCE_EXHAUSTED", "slow down", seconds)
+    assert answer == Answer(
+        verdict=RETRY, words="RESOURCE_EXHAUSTED: slow down", retry_after_seconds=seconds
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (b"", Answer(verdict=DELIVERED)),
+        (partial(0, ""), Answer(verdict=DELIVERED)),
+        (partial(0, "old format"), Answer(verdict=DELIVERED, words="old format")),
+        (partial(2, "too old"), Answer(verdict=REFUSED, words="too old")),
+        (partial(1, ""), Answer(verdict=REFUSED, words="rejected without a reason")),
+        (b"{}", Answer(verdict=DELIVERED)),
+        (b"OK", Answer(verdict=DELIVERED)),
+        (b'{"partialSuccess": {}}', Answer(verdict=DELIVERED)),
+    ],
+)
+def test_success_may_reject(body: bytes, answer: Answer) -> None:
+    """Rule 1: only rejected spans make a success a refusal; a body that is no response does not."""
+    assert classify_http(200, body) == answer
+
+
+@given(st.binary(max_size=200))
+def test_any_body_is_classified(body: bytes) -> None:
+    """Whatever a backend answers, there is a verdict and words that can be stored."""
+    for status in (200, 400, 503):
+        answer = classify_http(status, body)
+        assert len(answer.words) <= 420
+        assert answer.words.isprintable() or status == 200 or not body.isascii()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "HTTP 400"),
+        (b"bad  request\n", "HTTP 400: bad request"),
+        (b'{"message": "no"}', 'HTTP 400: {"message": "no"}'),
+        (Status(code=3, message="bad span id").SerializeToString(), "HTTP 400: bad span id"),
+        (b"<html>" + b"x" * 10_000, "HTTP 400: <html>" + "x" * 394),
+    ],
+)
+def test_words_of_an_error(body: bytes, words: str) -> None:
+    """Rule 5: the message of a ``google.rpc.Status``, or the text on one line, cut."""
+    assert classify_http(400, body).words == words
+
+
+def test_retry_after_is_passed_on() -> None:
+    """What the backend asked for goes along with a retry."""
+    assert classify_http(429, b"", 7.0).retry_after_seconds == 7.0
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("7", 7.0),
+        ("1.5", 1.5),
+        ("0", 0.0),
+        ("-3", 0.0),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("", None),
+        ("Thu, 01 Jan 1970 00:02:00 GMT", 20.0),
+        ("Thu, 01 Jan 1970 00:00:30 GMT", 0.0),
+        ("Thu, 01 Jan 99999 00:00:30 GMT", None),
+    ],
+)
+def test_retry_after(value: str | None, seconds: float | None) -> None:
+    """Seconds or a date (RFC 9110, 10.2.3); what cannot be read is absent."""
+    assert parse_retry_after(value, now_seconds=100.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("failures", "jitter", "asked", "seconds"),
+    [
+        (1, 1.0, None, 1.0),
+        (1, 0.0, None, 0.5),
+        (2, 1.0, None, 2.0),
+        (6, 1.0, None, 32.0),
+        (7, 1.0, None, 60.0),
+        (7, 0.0, None, 30.0),
+        (100_000, 1.0, None, 60.0),
+        (1, 1.0, 5.0, 5.0),
+        (7, 1.0, 5.0, 60.0),
+        (1, 1.0, 120.0, 120.0),
+        (1, 1.0, 1e9, 600.0),
+    ],
+)
+def test_backoff(failures: int, jitter: float, asked: float | None, seconds: float) -> None:
+    """Doubling up to a minute, half of it drawn; what the backend asks for is waited for."""
+    assert Backoff().wait_seconds(failures, jitter, asked) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets", "shown"),
+    [
+        ("bad key sk-12345678", ["Bearer sk-12345678"], "bad key ***"),
+        ("'Bearer sk-12345678' is bad", ["Bearer sk-12345678"], "'***' is bad"),
+        ("no such tenant: a", ["a"], "no such tenant: a"),
+        ("nothing", [], "nothing"),
+    ],
+)
+def test_without_secrets(text: str, secrets: list[str], shown: str) -> None:
+    """Rule 5 (R7): a header value, and any long word of it, is blotted out."""
+    assert without_secrets(text, secrets) == shown

@@ -1,0 +1,342 @@
+"""``telemetry.store``: the durable outbox and its owner."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
+from telemetry.store import MAX_ERROR_CHARS, Store
+from telemetry.store_reader import StoreReader
+from telemetry.store_rows import Retention, SpanState
+from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows, span_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOREVER_NS = 2**62
+MANY_BYTES = 2**40
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the store is to be."""
+    return tmp_path / "spans.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    """A new store."""
+    with Store.open(path) as opened:
+        yield opened
+
+
+def taken(store: Store, limit_spans: int = 1000, limit_bytes: int = MANY_BYTES) -> list[str]:
+    """The span ids of what is due, whenever."""
+    return [span.span_id for span in store.take(limit_spans, limit_bytes, FOREVER_NS)]
+
+
+def seqs(store: Store) -> list[int]:
+    """The numbers of what is due, whenever."""
+    return [span.seq for span in store.take(1000, MANY_BYTES, FOREVER_NS)]
+
+
+# Owning
+
+
+def test_second_owner_in_this_process_is_refused(path: Path) -> None:
+    """Rule 1: a file has one owner at a time, and the next one once it is closed."""
+    with Store.open(path), pytest.raises(StoreLocked) as refused:
+        Store.open(path)
+    assert refused.value.holder_pid == os.getpid()
+    Store.open(path).close()
+
+
+OWNER = """
+import sys
+from pathlib import Path
+from telemetry.store import Store
+from tests.telemetry.span_rows import make_rows
+store = Store.open(Path(sys.argv[1]))
+for number in range(1, 101):
+    store.add(make_rows([number]))
+print("committed", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_kill_keeps_what_was_committed(path: Path) -> None:
+    """Rules 1 and 3: a second owner learns the pid; after kill -9 every committed span is there."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"committed\n"
+        with pytest.raises(StoreLocked, match=f"in use by process {owner.pid}") as refused:
+            Store.open(path)
+        assert refused.value.holder_pid == owner.pid
+        owner.send_signal(signal.SIGKILL)
+    with StoreReader(path) as reader:
+        assert len(reader.latest(1000)) == 100
+    with Store.open(path) as store:
+        assert taken(store) == [span_id(number) for number in range(1, 101)]
+
+
+def test_failed_open_leaves_the_lock_free(path: Path) -> None:
+    """An owner that could not open the file does not keep others out."""
+    path.mkdir()
+    with pytest.raises(StoreUnavailable):
+        Store.open(path)
+    path.rmdir()
+    Store.open(path).close()
+
+
+def test_closed_store_says_so(store: Store) -> None:
+    """After close, twice over, every method tells that the store is closed."""
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="is closed"):
+        store.counts()
+
+
+# Recording
+
+
+def test_replay_is_recorded_once(store: Store) -> None:
+    """Rule 2: a known span id is left alone, its bytes and its state too."""
+    assert store.add(make_rows([1, 2])) == 2
+    store.mark_delivered(seqs(store)[:1])
+    replay = dataclasses.replace(make_row(1), span=b"other", outcome="other")
+    assert store.add([replay, make_row(3)]) == 1
+    assert taken(store) == [span_id(2), span_id(3)]
+    with StoreReader(store.path) as reader:
+        assert reader.find(span_id(1))[0].span == make_row(1).span
+
+
+def test_add_is_one_transaction(store: Store) -> None:
+    """Where one row cannot be recorded, none of its companions is."""
+    bad = dataclasses.replace(make_row(2), status="FINE")  # type: ignore[arg-type]
+    with pytest.raises(StoreUnavailable, match="CHECK constraint"):
+        store.add([make_row(1), bad])
+    assert store.counts().pending == 0
+    assert store.add([make_row(1)]) == 1
+
+
+def test_text_and_numbers_that_sqlite_cannot_hold(store: Store) -> None:
+    """A lone surrogate or a huge token count from a provider costs neither span nor batch."""
+    row = dataclasses.replace(
+        make_row(1), model="gpt-\ud800", prompt_tokens=2**63, completion_tokens=None
+    )
+    assert store.add([row]) == 1
+    with StoreReader(store.path) as reader:
+        summary = reader.latest(1)[0]
+    assert summary.model == "gpt-?"
+    assert (summary.prompt_tokens, summary.completion_tokens) == (None, None)
+    assert summary.total_tokens == 7
+
+
+def test_without_a_backend_spans_are_kept(path: Path) -> None:
+    """Where nothing is delivered, spans are kept, and are not sent by a later owner either."""
+    with Store.open(path, delivers=False) as store:
+        store.add([make_row(1)])
+        assert store.counts().kept == 1
+    with Store.open(path) as store:
+        assert taken(store) == []
+
+
+@pytest.mark.parametrize(("fsync", "level"), [(False, 1), (True, 2)])
+def test_each_commit_is_synced_on_demand(path: Path, fsync: bool, level: int) -> None:
+    """Rule 3: ``synchronous`` is NORMAL (1), or FULL (2) where asked for."""
+    with Store.open(path, fsync_each_commit=fsync) as store, store._use() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+
+
+# Taking
+
+
+def test_oldest_come_first(store: Store) -> None:
+    """Rule 4: by the time of recording, then by the order of adding."""
+    store.add([make_row(number, recorded_ns=5) for number in (3, 1)])
+    store.add([make_row(number, recorded_ns=4) for number in (2,)])
+    assert taken(store) == [span_id(2), span_id(3), span_id(1)]
+
+
+def test_batch_is_bounded_by_spans_and_bytes(store: Store) -> None:
+    """As many of the oldest as fit; a span that is too large comes alone."""
+    store.add([make_row(number, padding_bytes=1000) for number in (1, 2, 3)])
+    size_bytes = len(make_row(1, padding_bytes=1000).span)
+    assert len(taken(store, limit_spans=2)) == 2
+    assert taken(store, limit_bytes=2 * size_bytes) == [span_id(1), span_id(2)]
+    assert taken(store, limit_bytes=2 * size_bytes - 1) == [span_id(1)]
+    assert taken(store, limit_bytes=1) == [span_id(1)]
+
+
+def test_taken_bytes_join_to_one_batch(store: Store) -> None:
+    """What comes out is what went in."""
+    rows = make_rows([1, 2])
+    store.add(rows)
+    assert [span.span for span in store.take(10, MANY_BYTES, 0)] == [row.span for row in rows]
+
+
+# Fates
+
+
+def test_retry_waits_for_its_time(store: Store) -> None:
+    """A failed span is due again at its next try, with its error and one attempt more."""
+    store.add([make_row(1)])
+    store.mark_retry(seqs(store), 50, "HTTP 503: busy")
+    assert store.take(10, MANY_BYTES, 49) == []
+    assert len(store.take(10, MANY_BYTES, 50)) == 1
+    with StoreReader(store.path) as reader:
+        summary = reader.latest(1)[0]
+    assert (summary.state, summary.attempts, summary.next_try_ns) == (SpanState.PENDING, 1, 50)
+    assert summary.last_error == "HTTP 503: busy"
+
+
+def test_new_owner_tries_at_once(path: Path) -> None:
+    """A wait that a former owner began does not hold up its successor."""
+    with Store.open(path) as store:
+        store.add([make_row(1)])
+        store.mark_retry(seqs(store), FOREVER_NS, "down")
+    with Store.open(path) as store:
+        assert len(store.take(10, MANY_BYTES, 0)) == 1
+
+
+def test_delivered_and_rejected_are_settled(store: Store) -> None:
+    """A settled span is not sent again, and a late report does not change it."""
+    store.add(make_rows([1, 2]))
+    first, second = seqs(store)
+    store.mark_delivered([first])
+    store.mark_rejected([second], "x" * 1000)
+    store.mark_retry([first, second], 1, "late")
+    store.mark_delivered([second])
+    assert taken(store) == []
+    with StoreReader(store.path) as reader:
+        rejected, delivered = reader.latest(2)
+    assert (delivered.state, delivered.last_error) == (SpanState.DELIVERED, None)
+    assert (rejected.state, rejected.attempts) == (SpanState.REJECTED, 1)
+    assert rejected.last_error == "x" * MAX_ERROR_CHARS
+
+
+def test_counts(store: Store) -> None:
+    """Each state is counted, and the oldest pending span's time told."""
+    assert store.counts().oldest_pending_ns is None
+    store.add(make_rows([1, 2, 3, 4]))
+    first, second, *_ = seqs(store)
+    store.mark_delivered([first])
+    store.mark_rejected([second], "no")
+    counts = store.counts()
+    assert (counts.pending, counts.delivered, counts.rejected, counts.kept) == (2, 1, 1, 0)
+    assert counts.oldest_pending_ns == 3 * SECOND_NS
+
+
+def test_any_thread_may_call(store: Store) -> None:
+    """Rule 6: while one thread records, another takes and settles; nothing is lost or doubled."""
+    total = 300
+    done: list[str] = []
+
+    def export() -> None:
+        while len(done) < total:
+            spans = store.take(7, MANY_BYTES, FOREVER_NS)
+            store.mark_delivered([span.seq for span in spans])
+            done.extend(span.span_id for span in spans)
+
+    exporting = threading.Thread(target=export)
+    exporting.start()
+    for number in range(total):
+        store.add([make_row(number, padding_bytes=5000)])
+    exporting.join()
+    assert done == [span_id(number) for number in range(total)]
+    assert store.counts().delivered == total
+
+
+# Retention
+
+
+def disk_bytes(path: Path) -> int:
+    """What the store takes on the disk."""
+    return sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
+
+
+def test_age_takes_what_nobody_waits_for(path: Path) -> None:
+    """Rule 5: delivered, rejected and kept spans go by age; pending ones stay."""
+    with Store.open(path, delivers=False) as store:
+        store.add([make_row(1)])
+    with Store.open(path, retention=Retention(max_age_ns=10 * SECOND_NS)) as store:
+        store.add(make_rows([2, 3, 4, 5]))
+        second, third, _, fifth = seqs(store)
+        store.mark_delivered([second, fifth])
+        store.mark_rejected([third], "no")
+        result = store.prune(15 * SECOND_NS)
+        assert (result.removed, result.lost) == (3, 0)
+        counts = store.counts()
+    assert (counts.pending, counts.delivered, counts.rejected, counts.kept) == (1, 1, 0, 0)
+
+
+def test_size_takes_delivered_spans_first(path: Path) -> None:
+    """Rule 5: delivered spans go before an older pending one, and the disk gets its room back."""
+    limit_bytes = 1 << 20
+    with Store.open(path, retention=Retention(max_bytes=limit_bytes)) as store:
+        store.add([make_row(number, padding_bytes=10_000) for number in range(200)])
+        store.mark_delivered(seqs(store)[1:181])
+        assert disk_bytes(path) > limit_bytes
+        result = store.prune(0)
+        assert result.lost == 0
+        assert disk_bytes(path) <= limit_bytes
+        assert len(taken(store)) == 20
+        assert taken(store)[0] == span_id(0)
+        assert 0 < store.counts().delivered < 100
+        assert store.prune(0).removed == 0
+
+
+def test_full_store_of_pending_spans_loses_the_oldest(path: Path) -> None:
+    """Rule 5: with nothing else to remove the oldest go unsent, and are counted as lost."""
+    limit_bytes = 1 << 20
+    with Store.open(path, retention=Retention(max_bytes=limit_bytes)) as store:
+        for start in range(0, 3000, 100):
+            store.add([make_row(start + i, padding_bytes=3000) for i in range(100)])
+        result = store.prune(0)
+        assert disk_bytes(path) <= limit_bytes
+        assert result.lost == result.removed == store.counts().lost
+        assert taken(store) == [span_id(number) for number in range(result.lost, 3000)]
+
+
+def test_pinned_wal_does_not_empty_the_store(path: Path) -> None:
+    """A foreign reader that keeps the WAL large costs at most half of the store's room."""
+    limit_bytes = 1 << 20
+    with Store.open(path, retention=Retention(max_bytes=limit_bytes)) as store:
+        store.add([make_row(number, padding_bytes=10_000) for number in range(50)])
+        foreign = sqlite3.connect(path)
+        foreign.execute("BEGIN")
+        foreign.execute("SELECT count(*) FROM spans").fetchall()
+        for start in range(100, 200, 10):
+            store.add([make_row(start + i, padding_bytes=10_000) for i in range(10)])
+        for _ in range(5):
+            store.prune(0)
+        assert store.counts().pending >= 35
+        foreign.close()
+        store.prune(0)
+        assert disk_bytes(path) <= limit_bytes
+
+
+def test_small_wal_is_no_reason_to_remove(path: Path) -> None:
+    """A WAL that can be folded into the file is folded before anything is removed."""
+    with Store.open(path, retention=Retention(max_bytes=1_500_000)) as store:
+        for _ in range(30):
+            store.add([make_row(number, padding_bytes=10_000) for number in range(100)])
+            store.mark_retry(seqs(store), 0, "down" * 100)
+        assert disk_bytes(path) > 1_500_000
+        assert store.prune(0).removed == 0
+        assert disk_bytes(path) <= 1_500_000

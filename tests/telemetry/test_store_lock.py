@@ -1,0 +1,58 @@
+"""``telemetry.store_lock``: one owner per store."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telemetry.errors import StoreLocked, StoreUnavailable
+from telemetry.store_lock import StoreLock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_lock_file_holds_the_pid(tmp_path: Path) -> None:
+    """The file is private and holds the owner's pid and nothing of a former owner's."""
+    lock_file = tmp_path / "s.db.lock"
+    lock_file.write_text("12345678901234567890\n")
+    lock_file.chmod(0o600)
+    lock = StoreLock(tmp_path / "s.db")
+    assert lock_file.read_text() == f"{os.getpid()}\n"
+    assert stat.S_IMODE(lock_file.stat().st_mode) == 0o600
+    lock.release()
+
+
+def test_release_lets_the_next_in(tmp_path: Path) -> None:
+    """Released once or twice, the lock is free."""
+    lock = StoreLock(tmp_path / "s.db")
+    lock.release()
+    lock.release()
+    StoreLock(tmp_path / "s.db").release()
+
+
+@pytest.mark.parametrize("content", ["", "no pid"])
+def test_holder_that_has_not_written_yet(tmp_path: Path, content: str) -> None:
+    """A holder between locking and writing is another process, without a number."""
+    lock = StoreLock(tmp_path / "s.db")
+    (tmp_path / "s.db.lock").write_text(content)
+    with pytest.raises(StoreLocked, match="in use by another process") as refused:
+        StoreLock(tmp_path / "s.db")
+    assert refused.value.holder_pid is None
+    lock.release()
+
+
+def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where locking itself fails, the message says what to do."""
+
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StoreUnavailable, match="No locks available; put the store on a local"):
+        StoreLock(tmp_path / "s.db")
