@@ -1,1 +1,100 @@
-"""What is on the wire of an OpenAI-style chat, and what it means. Pure: bytes and values only."""
+r"""What is on the wire of an OpenAI-style chat, and what it means. Pure: bytes and values only.
+
+What a client sent and what it asks for
+    :func:`find_endpoint`, :func:`decode_request`.
+
+Asking for usage on its behalf, and hiding the answer to that
+    :class:`RequestScanner`, :func:`rewrite_request`, :class:`UsageFilter`.
+
+What a provider answered, whole or as a stream
+    :func:`decode_response`, :class:`ChatStream`; below them :class:`SseDecoder` and
+    :class:`Accumulator`.
+
+>>> stream = ChatStream()
+>>> stream.feed(b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},')
+>>> stream.feed(b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+>>> stream.finish().choices[0].message.content
+'Hi'
+"""
+
+from __future__ import annotations
+
+from codec.accumulator import MAX_ACCUMULATED_BYTES, Accumulator
+from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.chunk import (
+    ERROR_FINISH_REASONS,
+    ErrorObject,
+    find_error,
+    is_chunk,
+    is_done,
+    is_usage_only,
+)
+from codec.endpoint import Endpoint, find_endpoint
+from codec.errors import CodecError, LimitExceeded, MalformedRequest, MalformedResponse
+from codec.jsontext import JsonObject, decode_json, decode_json_object, encode_json
+from codec.request import ChatRequest, decode_request
+from codec.response import decode_response
+from codec.rewrite import (
+    MAX_STREAM_OPTIONS_BYTES,
+    USAGE_REWRITE,
+    Rewrite,
+    UsagePolicy,
+    names_usage_option,
+    rewrite_request,
+)
+from codec.scan import MAX_DEPTH, MAX_MEMBERS, BodyScan, Member, Problem, RequestScanner
+from codec.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
+from codec.stream import ChatStream
+from codec.usage import MAX_USAGE_BYTES, Usage, UsageFold, decode_usage, merge_usage
+from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
+
+__all__ = (
+    "ERROR_FINISH_REASONS",
+    "MAX_ACCUMULATED_BYTES",
+    "MAX_DEPTH",
+    "MAX_EVENT_BYTES",
+    "MAX_HELD_BYTES",
+    "MAX_MEMBERS",
+    "MAX_STREAM_OPTIONS_BYTES",
+    "MAX_USAGE_BYTES",
+    "USAGE_REWRITE",
+    "Accumulator",
+    "BodyScan",
+    "ChatRequest",
+    "ChatResponse",
+    "ChatStream",
+    "Choice",
+    "CodecError",
+    "Endpoint",
+    "ErrorObject",
+    "JsonObject",
+    "LimitExceeded",
+    "MalformedRequest",
+    "MalformedResponse",
+    "Member",
+    "Message",
+    "Problem",
+    "RequestScanner",
+    "Rewrite",
+    "ServerSentEvent",
+    "SseDecoder",
+    "ToolCall",
+    "Usage",
+    "UsageFilter",
+    "UsageFold",
+    "UsagePolicy",
+    "decode_json",
+    "decode_json_object",
+    "decode_request",
+    "decode_response",
+    "decode_usage",
+    "encode_json",
+    "find_endpoint",
+    "find_error",
+    "is_chunk",
+    "is_done",
+    "is_usage_only",
+    "merge_usage",
+    "names_usage_option",
+    "rewrite_request",
+)

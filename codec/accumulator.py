@@ -94,16 +94,19 @@ class Accumulator:
         choices = self._choices.values()
         return bool(choices) and all(choice.finish_reason for choice in choices)
 
-    def feed(self, chunk: Any, *, hidden_usage: bool = False) -> None:
+    def feed(
+        self, chunk: Any, *, event_name: str | None = None, hidden_usage: bool = False
+    ) -> None:
         """Fold one chunk.
 
         Args:
             chunk: the decoded JSON of one event, of any type; it is not changed.
+            event_name: the name of that event; whatever an ``error`` event carries is an error.
             hidden_usage: the client did not receive this chunk, a usage-only one: its usage counts,
                 but the body does not show it (``span-contract.md`` 1.1, ``output.value``).
         """
         try:
-            self._feed(chunk, hidden_usage=hidden_usage)
+            self._feed(chunk, event_name, hidden_usage=hidden_usage)
         except RecursionError:  # nested just within what the parser takes
             self.note("observer_limit")
 
@@ -115,8 +118,8 @@ class Accumulator:
         """Note an error; the first one is kept."""
         self._error = self._error or error
 
-    def _feed(self, chunk: Any, *, hidden_usage: bool) -> None:
-        if error := find_error(chunk):
+    def _feed(self, chunk: Any, event_name: str | None, *, hidden_usage: bool) -> None:
+        if error := find_error(chunk, event_name):
             self.note_error(error)
         elif not is_chunk(chunk):
             self.note("foreign_chunk")
@@ -166,7 +169,9 @@ class Accumulator:
         fold.feed(choice)
 
     def response(self, *, done: bool = False, event_count: int = 0) -> ChatResponse:
-        """Return the answer as it stands; more chunks may follow.
+        """Return the answer as it stands.
+
+        More chunks may follow; they then show in ``body`` and ``logprobs`` of this one, too.
 
         Args:
             done: the end marker was seen.

@@ -107,8 +107,7 @@ class ChoiceFold:
         content = delta.get("content")
         if content:
             if isinstance(content, str):
-                self._append(self._content, content)
-                if self._parts is not None:
+                if self._append(self._content, content) and self._parts is not None:
                     self._parts.append(("text", content))
             elif isinstance(content, list):
                 self._feed_parts(content)

@@ -74,5 +74,5 @@ def encode_json(value: Any) -> str:
 
 
 def _escape_surrogates(text: str) -> str:
-    # A lone surrogate exists inside JSON strings only, where `\\udXXX` is its proper escape.
+    # A lone surrogate exists inside JSON strings only, where `\udXXX` is its proper escape.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -12,7 +12,7 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codec.accumulator import Accumulator
 from codec.chunk import ErrorObject, find_error, is_done, is_usage_only
@@ -106,11 +106,8 @@ class ChatStream:
             self._take_text(event, data, cut_off=cut_off)
             return
         self.event_count += 1
-        if event.event == "error" and (error := find_error(value, event.event)):
-            self._accumulator.note_error(error)
-            if not isinstance(value, dict):
-                return
-        self._accumulator.feed(value, hidden_usage=self._is_hidden(event, value))
+        hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
+        self._accumulator.feed(value, event_name=event.event, hidden_usage=hidden)
 
     def _take_text(self, event: ServerSentEvent, data: bytes, *, cut_off: bool) -> None:
         """Take data that is no JSON."""
@@ -121,6 +118,3 @@ class ChatStream:
             self._accumulator.note_error(ErrorObject(message=text, raw=text))
         else:
             self._accumulator.note("non_json_event")
-
-    def _is_hidden(self, event: ServerSentEvent, value: Any) -> bool:
-        return self._hides_usage and is_usage_only(value) and event.is_single_line

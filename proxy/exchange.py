@@ -5,7 +5,9 @@ Rules:
 1. ``end`` is emitted from one place, a ``finally`` without an await: a second cancellation in
    the middle of the first cannot skip it (R3).
 2. What the tap and the rewriter do never decides whether the exchange is relayed (R2).
-3. Only a request that we altered is ever sent twice, and only when the upstream's answer names
+3. With the policy ``drain`` a client that leaves cancels nothing: the answer is read on for its
+   usage, head included, until its end, a limit, or a shutdown that cannot wait.
+4. Only a request that we altered is ever sent twice, and only when the upstream's answer names
    what we added (``design.md`` section 4); the client sees the last answer.
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp.web_protocol import RequestPayloadError
 
@@ -23,11 +25,15 @@ from codec.usage_filter import UsageFilter
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, find_header, request_headers
 from proxy.settings import OnDisconnect
+from proxy.tasks import spawn
 from proxy.tee import tee
-from proxy.upstream import UpstreamBroken, UpstreamRequest
+from proxy.upstream import UpstreamRequest
+from proxy.upstream_response import UpstreamBroken
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from aiohttp import web
     from aiohttp.streams import StreamReader
 
@@ -35,11 +41,14 @@ if TYPE_CHECKING:
     from proxy.open_exchanges import OpenExchange
     from proxy.rejections import RejectionKey, Rejections
     from proxy.tap import Tap
-    from proxy.upstream import UpstreamClient, UpstreamResponse
+    from proxy.upstream import UpstreamClient
+    from proxy.upstream_response import UpstreamResponse
     from proxy.upstreams import Route
     from telemetry.identity import SpanIdentity
 
 __all__ = ("ExchangeRules", "ObservedExchange")
+
+T = TypeVar("T")
 
 MAX_REJECTION_BYTES = 64 * 1024
 """How much of an error body is searched for the name of the option that we added."""
@@ -48,7 +57,7 @@ MAX_DRAIN_BYTES = 8 * 1024 * 1024
 """How much of an answer is read for its usage after the client has gone."""
 
 MAX_DRAIN_SECONDS = 60.0
-"""How long that may take: whoever left does not pay for more."""
+"""How long that may take, the wait for its head included: whoever left pays for no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +94,7 @@ class ObservedExchange:
         self._rules = rules
         self._open_exchange = open_exchange
         self._rejection_key: RejectionKey = (self._upstream.name, self._target, None)
+        self._drain_until: float | None = None  # on the loop's clock, once the client has gone
         self._ending = (EndKind.RELAY_ERROR, "the relay failed")
 
     async def run(self) -> web.StreamResponse:
@@ -93,7 +103,7 @@ class ObservedExchange:
             return await self._relay()
         except asyncio.CancelledError:
             self._ending = (EndKind.CLIENT_GONE, "")
-            if self._open_exchange.cut:
+            if self._open_exchange.cut and self._drain_until is None:
                 self._ending = (EndKind.DRAIN_DEADLINE, "cut when spantap shut down")
             raise
         except ConnectionError:
@@ -109,7 +119,9 @@ class ObservedExchange:
         try:
             body, rest, scanner = await self._read_body()
             rewrite = self._rewrite(body, rest, scanner)
-            response, rewrite, resend_count = await self._ask(rewrite, body, rest)
+            response, rewrite, resend_count = await self._outlive_client(
+                self._ask(rewrite, body, rest)
+            )
         except GatewayError as error:
             self._ending = (error.end, error.message)
             return await self._downstream.answer_error(error.status, error.code, error.message)
@@ -117,7 +129,8 @@ class ObservedExchange:
             return await self._answer(response, rewrite, resend_count)
         except (asyncio.CancelledError, ConnectionError):
             if self._rules.on_disconnect is OnDisconnect.DRAIN and not self._open_exchange.cut:
-                await self._drain(response)
+                self._note_client_gone()
+                await self._outlive_client(self._drain(response))
             raise
         finally:
             response.close()
@@ -211,6 +224,8 @@ class ObservedExchange:
     async def _answer(
         self, response: UpstreamResponse, rewrite: Rewrite, resend_count: int
     ) -> web.StreamResponse:
+        if self._open_exchange.cut:
+            raise asyncio.CancelledError  # just when the answer came
         compressed = (find_header(response.headers, b"content-encoding") or b"identity").lower()
         could_hide = rewrite.asked and response.status < 300
         hides_usage = could_hide and compressed == b"identity" and _may_be_stream(response)
@@ -237,15 +252,47 @@ class ObservedExchange:
         self._ending = (EndKind.UPSTREAM_EOF, "")
         return await downstream.finish()
 
+    async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
+        """Take a step to its end, though the client may leave meanwhile (rule 3).
+
+        Raises:
+            asyncio.CancelledError: the step is not to be outlived, or took too long.
+        """
+        if self._rules.on_disconnect is OnDisconnect.CANCEL:
+            return await step
+        # A task of its own: a client that leaves cancels twice, at its FIN and when it is closed.
+        task = spawn(step, name="outlives its client")
+        while not task.done():
+            try:
+                done, _ = await asyncio.wait({task}, timeout=self._drain_seconds_left())
+                if not done:
+                    task.cancel()
+            except asyncio.CancelledError:
+                if self._open_exchange.cut:
+                    task.cancel()
+                else:
+                    self._note_client_gone()
+        result: T = task.result()
+        return result
+
+    def _note_client_gone(self) -> None:
+        if self._drain_until is None:
+            self._drain_until = asyncio.get_running_loop().time() + MAX_DRAIN_SECONDS
+
+    def _drain_seconds_left(self) -> float | None:
+        """``None`` while the client is there."""
+        if self._drain_until is None:
+            return None
+        return max(self._drain_until - asyncio.get_running_loop().time(), 0)
+
     async def _drain(self, response: UpstreamResponse) -> None:
-        """Read on for the usage, after the client has gone; a second cancellation ends it."""
+        """Read on for the usage, after the client has gone."""
         size = 0
         try:
-            async with asyncio.timeout(MAX_DRAIN_SECONDS):
-                while size < MAX_DRAIN_BYTES and (data := await response.read()):
-                    self._tap.response_data(data)
-                    size += len(data)
-        except (TimeoutError, UpstreamBroken):
+            while size < MAX_DRAIN_BYTES and (data := await response.read()):
+                self._tap.response_data(data)
+                size += len(data)
+        except UpstreamBroken:
             return
 
 

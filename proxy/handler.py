@@ -10,7 +10,8 @@ from proxy.errors import GatewayError
 from proxy.exchange import ExchangeRules, ObservedExchange
 from proxy.headers import RequestChanges, find_header, request_headers
 from proxy.tee import tee
-from proxy.upstream import UpstreamBroken, UpstreamRequest
+from proxy.upstream import UpstreamRequest
+from proxy.upstream_response import UpstreamBroken
 
 if TYPE_CHECKING:
     from aiohttp import web

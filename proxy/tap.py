@@ -29,7 +29,7 @@ from telemetry.frames import (
 if TYPE_CHECKING:
     from proxy.clock import Clock
     from proxy.downstream import Downstream
-    from proxy.upstream import UpstreamResponse
+    from proxy.upstream_response import UpstreamResponse
     from proxy.upstreams import Upstream
     from telemetry.exchange import EndKind
     from telemetry.identity import SpanIdentity

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.upstream import UpstreamBroken
+from proxy.upstream_response import UpstreamBroken
 
 if TYPE_CHECKING:
     from codec.usage_filter import UsageFilter
     from proxy.downstream import Downstream
     from proxy.tap import Tap
-    from proxy.upstream import UpstreamResponse
+    from proxy.upstream_response import UpstreamResponse
 
 __all__ = ("tee",)
 

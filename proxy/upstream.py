@@ -1,7 +1,7 @@
-"""The upstream's side of an exchange, on aiohttp's connector and response parser.
+"""The upstream's side of an exchange, up to the head of the answer.
 
-The connector makes connections (names, TLS, forward proxies) and keeps idle ones; requests are
-written here as bytes and nothing is added, followed, retried or decompressed (R1).
+aiohttp's connector makes connections (names, TLS, forward proxies) and keeps idle ones; requests
+are written here as bytes and nothing is added, followed, retried or decompressed (R1).
 
 Rules:
 
@@ -9,7 +9,7 @@ Rules:
    the upstream had dropped is an error that says so (``design.md`` section 6).
 2. Idle connections are kept :data:`KEEP_IDLE_SECONDS` and looked at before use, so that rule 1
    bites rarely.
-3. Every byte that arrived is handed out before the error that ended the body is raised.
+3. What an upstream sends on an idle connection is never taken for an answer.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
-from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
+from aiohttp.http import HttpProcessingError, StreamWriter
 from aiohttp.web_protocol import RequestPayloadError
 
 from proxy.errors import GatewayError
 from proxy.tasks import spawn
 from proxy.upstream_errors import map_upstream_errors
+from proxy.upstream_response import (
+    UpstreamConnector,
+    UpstreamResponse,
+    abort_connection,
+    get_protocol,
+)
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
@@ -38,14 +44,11 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from proxy.forward_proxy import ForwardProxy
-    from proxy.headers import RawHeaders
     from proxy.upstreams import Upstream
 
 __all__ = (
-    "UpstreamBroken",
     "UpstreamClient",
     "UpstreamRequest",
-    "UpstreamResponse",
     "UpstreamTimeouts",
 )
 
@@ -62,18 +65,6 @@ upstream may refuse it half-way."""
 
 MAX_HEADER_FIELDS = 256
 """Fields of an answer; bounds the work that a head can cause."""
-
-
-class UpstreamBroken(Exception):  # noqa: N818 - names what happened
-    """The body broke off; every byte that arrived was handed out before.
-
-    Attributes:
-        end: ``UPSTREAM_BROKEN`` or ``TIMEOUT``.
-    """
-
-    def __init__(self, message: str, end: EndKind = EndKind.UPSTREAM_BROKEN) -> None:
-        super().__init__(message)
-        self.end = end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,93 +114,6 @@ class UpstreamRequest:
         return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-class UpstreamResponse:
-    """An answer whose head has been read.
-
-    Attributes:
-        status: as received.
-        reason: as received; undecodable bytes as surrogates.
-        headers: raw fields.
-        has_body: a body follows.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        message: RawResponseMessage,
-        payload: StreamReader,
-        *,
-        has_body: bool,
-        upload: asyncio.Task[None] | None,
-    ) -> None:
-        self._connection = connection
-        self._payload = payload
-        self._upload = upload
-        self._pushed_back: list[bytes] = []
-        self._broken: UpstreamBroken | None = None
-        self.status = message.code
-        self.reason = message.reason
-        self.headers: RawHeaders = message.raw_headers
-        self.has_body = has_body
-
-    async def read(self) -> bytes:
-        """The bytes that are there, or wait for some; empty at the end of the body.
-
-        Raises:
-            UpstreamBroken: the body broke off, after all that arrived was handed out.
-        """
-        if self._pushed_back:
-            return self._pushed_back.pop(0)
-        if self._broken is not None:
-            raise self._broken
-        try:
-            return await self._payload.readany()
-        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            self._broken = _explain_break(error)
-            if unread := _take_unread(self._payload):
-                return unread
-            raise self._broken from error
-
-    async def peek(self, limit_bytes: int) -> bytes:
-        """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out all the same."""
-        pieces: list[bytes] = []
-        size = 0
-        while size < limit_bytes:
-            try:
-                piece = await self.read()
-            except UpstreamBroken:
-                break
-            if not piece:
-                break
-            pieces.append(piece)
-            size += len(piece)
-        self._pushed_back = [*pieces, *self._pushed_back]
-        return b"".join(pieces)
-
-    def close(self) -> None:
-        """Keep the connection if both bodies went over it whole, else drop it at once."""
-        uploaded = self._upload is None or self._upload.done()
-        if not uploaded and self._upload is not None:
-            self._upload.cancel()
-        if uploaded and self._payload.is_eof() and self._broken is None:
-            self._connection.release()
-        else:
-            _abort(self._connection)
-
-
-def _explain_break(error: BaseException) -> UpstreamBroken:
-    if isinstance(error, TimeoutError):
-        return UpstreamBroken("no data from the upstream within the idle timeout", EndKind.TIMEOUT)
-    text = str(error) or type(error).__name__
-    return UpstreamBroken(f"the upstream's body broke off: {text}")
-
-
-def _take_unread(payload: StreamReader) -> bytes:
-    """What the reader holds: it raises its error before it hands this out (rule 3)."""
-    payload._exception = None  # noqa: SLF001 - there is no public way; a test guards it
-    return payload.read_nowait(-1)
-
-
 class UpstreamClient:
     """Opens exchanges with upstreams over kept connections."""
 
@@ -227,11 +131,7 @@ class UpstreamClient:
         self._max_header_bytes = max_header_bytes
         self._keys: dict[URL, aiohttp.ClientRequest] = {}
         self._used: weakref.WeakSet[ResponseHandler] = weakref.WeakSet()
-        # No limit of connections here: there is at most one per client connection, and those
-        # are limited where they are accepted. Queueing here would be waiting nobody sees.
-        self._connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=KEEP_IDLE_SECONDS, ssl=tls
-        )
+        self._connector = UpstreamConnector(keep_idle_seconds=KEEP_IDLE_SECONDS, tls=tls)
 
     async def close(self) -> None:
         """Drop all connections."""
@@ -260,18 +160,24 @@ class UpstreamClient:
         if key is None:
             key = self._forward_proxy.connection_key(upstream.origin, self._tls)
             self._keys[upstream.origin] = key
-        limit = self._timeouts.connect_seconds
-        timeout = aiohttp.ClientTimeout(total=None, connect=limit, sock_connect=limit)
         with map_upstream_errors(upstream):
             while True:
-                connection = await self._connector.connect(key, [], timeout)
-                protocol = _protocol(connection)
+                connection = await self._open(key)
+                protocol = get_protocol(connection)
                 if protocol not in self._used:
                     self._used.add(protocol)
                     return connection
-                if not _is_readable(connection):
+                if not protocol.should_close and not _is_readable(connection):
                     return connection
-                _abort(connection)
+                abort_connection(connection)
+
+    async def _open(self, key: aiohttp.ClientRequest) -> Connection:
+        limit = self._timeouts.connect_seconds
+        timeout = aiohttp.ClientTimeout(total=None, connect=limit, sock_connect=limit)
+        try:
+            return await self._connector.connect(key, [], timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError from error
 
 
 class _Sending:
@@ -285,7 +191,7 @@ class _Sending:
         forward_proxy: ForwardProxy,
     ) -> None:
         self._connection = connection
-        self._protocol = _protocol(connection)
+        self._protocol = get_protocol(connection)
         self._request = request
         self._timeouts = timeouts
         self._head = request.encode_head(forward_proxy.authorization(request.upstream.origin))
@@ -316,6 +222,8 @@ class _Sending:
         while 100 <= message.code < 200:
             if message.code == 101:
                 raise HttpProcessingError(message="101 without having been asked to upgrade")
+            if self._upload is None or self._upload.done():
+                self._protocol.start_timeout()  # the head of the interim answer stopped it
             message, payload = await self._protocol.read()
         self._head_read = True
         self._protocol.read_timeout = self._timeouts.idle_seconds or None
@@ -344,8 +252,9 @@ class _Sending:
                 f"The request's body broke off or is not well framed: {error}",
                 EndKind.CLIENT_GONE,
             )
+            # An answer that has begun already breaks off, too.
+            self._protocol.set_exception(aiohttp.ClientError("the request's body broke off"))
             self._protocol.abort()
-            self._protocol.set_exception(self.client_fault)
         except OSError:
             return
         if not self._head_read:
@@ -371,20 +280,7 @@ class _Sending:
         """Stop at once."""
         if self._upload is not None:
             self._upload.cancel()
-        _abort(self._connection)
-
-
-def _protocol(connection: Connection) -> ResponseHandler:
-    protocol = connection.protocol
-    if protocol is None:
-        raise AssertionError("only a released connection has none")
-    return protocol
-
-
-def _abort(connection: Connection) -> None:
-    if connection.protocol is not None:
-        connection.protocol.abort()
-    connection.close()
+        abort_connection(self._connection)
 
 
 def _is_readable(connection: Connection) -> bool:

@@ -127,7 +127,7 @@ def classify_success(body: bytes) -> Answer:
     except DecodeError:
         return Answer(verdict=Verdict.DELIVERED)
     partial = response.partial_success
-    words = partial.error_message[:_MAX_WORDS]
+    words = _one_line(partial.error_message)
     if partial.rejected_spans > 0:
         return Answer(verdict=Verdict.REFUSED, words=words or "rejected without a reason")
     return Answer(verdict=Verdict.DELIVERED, words=words)
@@ -143,7 +143,7 @@ def classify_grpc_error(
         details: its message.
         retry_after_seconds: from its ``RetryInfo``, ``None`` where there is none.
     """
-    words = f"{code}: {details[:_MAX_WORDS]}".removesuffix(": ")
+    words = f"{code}: {_one_line(details)}".removesuffix(": ")
     # Without RetryInfo this code means "too large for me" (Phoenix, 4 MiB), says the specification.
     exhausted = code == "RESOURCE_EXHAUSTED" and retry_after_seconds is None
     if exhausted or code == "INVALID_ARGUMENT":
@@ -217,4 +217,10 @@ def _readable(body: bytes) -> str:
         text = Status.FromString(body).message
     except DecodeError:
         text = ""
-    return " ".join((text or body.decode("utf-8", "replace")).split())[:_MAX_WORDS]
+    return _one_line(text or body.decode("utf-8", "replace"))
+
+
+def _one_line(text: str) -> str:
+    """`text` as a log line and a terminal can take it: no control characters, not too long."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(printable.split())[:_MAX_WORDS]

@@ -165,7 +165,9 @@ class Exporter:
             spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
             return self._deliver(spans) if spans else math.inf
         except StoreError as error:
-            self._journal.tell_trouble(str(error))
+            # A thread that outlived its stop finds the store closed: that is no trouble.
+            if not self._stopping:
+                self._journal.tell_trouble(str(error))
         except Exception as error:  # noqa: BLE001 - rule 5
             # Its text may hold a credential that a library was given (R7); the place says enough.
             place = traceback.extract_tb(error.__traceback__)[-1]

@@ -6,7 +6,9 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
 3. A complete answer is complete, whoever closes next: [DONE], or every choice's finish reason
    and the usage, having reached the client.
-4. Otherwise the end that the relay saw decides.
+4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
+   a complete answer, and the anomalies say why it is not known better (R6).
+5. Otherwise the end that the relay saw decides.
 """
 
 from __future__ import annotations
@@ -19,13 +21,16 @@ from codec.chunk import ERROR_FINISH_REASONS
 from telemetry.exchange import EndKind, Outcome
 
 if TYPE_CHECKING:
-    from codec.response import ChatResponse
+    from codec.response import ChatResponse, ErrorObject
     from telemetry.frames import End
 
 __all__ = ("Judgement", "judge")
 
-_LOW_CARDINALITY = re.compile(r"[a-z][a-z0-9_.-]{0,47}")
-"""What an error's type or code must look like to be a metric label: a word, no id, no sentence."""
+_WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,47}")
+"""What an error's code or type must look like to be a metric label: a word, no id, no sentence."""
+
+_NUMBER = re.compile(r"[0-9]{3,5}")
+"""A numeric code that is a label all the same: OpenRouter sends HTTP statuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +41,6 @@ class Judgement:
         outcome: what the exchange came to.
         error_type: the word of ``span-contract.md`` 2.1, ``None`` where it is no error.
         error_message: what happened, in words.
-        anomaly: something noted besides.
     """
 
     outcome: Outcome
@@ -50,25 +54,31 @@ def judge(
     status: int | None,
     streamed: bool,
     response: ChatResponse | None,
-    error_body: str | None,
+    error_body: str | None = None,
+    unread: bool = False,
 ) -> Judgement:
-    """Judge an exchange; see the order in the module's docstring."""
+    """Judge an exchange by the rules above.
+
+    Args:
+        end: what the relay saw.
+        status: of the answer, ``None`` where no head came.
+        streamed: the answer was an event stream, or should have been one and brought nothing.
+        response: what the codec understood, ``None`` where that was nothing.
+        error_body: the text of a body with status >= 400.
+        unread: some of the body was not observed: past a limit, or in a coding that nobody knows.
+    """
     if status is None:
         return _judge_without_answer(end)
     if status >= 400:
-        return Judgement(
-            outcome=Outcome.UPSTREAM_ERROR,
-            error_type=str(status),
-            error_message=_provider_message(response, error_body) or f"HTTP status {status}",
-        )
+        message = _provider_message(response, error_body) or f"HTTP status {status}"
+        return _error(Outcome.UPSTREAM_ERROR, str(status), message)
     if (error := _judge_content(response)) is not None:
         return error
     if _is_complete(response, streamed=streamed) and not end.undelivered:
         return Judgement(outcome=Outcome.COMPLETED)
-    if end.kind is EndKind.UPSTREAM_EOF and not streamed:
-        return Judgement(outcome=Outcome.COMPLETED)
-    if end.kind is EndKind.UPSTREAM_EOF and response is not None and _any_finish(response):
-        # Some server finishes one choice of several; the end itself was clean.
+    # One finish reason is enough for a clean end: some server finishes one choice of several.
+    clean = not streamed or unread or _any_finish(response)
+    if end.kind is EndKind.UPSTREAM_EOF and clean:
         return Judgement(outcome=Outcome.COMPLETED)
     return _judge_broken(end)
 
@@ -104,9 +114,7 @@ def _judge_content(response: ChatResponse | None) -> Judgement | None:
     if response is None:
         return None
     if (error := response.error) is not None:
-        words = (word for word in (error.code, error.type) if word)
-        kind = next((word for word in words if _LOW_CARDINALITY.fullmatch(word)), "stream_error")
-        return _error(Outcome.STREAM_ERROR, kind, error.message)
+        return _error(Outcome.STREAM_ERROR, _error_label(error), error.message)
     for choice in response.choices:
         if choice.finish_reason in ERROR_FINISH_REASONS:
             message = f"the provider ended choice {choice.index} with {choice.finish_reason!r}"
@@ -114,16 +122,23 @@ def _judge_content(response: ChatResponse | None) -> Judgement | None:
     return None
 
 
+def _error_label(error: ErrorObject) -> str:
+    """Its code or type where one has few values, the more telling first."""
+    words = [word for word in (error.code, error.type) if word]
+    labels = (word for form in (_WORD, _NUMBER) for word in words if form.fullmatch(word))
+    return next(labels, "stream_error")
+
+
 def _is_complete(response: ChatResponse | None, *, streamed: bool) -> bool:
+    """Rule 3. A plain answer that could be decoded is whole: its usage cannot come any more."""
     if response is None:
         return False
-    if streamed:
-        return response.done or (response.finished and response.usage is not None)
-    return response.finished
+    return response.done or (response.finished and not (streamed and response.usage is None))
 
 
-def _any_finish(response: ChatResponse) -> bool:
-    return any(choice.finish_reason is not None for choice in response.choices)
+def _any_finish(response: ChatResponse | None) -> bool:
+    choices = response.choices if response is not None else ()
+    return any(choice.finish_reason is not None for choice in choices)
 
 
 def _provider_message(response: ChatResponse | None, error_body: str | None) -> str | None:

@@ -4,16 +4,18 @@ Rules:
 
 1. Every ``end`` frame of an exchange that was begun gives exactly one record (R3); frames of an
    exchange that is not known are dropped.
-2. Nothing that a frame holds makes it raise: what cannot be understood becomes an anomaly (R2).
+2. Nothing that a frame holds makes it raise: what cannot be understood becomes an anomaly, and
+   after a defect of ours the record has no content and the anomaly ``observer_failed`` (R2).
 3. It keeps no more of an exchange than the codec's limits and :data:`MAX_PLAIN_BYTES` (R5).
 4. The judgement of how an exchange ended is :func:`telemetry.judgement.judge` and nowhere else.
+5. However ``response_data`` is cut, the record is the same but for its times.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codec.errors import CodecError
+from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.request import ChatRequest, decode_request
 from codec.response import ChatResponse, decode_response
 from codec.stream import ChatStream
@@ -23,7 +25,7 @@ from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, Respo
 from telemetry.judgement import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ("Observer",)
 
@@ -33,15 +35,23 @@ MAX_PLAIN_BYTES = 16 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 """Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
 
+_BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
+"""Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
+
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
 """In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
 
 
 class Observer:
-    """All open exchanges of one source of frames."""
+    """All open exchanges of one source of frames.
 
-    def __init__(self) -> None:
+    Args:
+        on_failure: told of a defect of ours, once per exchange; what it is told of holds content.
+    """
+
+    def __init__(self, on_failure: Callable[[Exception], None] = lambda _: None) -> None:
         self._open: dict[int, _Observation] = {}
+        self._on_failure = on_failure
 
     def __len__(self) -> int:
         return len(self._open)
@@ -51,13 +61,17 @@ class Observer:
         if isinstance(frame, Begin):
             self._open[frame.exchange] = _Observation(frame)
             return None
-        if isinstance(frame, End):
-            observation = self._open.pop(frame.exchange, None)
-            return None if observation is None else observation.end(frame)
         observation = self._open.get(frame.exchange)
-        if observation is not None:
-            observation.feed(frame)
-        return None
+        if observation is None:
+            return None
+        if isinstance(frame, End):
+            del self._open[frame.exchange]
+        try:
+            return observation.feed(frame)
+        except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
+            self._on_failure(error)
+            observation.give_up()
+            return observation.end(frame) if isinstance(frame, End) else None
 
 
 class _Observation:
@@ -65,35 +79,55 @@ class _Observation:
 
     def __init__(self, begin: Begin) -> None:
         self._begin = begin
-        self._request_body: RequestBody | None = None
-        self._request_text: bytes | None = None
+        self._request_size_bytes = 0
+        self._request_body: bytes | None = None
         self._request: ChatRequest | None = None
         self._head: ResponseHead | None = None
-        self._body: _StreamBody | _PlainBody | None = None
         self._decoder: ContentDecoder | None = None
-        self._anomalies: dict[str, None] = {}
+        self._body: _StreamBody | _PlainBody | None = None
+        self._unread = False
+        self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
-    def feed(self, frame: RequestBody | ResponseHead | ResponseData) -> None:
+    def feed(self, frame: RequestBody | ResponseHead | ResponseData | End) -> Exchange | None:
+        """Take the next frame; the record, where it was the last."""
         if isinstance(frame, ResponseData):
             self._take_data(frame)
+        elif isinstance(frame, RequestBody):
+            self._take_request(frame)
         elif isinstance(frame, ResponseHead):
             self._take_head(frame)
         else:
-            self._take_request(frame)
+            return self.end(frame)
+        return None
+
+    def give_up(self) -> None:
+        """Forget all content and take no more: what made us fail once may do so again."""
+        self._request_body = self._request = self._decoder = self._body = None
+        self._cut("observer_failed")
 
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))
 
+    def _cut(self, anomaly: str) -> None:
+        """Note that the answer is not observed whole."""
+        self._unread = True
+        self._note(anomaly)
+
     def _take_request(self, frame: RequestBody) -> None:
-        self._request_body = frame
+        self._request_size_bytes = frame.size_bytes
         if frame.data is None:
             self._note("observer_limit")
             return
         try:
-            encoding = _header(self._begin.headers, "content-encoding")
-            self._request_text = ContentDecoder(encoding).feed(frame.data)
-            self._request = decode_request(self._request_text)
-        except (CodecError, UndecodableContent):
+            decoder = ContentDecoder(_header(self._begin.headers, "content-encoding"))
+            body = decoder.feed(frame.data)
+            if decoder.error is not None:
+                raise decoder.error
+            self._request_body = body
+            self._request = decode_request(body)
+        except LimitExceeded:
+            self._note("observer_limit")
+        except (MalformedRequest, UndecodableContent):
             self._note("request_undecodable")
 
     def _take_head(self, frame: ResponseHead) -> None:
@@ -101,50 +135,38 @@ class _Observation:
         try:
             self._decoder = ContentDecoder(_header(frame.headers, "content-encoding"))
         except UndecodableContent:
-            self._note("response_undecodable")
+            self._cut("response_undecodable")
 
     def _take_data(self, frame: ResponseData) -> None:
-        if self._decoder is None or self._head is None:
+        if self._head is None or self._decoder is None:
             return
-        try:
-            data = self._decoder.feed(frame.data)
-        except UndecodableContent:
-            self._note("response_undecodable")
+        data = self._decoder.feed(frame.data)
+        if self._decoder.error is not None:
+            limited = isinstance(self._decoder.error, LimitExceeded)
+            self._cut("observer_limit" if limited else "response_undecodable")
             self._decoder = None
-            return
         if self._body is None:
-            data = data.lstrip(b" \t\r\n")  # blank lines before the body: DeepSeek
+            data = data.lstrip(_BEFORE_BODY)
             if not data:
                 return
-            self._body = self._make_body(self._head, data)
+            self._body = _make_body(self._head, data)
         self._body.feed(data, frame.at_ns)
 
-    def _make_body(self, head: ResponseHead, first: bytes) -> _StreamBody | _PlainBody:
-        """By shape, not by content type, which is often wrong (``dialects.md`` 4 and 5)."""
-        if head.status >= 400:
-            return _PlainBody(MAX_ERROR_BYTES)
-        if first[:1] in {b"{", b"["}:
-            return _PlainBody(MAX_PLAIN_BYTES)
-        return _StreamBody(hides_usage=head.hides_usage)
-
     def end(self, frame: End) -> Exchange:
+        """The record."""
         begin, head, body = self._begin, self._head, self._body
         response, error_body = self._finish_body()
         if frame.shed_bytes:
-            self._note("observer_limit")
-        if response is not None:
-            self._note(*response.anomalies)
-        # A stream that was asked for and brought nothing is a broken one, not an empty answer.
-        asked = body is None and self._request is not None and self._request.stream
-        streamed = isinstance(body, _StreamBody) or asked
+            self._cut("observer_limit")
+        stream = body if isinstance(body, _StreamBody) else None
         judgement = judge(
             end=frame,
             status=head.status if head is not None else None,
-            streamed=streamed,
+            streamed=stream is not None or self._lacks_stream(),
             response=response,
             error_body=error_body,
+            unread=self._unread,
         )
-        request = self._request_body
         return Exchange(
             identity=begin.identity,
             endpoint=begin.endpoint,
@@ -155,20 +177,20 @@ class _Observation:
             server_address=begin.server_address,
             server_port=begin.server_port,
             request=self._request,
-            request_body=self._request_text,
-            request_size_bytes=request.size_bytes if request is not None else 0,
+            request_body=self._request_body,
+            request_size_bytes=self._request_size_bytes,
             response_status=head.status if head is not None else None,
             response=response,
             error_body=error_body,
             request_id=_request_id(head),
-            streamed=streamed,
+            streamed=stream is not None,
             outcome=judgement.outcome,
             error_type=judgement.error_type,
             error_message=judgement.error_message,
             start_ns=begin.at_ns,
             end_ns=frame.at_ns,
-            first_chunk_ns=body.first_chunk_ns if isinstance(body, _StreamBody) else None,
-            first_content_ns=body.first_content_ns if isinstance(body, _StreamBody) else None,
+            first_chunk_ns=stream.first_chunk_ns if stream is not None else None,
+            first_content_ns=stream.first_content_ns if stream is not None else None,
             resend_count=head.resend_count if head is not None else 0,
             rewrites=head.rewrites if head is not None else (),
             usage_event_not_stripped=head.usage_event_not_stripped if head is not None else False,
@@ -176,23 +198,49 @@ class _Observation:
             anomalies=tuple(self._anomalies),
         )
 
+    def _lacks_stream(self) -> bool:
+        """A stream was asked for and a success brought nothing: broken, not an empty answer."""
+        asked = self._request is not None and self._request.stream
+        succeeded = self._head is not None and 200 <= self._head.status < 300
+        return self._body is None and asked and succeeded
+
     def _finish_body(self) -> tuple[ChatResponse | None, str | None]:
         """The decoded answer, and the text of an error's body."""
         body, head = self._body, self._head
-        if isinstance(body, _StreamBody):
-            return body.stream.finish(), None
         if body is None or head is None:
             return None, None
-        data = body.take()
-        if body.cut:
-            self._note("observer_limit")
-        text = data.decode("utf-8", "replace") if head.status >= 400 else None
+        if isinstance(body, _StreamBody):
+            response = body.stream.finish()
+            if "observer_limit" in response.anomalies:
+                self._cut("observer_limit")
+            self._note(*response.anomalies)
+            return response, None
+        return self._finish_plain(body.take(), head.status, cut=body.cut)
+
+    def _finish_plain(
+        self, data: bytes, status: int, *, cut: bool
+    ) -> tuple[ChatResponse | None, str | None]:
+        error_body = data.decode("utf-8", "replace") if status >= 400 else None
+        if cut:
+            self._cut("observer_limit")
+            return None, error_body
         try:
-            return decode_response(data), text
-        except CodecError:
-            if head.status < 400:
+            response = decode_response(data)
+        except MalformedResponse:
+            if error_body is None:  # an error may be told in HTML
                 self._note("response_undecodable")
-            return None, text
+            return None, error_body
+        self._note(*response.anomalies)
+        return response, error_body
+
+
+def _make_body(head: ResponseHead, first: bytes) -> _StreamBody | _PlainBody:
+    """By shape, not by content type, which is often wrong (``dialects.md`` 4 and 5)."""
+    if head.status >= 400:
+        return _PlainBody(MAX_ERROR_BYTES)
+    if first[:1] in {b"{", b"["}:
+        return _PlainBody(MAX_PLAIN_BYTES)
+    return _StreamBody(hides_usage=head.hides_usage)
 
 
 class _StreamBody:

@@ -52,9 +52,12 @@ class SinkAnswer:
         rejected_spans: count in a success's ``partial_success``.
         headers: further HTTP headers, such as ``Retry-After``.
         retry_delay_seconds: in a gRPC error's ``RetryInfo``.
+        grpc_details: a gRPC error's ``grpc-status-details-bin`` as it is.
         delay_seconds: wait before answering.
-        breaks: the connection is reset ``before`` the answer or ``within`` it.
+        breaks: the connection is reset ``before`` the answer or ``within`` it, or closed
+            ``silently``, without one.
         body: the body of an HTTP answer instead of one made from the rest.
+        drip_seconds: wait before each of its bytes.
     """
 
     status: int = 200
@@ -63,9 +66,11 @@ class SinkAnswer:
     rejected_spans: int = 0
     headers: tuple[tuple[str, str], ...] = ()
     retry_delay_seconds: float | None = None
+    grpc_details: bytes | None = None
     delay_seconds: float = 0.0
-    breaks: Literal["no", "before", "within"] = "no"
+    breaks: Literal["no", "before", "within", "silently"] = "no"
     body: bytes | None = None
+    drip_seconds: float = 0.0
 
     @property
     def takes(self) -> bool:
@@ -157,6 +162,7 @@ class HttpSink(_Sink):
 
     def __init__(self, *, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
+        self.connections = 0
         self._server = _Server(self, port, tls)
         self.port = self._server.server_address[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
@@ -194,6 +200,7 @@ class _Server(ThreadingHTTPServer):
                 connection, server_side=True, do_handshake_on_connect=False
             )
         self._connections.add(connection)
+        self.sink.connections += 1
         return connection, address
 
     def shutdown_request(self, request: Any) -> None:
@@ -211,6 +218,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes: 40 ms a request otherwise
     server: _Server
 
     def do_POST(self) -> None:
@@ -224,6 +232,9 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.breaks == "before":
             self._reset()
             return
+        if answer.breaks == "silently":
+            self.close_connection = True
+            return
         encoded = answer.encode()
         self.send_response(answer.status)
         for name, value in answer.headers:
@@ -232,7 +243,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/x-protobuf")
         self.send_header("Content-Length", str(len(encoded) + missing))
         self.end_headers()
-        self.wfile.write(encoded)
+        pieces = [bytes([byte]) for byte in encoded] if answer.drip_seconds else [encoded]
+        for piece in pieces:
+            time.sleep(answer.drip_seconds)
+            self.wfile.write(piece)
         if answer.breaks == "within":
             self._reset()
 
@@ -248,17 +262,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class GrpcSink(_Sink):
-    """An OTLP/gRPC backend; `port` 0 takes a free one."""
+    """An OTLP/gRPC backend; `port` 0 takes a free one, `gzip` says whether it knows that."""
 
-    def __init__(
-        self, *, port: int = 0, max_message_bytes: int = 4 << 20, credentials: Any = None
-    ) -> None:
+    def __init__(self, *, port: int = 0, gzip: bool = True, credentials: Any = None) -> None:
         import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - only who asks pays
 
         super().__init__()
-        self._server = grpc.server(
-            ThreadPoolExecutor(4), options=[("grpc.max_receive_message_length", max_message_bytes)]
-        )
+        # A set of bits: 1 is "identity", 4 is "gzip". The message limit stays gRPC's own, 4 MiB.
+        algorithms = ("grpc.compression_enabled_algorithms_bitset", 5 if gzip else 1)
+        self._server = grpc.server(ThreadPoolExecutor(4), options=[algorithms])
         handler = grpc.unary_unary_rpc_method_handler(self._export)
         service, _, method = _EXPORT[1:].partition("/")
         self._server.add_generic_rpc_handlers(
@@ -290,8 +302,10 @@ class GrpcSink(_Sink):
         answer = self.receive(
             SinkRequest(path=_EXPORT, headers=headers, body=body, at_seconds=time.monotonic())
         )
+        details = answer.grpc_details
         if answer.retry_delay_seconds is not None:
             details = _encode_retry_info(answer.retry_delay_seconds)
+        if details is not None:
             context.set_trailing_metadata((("grpc-status-details-bin", details),))
         if answer.grpc_code != "OK":
             context.abort(grpc.StatusCode[answer.grpc_code], answer.words)

@@ -8,10 +8,12 @@ from codec.answer import ToolCall
 from codec.members import Budget
 from codec.tool_calls import ToolCallSlots
 
+
 def entry(
     index: int | None = None, call_id: str | None = None, name: str | None = None,
     arguments: Any = None, **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
+    """An entry of `tool_calls` with the members that are given."""
     function = {"name": name, "arguments": arguments}
     members = {"index": index, "id": call_id, "type": more.pop("type", None)}
     return {key: value for key, value in members.items() if value is not None} | {
@@ -21,6 +23,7 @@ def entry(
 
 
 def fold(*deltas: Any, room: int = 10**6) -> tuple[ToolCallSlots, list[str]]:
+    """Fold the `tool_calls` of several deltas; also the anomalies."""
     anomalies: list[str] = []
     slots = ToolCallSlots(Budget(room), anomalies.append)
     for delta in deltas:
@@ -29,12 +32,13 @@ def fold(*deltas: Any, room: int = 10**6) -> tuple[ToolCallSlots, list[str]]:
 
 
 def brief(slots: ToolCallSlots) -> list[tuple[str | None, str | None, str]]:
+    """Id, name and arguments of each call."""
     return [(call.id, call.name, call.arguments) for call in slots.calls()]
 
 
 CASES = [
     pytest.param(
-        [[entry(0, "c1", "f", '{"q":')], [{"index": 0, "id": "", "function": {"name": "", "arguments": "1}"}}]],
+        [[entry(0, "c1", "f", '{"q":')], [entry(0, "", "", "1}")]],
         [("c1", "f", '{"q":1}')], [], id="S0.11 empty id and name continue",
     ),
     pytest.param(
@@ -92,7 +96,8 @@ CASES = [
         [("a", "f", "1"), ("b", "f", "2")], [], id="no index, another id",
     ),
     pytest.param(
-        [[entry(None, None, "f", "1")], [entry(None, None, "g", "2")], [entry(None, None, "g", "3")]],
+        [[entry(None, None, "f", "1")], [entry(None, None, "g", "2")],
+         [entry(None, None, "g", "3")]],
         [(None, "f", "1"), (None, "g", "23")], [], id="no index, no id, another name",
     ),
     pytest.param(
@@ -114,7 +119,7 @@ CASES = [
         [[{"index": 0, "id": "a", "function": {"name": "f", "arguments": None}}]],
         [("a", "f", "")], [], id="arguments null",
     ),
-    pytest.param([[entry(0, "a", "f", {})]], [("a", "f", "{}")], [], id="arguments an empty object"),
+    pytest.param([[entry(0, "a", "f", {})]], [("a", "f", "{}")], [], id="an empty object"),
     pytest.param([[{"id": "a", "function": None}]], [("a", None, "")], [], id="function null"),
     pytest.param([[], None, {}, "x", 7, [None, 1, "x", [], {}]], [], [], id="junk"),
     pytest.param(

@@ -142,6 +142,8 @@ def test_a_line_feed_after_a_removed_event_goes_with_it_only_if_it_is_the_next_b
     assert usage_filter.feed(b"") == b""
     assert usage_filter.feed(b"\n") == b""
     assert usage_filter.feed(b"\n") == b"\n"
+    assert usage_filter.feed(USAGE + b"\n\n") == b""
+    assert usage_filter.feed(b"\n") == b"\n"
     assert usage_filter.feed(USAGE + b"\r\r") == b""
     assert usage_filter.feed(DONE + b"\r\r") == DONE + b"\r\r"
     assert usage_filter.feed(b"\n") == b"\n"
@@ -168,6 +170,21 @@ def test_an_event_that_cannot_be_one_flows_at_once() -> None:
     assert usage_filter.feed(b"\n\ndata: 1\r\n") == b"\n\n"
     assert usage_filter.feed(b"d") == b"data: 1\r\nd"
     assert usage_filter.feed(USAGE[1:] + b"\n\n") == USAGE[1:] + b"\n\n"
+
+
+def test_a_usage_event_is_seen_after_events_that_flowed_or_were_jumped_over() -> None:
+    """Rule 4: neither leaves a trace on the event after it, be it cut as it may."""
+    usage_filter = UsageFilter()
+    assert usage_filter.feed(b"id: 1\ndata: on") == b"id: 1\ndata: on"
+    assert usage_filter.feed(b"e\n\n" + DONE + b"\n\n") == b"e\n\n" + DONE + b"\n\n"
+    assert usage_filter.feed(USAGE + b"\n\n") == b""
+
+
+def test_a_byte_order_mark_counts_at_the_start_only() -> None:
+    """Later on it makes the line another one (WHATWG HTML, section 9.2.5)."""
+    usage_filter = UsageFilter()
+    assert usage_filter.feed(CHUNK + b"\n\n") == CHUNK + b"\n\n"
+    assert usage_filter.feed(BOM + USAGE + b"\n\n") == BOM + USAGE + b"\n\n"
 
 
 def test_held_bytes_are_bounded() -> None:

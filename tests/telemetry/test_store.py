@@ -171,6 +171,7 @@ def test_oldest_come_first(store: Store) -> None:
     store.add([make_row(number, recorded_ns=5) for number in (3, 1)])
     store.add([make_row(number, recorded_ns=4) for number in (2,)])
     assert taken(store) == [span_id(2), span_id(3), span_id(1)]
+    assert taken(store, limit_spans=1) == [span_id(2)]
 
 
 def test_batch_is_bounded_by_spans_and_bytes(store: Store) -> None:
@@ -329,6 +330,14 @@ def test_pinned_wal_does_not_empty_the_store(path: Path) -> None:
         foreign.close()
         store.prune(0)
         assert disk_bytes(path) <= limit_bytes
+
+
+def test_file_taken_away(path: Path) -> None:
+    """A file that somebody removed under its owner does not make pruning fail."""
+    with Store.open(path) as store:
+        store.add([make_row(1)])
+        path.unlink()
+        assert store.prune(0).removed == 0
 
 
 def test_small_wal_is_no_reason_to_remove(path: Path) -> None:

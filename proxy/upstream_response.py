@@ -1,0 +1,194 @@
+"""The body of an upstream's answer, with aiohttp's client protocol made strict about its end.
+
+Rules:
+
+1. Every byte that arrived is handed out before the error that ended the body is raised: aiohttp's
+   reader raises at once and keeps what it holds.
+2. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
+   waits for the next head, and the body's reader would wait for ever.
+3. A body that the end of the connection delimits is broken where that end was a reset.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import HttpProcessingError
+
+from proxy.headers import find_header
+from telemetry.exchange import EndKind
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
+    from aiohttp.connector import Connection
+    from aiohttp.http import RawResponseMessage
+    from aiohttp.streams import StreamReader
+
+    from proxy.headers import RawHeaders
+
+__all__ = (
+    "UpstreamBroken",
+    "UpstreamConnector",
+    "UpstreamResponse",
+    "abort_connection",
+    "get_protocol",
+)
+
+
+class UpstreamBroken(Exception):  # noqa: N818 - names what happened
+    """The body broke off; every byte that arrived was handed out before.
+
+    Attributes:
+        end: ``UPSTREAM_BROKEN`` or ``TIMEOUT``.
+    """
+
+    def __init__(self, message: str, end: EndKind = EndKind.UPSTREAM_BROKEN) -> None:
+        super().__init__(message)
+        self.end = end
+
+
+class _Protocol(ResponseHandler):
+    """One connection to an upstream (rule 2)."""
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        """Fail whoever waits for a head, and the body that is being read."""
+        super().set_exception(exc, *cause)
+        payload = self._payload
+        if payload is not None and not payload.is_eof() and payload.exception() is None:
+            payload.set_exception(exc, *cause)
+
+
+class UpstreamConnector(aiohttp.TCPConnector):
+    """aiohttp's connector, with connections of ours.
+
+    It has no limit of connections: there is at most one per client connection, and those are
+    limited where they are accepted. Queueing here would be waiting nobody sees.
+    """
+
+    def __init__(self, *, keep_idle_seconds: float, tls: ssl.SSLContext) -> None:
+        super().__init__(limit=0, keepalive_timeout=keep_idle_seconds, ssl=tls)
+        protocol: type[ResponseHandler] = _Protocol
+        self._factory = functools.partial(protocol, loop=self._loop)
+
+
+class UpstreamResponse:
+    """An answer whose head has been read.
+
+    Attributes:
+        status: as received.
+        reason: as received; undecodable bytes as surrogates.
+        headers: raw fields.
+        has_body: a body follows.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        message: RawResponseMessage,
+        payload: StreamReader,
+        *,
+        has_body: bool,
+        upload: asyncio.Task[None] | None,
+    ) -> None:
+        self._connection = connection
+        self._protocol = get_protocol(connection)
+        self._payload = payload
+        self._upload = upload
+        self._pushed_back: deque[bytes] = deque()
+        self._broken: UpstreamBroken | None = None
+        self.status = message.code
+        self.reason = message.reason
+        self.headers: RawHeaders = message.raw_headers
+        self.has_body = has_body
+
+    async def read(self) -> bytes:
+        """The bytes that are there, or wait for some; empty at the end of the body.
+
+        Raises:
+            UpstreamBroken: the body broke off, after all that arrived was handed out.
+        """
+        if self._pushed_back:
+            return self._pushed_back.popleft()
+        if self._broken is not None:
+            raise self._broken
+        try:
+            data = await self._payload.readany()
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
+            self._broken = _explain_break(error)
+            if unread := _take_unread(self._payload):
+                return unread
+            raise self._broken from error
+        if not data and (reset := self._find_reset()) is not None:
+            self._broken = _explain_break(reset)
+            raise self._broken from reset
+        return data
+
+    def _find_reset(self) -> BaseException | None:
+        """What ended a body without framing of its own, where it was no proper end (rule 3)."""
+        error = self._protocol.exception()
+        if not isinstance(error, OSError):
+            return None
+        framed = find_header(self.headers, b"content-length") or find_header(
+            self.headers, b"transfer-encoding"
+        )
+        return None if framed else error
+
+    async def peek(self, limit_bytes: int) -> bytes:
+        """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out all the same."""
+        pieces: list[bytes] = []
+        size = 0
+        while size < limit_bytes:
+            try:
+                piece = await self.read()
+            except UpstreamBroken:
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+        self._pushed_back.extendleft(reversed(pieces))
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Keep the connection if both bodies went over it whole, else drop it at once."""
+        uploaded = self._upload is None or self._upload.done()
+        if not uploaded and self._upload is not None:
+            self._upload.cancel()
+        if uploaded and self._payload.is_eof() and self._broken is None:
+            self._connection.release()
+        else:
+            abort_connection(self._connection)
+
+
+def _explain_break(error: BaseException) -> UpstreamBroken:
+    if isinstance(error, TimeoutError):
+        return UpstreamBroken("no data from the upstream within the idle timeout", EndKind.TIMEOUT)
+    text = str(error) or type(error).__name__
+    return UpstreamBroken(f"the upstream's body broke off: {text}")
+
+
+def _take_unread(payload: StreamReader) -> bytes:
+    """What the reader holds: it raises its error before it hands this out (rule 1)."""
+    payload._exception = None  # noqa: SLF001 - there is no public way; a test guards it
+    return payload.read_nowait(-1)
+
+
+def get_protocol(connection: Connection) -> ResponseHandler:
+    """The protocol of a connection that is in use."""
+    protocol = connection.protocol
+    if protocol is None:
+        raise AssertionError("only a released connection has none")
+    return protocol
+
+
+def abort_connection(connection: Connection) -> None:
+    """Drop it at once; what has not been sent is not sent."""
+    if connection.protocol is not None:
+        connection.protocol.abort()
+    connection.close()

@@ -1,0 +1,348 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec import accumulator as module
+from codec.accumulator import Accumulator
+from tests.codec.test_chunk import json_values
+
+if TYPE_CHECKING:
+    from codec.response import ChatResponse
+
+USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+
+
+def fold(*chunks: Any) -> ChatResponse:
+    """Fold chunks into an answer."""
+    accumulator = Accumulator()
+    for chunk in chunks:
+        accumulator.feed(chunk)
+    return accumulator.response()
+
+
+def delta(content: str | None = None, index: int = 0, **more: Any) -> dict[str, Any]:
+    """A chunk with one choice; `more` are members of the choice."""
+    members = {} if content is None else {"content": content}
+    return {"choices": [{"index": index, "delta": members, **more}]}
+
+
+def contents(response: ChatResponse) -> dict[int, str | None]:
+    """The text of each choice."""
+    return {choice.index: choice.message.content for choice in response.choices}
+
+
+def test_the_first_identity_that_is_not_empty_is_kept() -> None:
+    """Rule 2, S0.1: Azure's empty first chunk and an empty last one change nothing."""
+    response = fold(
+        {"id": "", "created": 0, "model": "", "choices": [], "prompt_filter_results": [{}]},
+        {"id": "c", "created": 1_750_000_000, "model": "m-1", "system_fingerprint": None}
+        | delta("Hi"),
+        {"id": "d", "created": 2, "model": "", "service_tier": "default"} | delta("!"),
+    )
+    assert (response.id, response.created, response.model) == ("c", 1_750_000_000, "m-1")
+    assert (response.system_fingerprint, response.service_tier) == (None, "default")
+    assert contents(response) == {0: "Hi!"}
+
+
+def test_a_whole_identity_stays() -> None:
+    """Rule 2, also when nothing is left to learn."""
+    head = {"id": "c", "model": "m", "created": 5, "system_fingerprint": "f", "service_tier": "s"}
+    response = fold(head | delta("a"), dict.fromkeys(head, "other") | delta("b"))
+    assert {key: getattr(response, key) for key in head} == head
+
+
+def test_identity_of_other_types_is_not_taken() -> None:
+    """Values keep the promised types."""
+    response = fold({"id": 5, "created": True, "model": ["m"], "service_tier": {}} | delta("a"))
+    assert (response.id, response.created, response.model, response.service_tier) == (None,) * 4
+
+
+def test_choices_are_known_by_index() -> None:
+    """Rule 1, S1.12: interleaved choices, sorted in the end; S4.19: a sparse one."""
+    response = fold(
+        delta("B", 1), delta("A", 0), delta("b", 1, finish_reason="stop"),
+        delta("a", 0, finish_reason="length"), {"choices": [{"index": 7}]},
+    )  # fmt: skip
+    assert contents(response) == {0: "Aa", 1: "Bb", 7: None}
+    assert [choice.finish_reason for choice in response.choices] == ["length", "stop", None]
+    assert not response.finished
+
+
+def test_a_choice_without_index_takes_its_place() -> None:
+    """Rule 1."""
+    entries = [{"delta": {"content": "a"}}, {"index": True, "delta": {"content": "b"}}, None, 7]
+    assert contents(fold({"choices": entries}, {"choices": entries})) == {0: "aa", 1: "bb"}
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        pytest.param(delta() | {"usage": USAGE}, id="finish chunk"),
+        pytest.param({"choices": [], "usage": USAGE}, id="usage chunk"),
+        pytest.param({"usage": USAGE}, id="without choices"),
+        pytest.param(delta(usage=USAGE), id="Moonshot"),
+        pytest.param(delta() | {"x_groq": {"id": "r", "usage": USAGE}}, id="Groq"),
+    ],
+)
+def test_usage_is_taken_wherever_it_rides(chunk: dict[str, Any]) -> None:
+    """Rule 3."""
+    usage = fold(delta("a", finish_reason="stop"), chunk, delta() | {"usage": None}).usage
+    assert usage is not None
+    assert (usage.prompt, usage.completion, usage.total, usage.raw) == (1, 1, 2, USAGE)
+
+
+def test_groq_sends_one_count_three_times() -> None:
+    """The same count from three places is one count."""
+    response = fold(
+        delta("a"),
+        delta(finish_reason="stop") | {"usage": USAGE, "x_groq": {"usage": USAGE}},
+        {"choices": [], "usage": USAGE},
+    )
+    assert response.usage is not None
+    assert response.usage.total == 2
+
+
+def test_llama_cpp_sums_its_choices() -> None:
+    """dialects.md section 3: a usage chunk after the finish of each choice."""
+    response = fold(
+        delta("a", 0), delta("b", 1), delta(None, 0, finish_reason="stop"),
+        {"choices": [], "usage": USAGE, "timings": {"predicted_n": 1}},
+        delta(None, 1, finish_reason="stop"),
+        {"choices": [], "usage": USAGE, "timings": {"predicted_n": 1}},
+    )  # fmt: skip
+    assert response.usage is not None
+    assert (response.usage.completion, response.usage.total) == (2, 3)
+
+
+def test_deltas_after_a_finish_reason_are_folded() -> None:
+    """Rule 4: Azure's asynchronous filter sends chunks without a delta, others more text."""
+    late = {"choices": [{"index": 0, "content_filter_offsets": {"start": 0}}]}
+    response = fold(delta("a", finish_reason="stop"), late, delta("b"))
+    assert contents(response) == {0: "ab"}
+    assert response.finished
+
+
+@pytest.mark.parametrize(
+    ("chunks", "anomalies"),
+    [
+        pytest.param([], ("no_finish_reason", "no_usage"), id="S0.10 nothing"),
+        pytest.param(
+            [{"hello": 1}, delta("a", finish_reason="stop"), [], {"choices": [], "usage": USAGE}],
+            ("foreign_chunk",), id="S0.13 foreign",
+        ),
+        pytest.param(
+            [delta(finish_reason="stop") | {"usage": USAGE | {"total_tokens": 0}}],
+            ("total_inconsistent",), id="S0.3",
+        ),
+        pytest.param(
+            [delta(finish_reason=""), {"choices": [], "usage": USAGE}], ("no_finish_reason",),
+            id="an empty reason",
+        ),
+        pytest.param([delta("a", finish_reason="stop")], ("no_usage",), id="no usage"),
+        pytest.param([delta("a"), {"error": {"message": "m"}}], (), id="an error explains itself"),
+        pytest.param(
+            [{"warning": "w"},
+             {"choices": [{"index": 0, "delta": {"tool_calls": [
+                 {"index": 0, "id": "a", "function": {"name": "f"}},
+                 {"index": 0, "id": "b", "function": {"name": "g"}}]}}]},
+             {"warning": "w"}, delta(finish_reason="stop") | {"usage": USAGE}],
+            ("foreign_chunk", "tool_index_reused"), id="in order, each once",
+        ),
+    ],
+)  # fmt: skip
+def test_anomalies(chunks: list[Any], anomalies: tuple[str, ...]) -> None:
+    """span-contract.md 1.8 by name; rule 5 for what is foreign."""
+    assert fold(*chunks).anomalies == anomalies
+
+
+def test_the_first_error_is_kept_with_what_came() -> None:
+    """S0.4: partial content stays, and a second error does not hide the first."""
+    response = fold(
+        delta("part"),
+        {"error": {"message": "engine died", "type": "internal_error", "code": 500}},
+        [{"error": {"message": "another"}}],
+    )
+    assert response.error is not None
+    assert (response.error.message, response.error.code) == ("engine died", "500")
+    assert contents(response) == {0: "part"}
+    assert not response.finished
+
+
+def test_openrouter_sends_error_usage_and_choice_in_one_chunk() -> None:
+    """dialects.md section 3: none of the three is lost."""
+    response = fold(
+        delta("a", finish_reason="length"),
+        delta("") | {"error": {"code": 400, "message": "Token limit reached"}, "usage": USAGE},
+    )
+    assert response.error is not None
+    assert response.usage is not None
+    assert response.choices[0].finish_reason == "length"
+
+
+def test_the_body_is_the_instrumentors() -> None:
+    """span-contract.md 1.5, worked by hand from its rules."""
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 5, "model": "m"}
+    call = {"index": 0, "id": "t", "type": "function", "function": {"name": "f", "arguments": ""}}
+    more = {"index": 0, "function": {"arguments": '{"a":1}'}}
+    response = fold(
+        head | {"system_fingerprint": None, "service_tier": "default", "usage": None}
+        | {"choices": [{"index": 0, "logprobs": None, "finish_reason": None, "delta":
+                        {"role": "assistant", "content": None, "refusal": None}}]},
+        head | delta(tool_calls=None) | {"obfuscation": "x1"},
+        head | {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}], "obfuscation": "x2"},
+        head | {"choices": [{"index": 0, "delta": {"tool_calls": [more]}}], "nvext": {"a": [1]}},
+        head | delta(finish_reason="tool_calls"),
+        head | {"choices": [], "usage": USAGE | {"details": {"cached": 0, "audio": None}}},
+    )  # fmt: skip
+    assert response.body == head | {
+        "service_tier": "default",
+        "obfuscation": "x2",
+        "nvext": {"a": [1]},
+        "choices": [{
+            "index": 0,
+            "message": {
+                "role": "assistant",
+                "tool_calls": [call | {"function": {"name": "f", "arguments": '{"a":1}'}}],
+            },
+            "finish_reason": "tool_calls",
+        }],
+        "usage": USAGE | {"details": {"cached": 0, "audio": None}},
+    }  # fmt: skip
+
+
+def test_hidden_usage_counts_but_does_not_show() -> None:
+    """span-contract.md 1.1: `output.value` is what the client received."""
+    accumulator = Accumulator()
+    accumulator.feed(delta("a", finish_reason="stop"))
+    accumulator.feed({"choices": [], "usage": USAGE, "late": 1}, hidden_usage=True)
+    response = accumulator.response()
+    assert response.usage is not None
+    assert response.usage.total == 2
+    assert response.body == {
+        "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}]
+    }
+
+
+def test_chunks_are_not_changed() -> None:
+    """The caller's objects stay as they were, and a later chunk does not change an earlier one."""
+    chunk = {
+        "choices": [{"index": 0, "delta": {"x": [1]}, "logprobs": {"content": [{"token": "a"}]}}],
+        "usage": {"prompt_tokens": 1, "details": {"a": 1}}, "extra": {"list": [1]},
+    }  # fmt: skip
+    before = json.dumps(chunk)
+    fold(chunk, chunk, {"usage": {"details": {"a": 2}}, "extra": {"list": [2]}})
+    assert json.dumps(chunk) == before
+
+
+def test_progress_is_visible_between_chunks() -> None:
+    """`has_content`, `finished` and `has_usage` follow the chunks."""
+    accumulator = Accumulator()
+    seen = []
+    chunks: list[Any] = [
+        delta("", 0), delta("a", 1), delta(None, 0, finish_reason="stop"),
+        delta(None, 1, finish_reason="stop"), {"choices": [], "usage": USAGE},
+    ]  # fmt: skip
+    for chunk in chunks:
+        accumulator.feed(chunk)
+        seen.append((accumulator.has_content, accumulator.finished, accumulator.has_usage))
+    assert seen == [
+        (False, False, False), (True, False, False), (True, False, False), (True, True, False),
+        (True, True, True),
+    ]  # fmt: skip
+
+
+GROWING: dict[str, Any] = {
+    "text": lambda _: delta("x" * 1000),
+    "reasoning": lambda _: {"choices": [{"index": 0, "delta": {"reasoning": "x" * 1000}}]},
+    "logprobs": lambda _: delta("", logprobs={"content": [{"token": "x" * 1000}]}),
+    "choices": lambda n: delta("", n),
+    "calls": lambda n: {
+        "choices": [{"index": 0, "delta": {"tool_calls": [{"index": n, "id": "a"}]}}]
+    },
+    "top-level members": lambda n: {"choices": [], f"k{n}": "x" * 1000},
+    "choice members": lambda n: {"choices": [{"index": 0, f"k{n}": [n] * 300}]},
+    "delta members": lambda _: {"choices": [{"index": 0, "delta": {"details": ["x" * 1000]}}]},
+}
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Rule 7: whatever grows stops at the limit; finish reason, usage and error still come."""
+    monkeypatch.setattr(module, "MAX_ACCUMULATED_BYTES", 100_000)
+    accumulator = Accumulator()
+    accumulator.feed(delta("begin"))
+    for n in range(1000):
+        accumulator.feed(GROWING[kind](n))
+    accumulator.feed(delta(None, 0, finish_reason="stop"))
+    accumulator.feed({"choices": [], "usage": USAGE, "error": {"message": "m"}})
+    response = accumulator.response()
+    assert len(json.dumps(response.body)) < 150_000
+    assert len(response.choices) < 60
+    assert "observer_limit" in response.anomalies
+    assert response.choices[0].finish_reason == "stop"
+    assert response.choices[0].message.content is not None
+    assert response.choices[0].message.content.startswith("begin")
+    assert response.usage is not None
+    assert response.error is not None
+
+
+def test_a_usage_object_over_its_limit_is_noted() -> None:
+    """Rule 7: the usage has a limit of its own, for it is taken past the other."""
+    response = fold(delta() | {"usage": USAGE | {"x": "y" * 100_000}})
+    assert response.usage is None
+    assert "observer_limit" in response.anomalies
+
+
+@given(st.lists(json_values, max_size=4))
+def test_no_json_value_raises(chunks: list[Any]) -> None:
+    """Rule 6."""
+    json.dumps(fold(*chunks).body)
+
+
+names = st.sampled_from([
+    "choices", "delta", "message", "content", "role", "refusal", "reasoning", "reasoning_content",
+    "tool_calls", "function_call", "function", "name", "arguments", "id", "index", "type", "text",
+    "thinking", "logprobs", "finish_reason", "usage", "x_groq", "error", "prompt_tokens", "x",
+])  # fmt: skip
+shaped = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.floats() | st.sampled_from(["", "a", "b"]),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(names, children, max_size=5),
+    max_leaves=25,
+)
+shaped_choices = st.fixed_dictionaries(
+    {"choices": st.lists(st.dictionaries(names, shaped, max_size=4), max_size=3)},
+    optional={"usage": shaped, "error": shaped, "x_groq": shaped, "x": shaped},
+)
+
+
+@given(st.lists(shaped_choices, max_size=5))
+def test_no_misshapen_chunk_raises(chunks: list[Any]) -> None:
+    """Rule 6, with the names that have a meaning in all the wrong places."""
+    response = fold(*chunks)
+    json.dumps(response.body)
+    for choice in response.choices:
+        assert all(isinstance(call.arguments, str) for call in choice.message.tool_calls)
+
+
+@pytest.mark.parametrize("depth", [50, 400, 700, 900, 950, 990, 2000])
+def test_deep_nesting_does_not_raise(depth: int) -> None:
+    """Rule 6: what the parser takes may still be too deep for comparing and copying."""
+
+    def nested() -> Any:
+        value: Any = 1
+        for _ in range(depth):
+            value = {"a": value}
+        return value
+
+    chunks = [delta("a", x=nested()) | {"y": nested()} for _ in range(2)]
+    response = fold(*chunks, delta("c"))
+    if depth in {50, 2000}:  # in between it depends on the caller's own depth
+        assert ("observer_limit" in response.anomalies) is (depth == 2000)
+    content = contents(response)[0]
+    assert content is not None
+    assert content.endswith("c")

@@ -1,0 +1,52 @@
+"""The codec's own surface."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import codec
+
+MODULES = [module.name for module in pkgutil.iter_modules(codec.__path__) if module.name[0] != "_"]
+INNER_MODULES = {"choice", "members", "tool_calls"}
+"""What the accumulator is made of; no name of theirs belongs to the surface."""
+
+
+def test_the_package_exports_what_its_modules_export() -> None:
+    """Nothing is forgotten, nothing is added, and each name is the module's own object."""
+    exported = {
+        name: getattr(module, name)
+        for module in (importlib.import_module(f"codec.{name}") for name in MODULES)
+        if module.__name__.removeprefix("codec.") not in INNER_MODULES
+        for name in module.__all__
+    }
+    assert {name: getattr(codec, name) for name in codec.__all__} == exported
+    assert len(set(codec.__all__)) == len(codec.__all__)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_exports_every_public_definition(name: str) -> None:
+    """Its ``__all__`` is a tuple that names all public functions, classes and limits."""
+    module = importlib.import_module(f"codec.{name}")
+    assert isinstance(module.__all__, tuple)
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")
+    defined = {
+        node.name
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+    }
+    limits = {key for key in vars(module) if key.startswith("MAX_")}
+    assert defined <= set(module.__all__)
+    assert {limit for limit in limits if f"\n{limit} =" in source} <= set(module.__all__)
+
+
+def test_the_example_of_the_package_works() -> None:
+    """What the first page shows is true."""
+    results = doctest.testmod(codec)
+    assert results.attempted
+    assert not results.failed

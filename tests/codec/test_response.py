@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.errors import MalformedResponse
+from codec.response import ChatResponse, Choice, Message, ToolCall, decode_response
+from codec.stream import ChatStream
+from tests.codec.test_chunk import json_values
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
+
+
+def decode(value: Any) -> ChatResponse:
+    """Decode a value as the body it would be."""
+    return decode_response(json.dumps(value).encode())
+
+
+def test_a_whole_answer() -> None:
+    """S4.11: identity, text, finish reason and usage; the body stays as it came."""
+    body = {
+        "id": "c", "object": "chat.completion", "created": 5, "model": "m",
+        "system_fingerprint": "fp", "service_tier": "default", "x_vendor": 1,
+        "choices": [{
+            "index": 0, "message": {"role": "assistant", "content": "hey"}, "logprobs": None,
+            "finish_reason": "stop",
+        }],
+        "usage": USAGE,
+    }  # fmt: skip
+    response = decode(body)
+    assert (response.id, response.created, response.model) == ("c", 5, "m")
+    assert (response.system_fingerprint, response.service_tier) == ("fp", "default")
+    message = Message(role="assistant", content="hey")
+    assert response.choices == (Choice(index=0, message=message, finish_reason="stop"),)
+    assert response.usage is not None
+    assert response.usage.total == 21
+    assert response.body == body
+    assert (response.done, response.event_count, response.anomalies) == (False, 0, ())
+    assert response.finished
+
+
+def test_blank_lines_before_the_body_are_skipped() -> None:
+    """dialects.md section 3: DeepSeek keeps a queued request alive with them."""
+    body = b'\n\n \r\n\n{"choices":[],"usage":{"prompt_tokens":1}}\n'
+    assert decode_response(body).usage is not None
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\n\n", b"nope", b'"just a string"', b"[]", b"[1]", b"null", b'{"a":', b"\xff"]
+)
+def test_what_is_no_object_is_malformed(body: bytes) -> None:
+    """S4.T4: one exception for everything that cannot be an answer."""
+    with pytest.raises(MalformedResponse, match="response body"):
+        decode_response(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": {"message": "m", "code": 429}}, "m"),
+        ([{"error": {"message": "m"}}], "m"),
+        ({"object": "error", "message": "m"}, "m"),
+        ({"error": "m", "error_type": "overloaded"}, "m"),
+    ],
+)
+def test_error_bodies(body: Any, message: str) -> None:
+    """dialects.md section 4: also in a body with status 200, also Google's list."""
+    response = decode(body)
+    assert response.error is not None
+    assert response.error.message == message
+    assert response.body == (body[0] if isinstance(body, list) else body)
+    assert response.anomalies == ()
+
+
+def test_tool_calls_of_a_message() -> None:
+    """Whole calls without index, S4.13's odd ones, and arguments as an object."""
+    calls = [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"q": 1}'}},
+        {"id": "b", "type": "function", "function": {"name": "f", "arguments": {"q": 1}}},
+        {"type": "function", "function": {"name": "g"}},
+    ]
+    response = decode({"choices": [{"index": 0, "message": {"tool_calls": calls}}]})
+    assert response.choices[0].message.tool_calls == (
+        ToolCall(id="a", name="f", arguments='{"q": 1}'),
+        ToolCall(id="b", name="f", arguments='{"q":1}'),
+        ToolCall(name="g"),
+    )
+
+
+def test_an_empty_object_is_foreign() -> None:
+    """It is no error of the codec, but it is no chat completion either."""
+    assert decode({}).anomalies == ("foreign_chunk", "no_finish_reason", "no_usage")
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"q":"rain"}'}}
+MESSAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "text": ({"role": "assistant", "content": "One two"}, [
+        {"role": "assistant", "content": ""}, {"content": "One"}, {"content": " two"},
+    ]),
+    "tool call": ({"role": "assistant", "content": None, "tool_calls": [CALL]}, [
+        {"role": "assistant", "content": None},
+        {"tool_calls": [{"index": 0, "id": "c", "type": "function",
+                         "function": {"name": "find", "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"q":'}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '"rain"}'}}]},
+    ]),
+    "reasoning": ({"role": "assistant", "reasoning_content": "hmm", "content": "A"}, [
+        {"role": "assistant", "reasoning_content": "h"}, {"reasoning_content": "mm"},
+        {"content": "A"},
+    ]),
+    "refusal": ({"content": None, "refusal": "No."}, [{"refusal": "N"}, {"refusal": "o."}]),
+    "thinking parts": (
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hmm"}]},
+                     {"type": "text", "text": "AB"}]},
+        [{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "H"}]}]},
+         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "mm"}]}]},
+         {"content": "A"}, {"content": "B"}],
+    ),
+    "function call": ({"function_call": {"name": "f", "arguments": "{}"}}, [
+        {"function_call": {"name": "f"}}, {"function_call": {"arguments": "{}"}},
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_streamed_or_not_the_values_are_equal(name: str) -> None:
+    """S4.19, N3: the same answer gives the same choices and the same usage."""
+    message, deltas = MESSAGES[name]
+    logprobs = {"content": [{"token": "a"}, {"token": "b"}]}
+    end = {"finish_reason": "stop", "logprobs": logprobs}
+    plain = decode({
+        "id": "c", "model": "m", "created": 5, "usage": USAGE,
+        "choices": [{"index": 0, "message": message} | end],
+    })  # fmt: skip
+    stream = ChatStream()
+    for delta in deltas:
+        chunk = {"id": "c", "model": "m", "created": 5, "choices": [{"index": 0, "delta": delta}]}
+        stream.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    last = {"choices": [{"index": 0, "delta": {}} | end], "usage": USAGE}
+    stream.feed(b"data: " + json.dumps(last).encode() + b"\n\n")
+    streamed = stream.finish()
+    assert streamed.choices == plain.choices
+    assert streamed.usage == plain.usage
+    assert (streamed.id, streamed.model, streamed.created) == ("c", "m", 5)
+    assert streamed.anomalies == plain.anomalies == ()
+
+
+@given(json_values)
+def test_nothing_but_malformed_response_is_raised(value: Any) -> None:
+    """Any JSON document is decoded or refused."""
+    body = json.dumps(value).encode()
+    try:
+        response = decode_response(body)
+    except MalformedResponse:
+        assert not isinstance(value, dict)
+    else:
+        assert response.body is not None
+
+
+@given(st.binary(max_size=50))
+def test_no_other_exception_for_any_bytes(body: bytes) -> None:
+    """Likewise for what is no JSON."""
+    with suppress(MalformedResponse):
+        decode_response(body)

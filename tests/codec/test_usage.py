@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.usage import MAX_USAGE_BYTES, Usage, UsageFold, decode_usage, merge_usage
+
+
+def counts(usage: Usage | None) -> dict[str, int] | None:
+    """The counts that are there, by name."""
+    if usage is None:
+        return None
+    return {key: n for key, n in asdict(usage).items() if key != "raw" and n is not None}
+
+
+def fold(*raws: Any) -> UsageFold:
+    """Fold `usage` members that ride on choices."""
+    usage = UsageFold()
+    for raw in raws:
+        usage.feed(raw)
+    return usage
+
+
+BASE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param(None, None, id="S4.15 null"),
+        pytest.param({}, None, id="nothing"),
+        pytest.param({"prompt_tokens": None}, None, id="nothing but nulls"),
+        pytest.param([1], None, id="no object"),
+        pytest.param(BASE, BASE_COUNTS, id="plain"),
+        pytest.param(
+            {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150,
+             "prompt_tokens_details": {"cached_tokens": 42},
+             "completion_tokens_details": {"reasoning_tokens": 40}},
+            {"prompt": 100, "completion": 50, "total": 150, "cache_read": 42, "reasoning": 40},
+            id="S4.15 S4.T2 details",
+        ),
+        pytest.param(
+            {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
+             "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36,
+             "completion_tokens_details": {"reasoning_tokens": 12}},
+            {"prompt": 100, "completion": 20, "total": 120, "cache_read": 64, "reasoning": 12},
+            id="S2.5 DeepSeek",
+        ),
+        pytest.param(
+            BASE | {"prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0}},
+            BASE_COUNTS | {"cache_read": 0, "prompt_audio": 0}, id="S2.5 zeros are zeros",
+        ),
+        pytest.param(
+            BASE | {"prompt_tokens_details": {"cache_write_tokens": 3},
+                    "completion_tokens_details": {"audio_tokens": 2}},
+            BASE_COUNTS | {"cache_write": 3, "completion_audio": 2}, id="1.4 cache write, audio",
+        ),
+        pytest.param(BASE | {"cached_tokens": 4}, BASE_COUNTS | {"cache_read": 4}, id="Together"),
+        pytest.param(
+            BASE | {"cache_read_input_tokens": 4, "cache_creation_input_tokens": 0},
+            BASE_COUNTS | {"cache_read": 4, "cache_write": 0}, id="Databricks",
+        ),
+        pytest.param(
+            BASE | {"input_tokens_details": {"cached_tokens": 4}},
+            BASE_COUNTS | {"cache_read": 4}, id="section 8, last name",
+        ),
+        pytest.param(BASE | {"reasoning_tokens": 1}, BASE_COUNTS | {"reasoning": 1}, id="flat"),
+        pytest.param(
+            BASE | {"prompt_tokens_details": None, "completion_tokens_details": "x"},
+            BASE_COUNTS, id="details that are no objects",
+        ),
+        pytest.param(
+            {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 303},
+            {"prompt": 12, "completion": 3, "total": 303}, id="xAI: a larger total is legitimate",
+        ),
+        pytest.param(
+            {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 0},
+            {"prompt": 12, "completion": 3}, id="S0.3 total 0",
+        ),
+        pytest.param({"prompt_tokens": 12, "total_tokens": 11}, {"prompt": 12}, id="below prompt"),
+        pytest.param({"total_tokens": 11}, {"total": 11}, id="only a total"),
+        pytest.param(
+            {"prompt_tokens": 12.0, "completion_tokens": 2.5, "total_tokens": float("nan")},
+            {"prompt": 12}, id="rule 4: whole floats",
+        ),
+        pytest.param(
+            {"prompt_tokens": True, "completion_tokens": "3", "total_tokens": -1, "x": 2**63},
+            {}, id="rule 4: junk",
+        ),
+        pytest.param({"prompt_tokens": 2**63, "total_tokens": 0}, {"total": 0}, id="rule 4: huge"),
+    ],
+)  # fmt: skip
+def test_counts(raw: Any, expected: dict[str, int] | None) -> None:
+    """span-contract.md 1.4 and dialects.md section 8: what is a count, and under which name."""
+    assert counts(decode_usage(raw)) == expected
+
+
+@pytest.mark.parametrize(
+    ("total", "inconsistent"), [(0, True), (14, True), (15, False), (16, False), (None, False)]
+)
+def test_an_inconsistent_total_is_told(total: int | None, inconsistent: bool) -> None:
+    """Rule 3: it is left out, the raw object keeps it."""
+    raw = BASE | {"total_tokens": total}
+    usage = decode_usage(raw)
+    assert usage is not None
+    assert usage.total_inconsistent is inconsistent
+    assert usage.raw == raw
+
+
+def test_merge_takes_the_last_non_null_field_by_field() -> None:
+    """Rule 2, details included (Databricks sends null counts until the end)."""
+    old = {"prompt_tokens": 402, "completion_tokens": None, "d": {"cached_tokens": 1, "a": 2}}
+    new = {"prompt_tokens": None, "completion_tokens": 54, "d": {"cached_tokens": None, "a": 3}}
+    assert merge_usage(old, new) == {
+        "prompt_tokens": 402, "completion_tokens": 54, "d": {"cached_tokens": 1, "a": 3},
+    }  # fmt: skip
+    assert old["d"] == {"cached_tokens": 1, "a": 2}, "the older object was changed"
+
+
+def test_nothing_is_summed() -> None:
+    """S0.3, S0.7: running counts replace each other."""
+    running = [BASE | {"completion_tokens": n, "total_tokens": 10 + n} for n in (1, 2, 3, 3)]
+    assert counts(decode_usage(fold(*running).raw)) == {"prompt": 10, "completion": 3, "total": 13}
+
+
+def test_a_null_erases_nothing() -> None:
+    """S0.8: neither a null usage nor null members."""
+    assert fold(BASE, None, {}, {"prompt_tokens": None}).raw == BASE
+
+
+def alone(*parts: tuple[dict[str, int], int | None]) -> dict[str, int] | None:
+    """Fold `usage` members, each with the number of choices that had finished before it."""
+    usage = UsageFold()
+    for raw, alone_after in parts:
+        usage.feed(raw, alone_after=alone_after)
+    return counts(decode_usage(usage.raw))
+
+
+SECOND = {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17}
+
+
+def test_llama_cpp_choices_are_summed() -> None:
+    """dialects.md section 3: one usage chunk for each choice, counting its own tokens only."""
+    assert alone((BASE, 1), (SECOND, 2)) == {"prompt": 10, "completion": 12, "total": 22}
+    three = alone((BASE, 1), (SECOND, 2), (BASE, 3))
+    assert three == {"prompt": 10, "completion": 17, "total": 27}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param([(BASE, None), (SECOND, 1)], id="Groq, DeepSeek: finish chunk, then alone"),
+        pytest.param([(BASE, 1), (SECOND, 1)], id="no choice finished between"),
+        pytest.param([(BASE, 1), (SECOND, None)], id="the second rides on a choice"),
+        pytest.param([(BASE | {"prompt_tokens": 9}, 1), (SECOND, 2)], id="another prompt count"),
+        pytest.param([({"prompt_tokens": 10}, 1), (SECOND, 2)], id="counts are missing"),
+    ],
+)
+def test_nothing_else_is_summed(parts: list[tuple[dict[str, int], int | None]]) -> None:
+    """Each sign of llama.cpp's way is needed."""
+    assert alone(*parts) == {"prompt": 10, "completion": 7, "total": 17}
+
+
+def test_a_usage_object_is_bounded() -> None:
+    """A stream cannot store text in its usage; what was there stays."""
+    usage = fold(BASE, {"x": "y" * MAX_USAGE_BYTES})
+    assert usage.exceeded
+    assert usage.raw == BASE
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda children: st.lists(children, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens",
+                         "prompt_tokens_details", "completion_tokens_details"]),
+        children, max_size=4,
+    ),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(st.lists(values, max_size=5), st.integers(0, 3) | st.none())
+def test_no_json_value_raises(raws: list[Any], alone_after: int | None) -> None:
+    """Counts are non-negative integers or absent, whatever comes."""
+    usage = UsageFold()
+    for raw in raws:
+        usage.feed(raw, alone_after=alone_after)
+    found = counts(decode_usage(usage.raw)) or {}
+    assert all(type(count) is int and count >= 0 for count in found.values())

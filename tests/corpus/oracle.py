@@ -1,0 +1,371 @@
+"""What a recorded answer says and which of its bytes a client may see, worked out the slow way.
+
+Nothing of the codec is used here, neither code nor types: a fault in the codec must not be able to
+hide in its own test. The rules are those of ``dialects.md`` (sections 1, 3, 4, 5 and 7),
+``seeds.md`` S0.11 and ``design.md`` section 4, written down as plainly as possible.
+
+A *fold* is a plain JSON object without nulls and empty members::
+
+    {"id", "model", "created", "done", "error": message, "usage": {"prompt": 3, ...},
+     "choices": {"0": {"role", "content", "reasoning", "refusal", "finish_reason",
+                       "tool_calls": [[id, name, arguments]], "function_call": [name, arguments],
+                       "logprob_tokens": [...]}}}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+__all__ = ("expect_outcome", "fold_answer", "is_stream", "parse_json", "without_usage_events")
+
+Json = dict[str, Any]
+
+_LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_BOM = b"\xef\xbb\xbf"
+_ERROR_FINISHES = ("error", "abort", "insufficient_system_resource", "network_error")
+_LONGEST_REMOVED_LINE = 16 * 1024 - 4
+
+
+def parse_json(text: bytes | str) -> Any:
+    """The value of a JSON text, ``None`` where it is none."""
+    try:
+        return json.loads(text)  # noqa: TID251 - the codec's parser is under test
+    except ValueError:
+        return None
+
+
+def is_stream(body: bytes) -> bool:
+    """An answer is an event stream unless it begins as JSON does, whatever its type says."""
+    return bool(body.strip()) and body.lstrip()[:1] not in {b"{", b"["}
+
+
+# --- bytes -----------------------------------------------------------------------------------
+
+
+def without_usage_events(body: bytes) -> bytes:
+    """The stream without the events that report usage and nothing else (``design.md`` 4)."""
+    if body.startswith(_BOM):
+        return _BOM + without_usage_events(body[len(_BOM) :])
+    kept = b""
+    event: list[bytes] = []
+    for line in _LINES.findall(body):
+        if line.strip(b"\r\n"):
+            event.append(line)
+            continue
+        if not _is_usage_event(event):
+            kept += b"".join(event) + line
+        event = []
+    return kept if _is_usage_event(event) else kept + b"".join(event)
+
+
+def _is_usage_event(lines: list[bytes]) -> bool:
+    if len(lines) != 1 or not lines[0].startswith(b"data:"):
+        return False
+    line = lines[0].rstrip(b"\r\n")
+    value = parse_json(line[len(b"data:") :])
+    if not isinstance(value, dict) or len(line) > _LONGEST_REMOVED_LINE:
+        return False
+    others = ("prompt_filter_results", "citations", "error", "timings")
+    return (
+        value.get("choices") == []
+        and value.get("usage") is not None
+        and not any(value.get(name) is not None for name in others)
+    )
+
+
+def _events(body: bytes) -> list[tuple[str, str | None, list[str]]]:
+    """The events of a stream: name, data, comments."""
+    events = []
+    name, data, comments = "", None, list[str]()
+    lines = re.split(r"\r\n|\r|\n", body.removeprefix(_BOM).decode("utf-8", "replace"))
+    for line in [*lines, ""]:
+        key, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if not line:
+            if name or data is not None or comments:
+                events.append((name, data, comments))
+            name, data, comments = "", None, []
+        elif not key:
+            comments.append(value)
+        elif key == "data":
+            data = value if data is None else data + "\n" + value
+        elif key == "event":
+            name = value
+        elif key == "error":  # old llama.cpp
+            name, data = "error", value
+    return events
+
+
+# --- meaning ---------------------------------------------------------------------------------
+
+
+def fold_answer(body: bytes) -> Json:
+    """The fold of an answer, a stream or a whole body."""
+    if not is_stream(body):
+        return _fold([parse_json(body)], done=False, error=None)
+    chunks, done, error = [], False, None
+    for name, data, comments in _events(body):
+        if data and data.startswith("[DONE]"):
+            done = True
+        elif data:
+            value = parse_json(data)
+            chunks.append(value)
+            if name == "error" and error is None:
+                error = _error_in(value) or _message_of(value) or data
+        elif name == "error" and error is None:
+            error = " ".join(comments) or "error"
+    return _fold(chunks, done=done, error=error)
+
+
+def expect_outcome(status: int, body: bytes, fold: Json) -> str:
+    """The outcome (``span-contract.md`` 1.8) of an answer that was relayed to its end."""
+    finishes = [choice.get("finish_reason") for choice in fold.get("choices", {}).values()]
+    if status >= 400:
+        return "upstream_error"
+    if "error" in fold or any(finish in _ERROR_FINISHES for finish in finishes):
+        return "stream_error"
+    if is_stream(body) and not fold.get("done") and not any(finishes):
+        return "truncated"
+    return "completed"
+
+
+def _fold(chunks: list[Any], *, done: bool, error: str | None) -> Json:
+    if len(chunks) == 1 and isinstance(chunks[0], list):  # Google wraps errors in a list
+        chunks = chunks[0][:1]
+    objects = [chunk for chunk in chunks if isinstance(chunk, dict)]
+    said: Json = {"done": done, "error": error or _first(_error_in(chunk) for chunk in objects)}
+    for name, kind in (("id", str), ("model", str), ("created", int)):
+        values = (chunk.get(name) for chunk in objects)
+        said[name] = _first(value for value in values if type(value) is kind)
+    choices: dict[int, Json] = {}
+    usages: list[Json] = []
+    alone: list[tuple[int, Json]] = []
+    for chunk in objects:
+        listed = chunk.get("choices")
+        for position, choice in enumerate(listed if isinstance(listed, list) else []):
+            usages += _object(choice.get("usage"))
+            index = choice.get("index")
+            _add_choice(choices.setdefault(position if index is None else index, {}), choice)
+        for groq in _object(chunk.get("x_groq")):
+            usages += _object(groq.get("usage"))
+        usages += _object(chunk.get("usage"))
+        if listed == [] and chunk.get("usage"):
+            finished = sum(1 for choice in choices.values() if choice.get("finish_reason"))
+            alone.append((finished, chunk["usage"]))
+    said["usage"] = _counts(_merge(usages), alone)
+    said["choices"] = {str(index): _close(choices[index]) for index in sorted(choices)}
+    return _without_empty(said)
+
+
+def _add_choice(choice: Json, piece: Json) -> None:
+    """Add a chunk's choice to what that choice said so far."""
+    delta = piece.get("delta")
+    if "delta" not in piece and not _has_spoken(choice):
+        delta = piece.get("message")  # beside a delta it only repeats (Perplexity)
+    if isinstance(delta, dict):
+        _add_delta(choice, delta)
+    if not choice.get("finish_reason"):
+        choice["finish_reason"] = piece.get("finish_reason")
+    for logprobs in _object(piece.get("logprobs")):
+        tokens = [entry["token"] for entry in logprobs.get("content") or []]
+        choice.setdefault("logprob_tokens", []).extend(tokens)
+
+
+def _has_spoken(choice: Json) -> bool:
+    names = ("content", "reasoning_content", "reasoning", "refusal", "calls", "function_call")
+    return any(choice.get(name) for name in names)
+
+
+def _add_delta(choice: Json, delta: Json) -> None:
+    choice["role"] = delta.get("role") or choice.get("role")
+    for name in ("refusal", "reasoning_content", "reasoning"):
+        choice[name] = choice.get(name, "") + (delta.get(name) or "")
+    spoken = [text for name in ("reasoning_content", "reasoning") if (text := delta.get(name))]
+    choice["thought"] = choice.get("thought", "") + "".join(dict.fromkeys(spoken))
+    content = delta.get("content")
+    for part in content if isinstance(content, list) else [content]:
+        kind = part.get("type") if isinstance(part, dict) else "text"
+        name = "thought" if kind in {"thinking", "reasoning"} else "content"
+        choice[name] = choice.get(name, "") + _part_text(part)
+    _add_calls(choice.setdefault("calls", []), delta.get("tool_calls") or [])
+    for function in _object(delta.get("function_call")):
+        call = choice.setdefault("function_call", {})
+        call["name"] = call.get("name") or function.get("name")
+        call["arguments"] = call.get("arguments", "") + _text(function.get("arguments"))
+
+
+def _part_text(part: Any) -> str:
+    """The text of a content part: Mistral's, Databricks', OpenAI's, or a plain string."""
+    if isinstance(part, dict):
+        kind = part.get("type")
+        inner = {"thinking": "thinking", "reasoning": "summary"}.get(str(kind), "text")
+        return _part_text(part.get(inner))
+    if isinstance(part, list):
+        return "".join(_part_text(item) for item in part)
+    return part if isinstance(part, str) else ""
+
+
+def _add_calls(calls: list[Json], entries: list[Json]) -> None:
+    """The rules of ``dialects.md`` section 7, with S0.11 where it is more exact."""
+    unnumbered = 0
+    for entry in entries:
+        function = entry.get("function") or {}
+        call_id = entry.get("id") if entry.get("id") not in {"", "null"} else None
+        name = function.get("name")
+        index = entry.get("index")
+        if index is None:
+            unnumbered += 1
+            call = _find_unnumbered(calls, call_id, name, alone=unnumbered == 1)
+        else:
+            call = _find_numbered(calls, index, call_id, name)
+        if call is None:
+            call = {"index": index, "arguments": ""}
+            calls.append(call)
+        call["id"] = call.get("id") or call_id
+        call["name"] = call.get("name") or name
+        call["arguments"] += _text(function.get("arguments"))
+        call["turn"] = 1 + max((other.get("turn", 0) for other in calls), default=0)
+
+
+def _find_numbered(calls: list[Json], index: int, call_id: Any, name: Any) -> Json | None:
+    here = [call for call in calls if call["index"] == index]
+    known = [call for call in here if call_id and call.get("id") == call_id]
+    if known or not here:
+        return known[0] if known else None
+    another = call_id and name and here[-1].get("id")
+    return None if another else here[-1]
+
+
+def _find_unnumbered(calls: list[Json], call_id: Any, name: Any, *, alone: bool) -> Json | None:
+    if not calls:
+        return None
+    last = max(calls, key=lambda call: int(call["turn"]))
+    if not (call_id or name):
+        return last
+    same = last.get("id") == call_id if call_id else last.get("name") == name
+    return last if same and alone else None
+
+
+def _close(choice: Json) -> Json:
+    """The choice as a fold has it."""
+    first, second = choice.get("reasoning_content"), choice.get("reasoning")
+    calls = choice.get("calls", [])
+    if all(call["index"] is not None for call in calls):
+        calls = sorted(calls, key=lambda call: int(call["index"]))
+    function = choice.get("function_call")
+    return _without_empty(
+        {
+            "role": choice.get("role"),
+            "content": choice.get("content"),
+            # The same text under two names, be it in different deltas, was said once.
+            "reasoning": first if first and first == second else choice.get("thought"),
+            "refusal": choice.get("refusal"),
+            "tool_calls": [[call["id"], call["name"], call["arguments"]] for call in calls],
+            "function_call": [function["name"], function["arguments"]] if function else None,
+            "finish_reason": choice.get("finish_reason"),
+            "logprob_tokens": choice.get("logprob_tokens"),
+        }
+    )
+
+
+def _error_in(value: Any) -> str | None:
+    """The message of the error that a value holds (``dialects.md`` section 4)."""
+    if not isinstance(value, dict):
+        return None
+    if value.get("error"):
+        return _message_of(value["error"])
+    if value.get("object") == "error" or value.get("type") == "error":
+        return _message_of(value)
+    return None
+
+
+def _message_of(error: Any) -> str | None:
+    if isinstance(error, dict):
+        message = error.get("message")
+        if isinstance(message, str) and message:
+            return message
+    if isinstance(error, str) or not error:
+        return error or None
+    return json.dumps(error, separators=(",", ":"), ensure_ascii=False)
+
+
+# --- usage -----------------------------------------------------------------------------------
+
+
+def _merge(usages: list[Json]) -> Json:
+    """Field by field the last that is not null."""
+    merged: Json = {}
+    for usage in usages:
+        for name, value in usage.items():
+            if isinstance(value, dict) and isinstance(merged.get(name), dict):
+                merged[name] = _merge([merged[name], value])
+            elif value is not None:
+                merged[name] = value
+    return merged
+
+
+def _counts(usage: Json, alone: list[tuple[int, Json]]) -> Json:
+    """The counts that a fold has; a total that cannot be is left out (``span-contract.md`` 1.4)."""
+    prompt_details = usage.get("prompt_tokens_details") or {}
+    completion_details = usage.get("completion_tokens_details") or {}
+    counts = {
+        "prompt": usage.get("prompt_tokens"),
+        "completion": usage.get("completion_tokens"),
+        "total": usage.get("total_tokens"),
+        "cache_read": _first_number(
+            prompt_details.get("cached_tokens"),
+            usage.get("prompt_cache_hit_tokens"),
+            usage.get("cached_tokens"),
+            usage.get("cache_read_input_tokens"),
+            (usage.get("input_tokens_details") or {}).get("cached_tokens"),
+        ),
+        "cache_write": _first_number(
+            prompt_details.get("cache_write_tokens"), usage.get("cache_creation_input_tokens")
+        ),
+        "prompt_audio": prompt_details.get("audio_tokens"),
+        "reasoning": _first_number(
+            completion_details.get("reasoning_tokens"), usage.get("reasoning_tokens")
+        ),
+        "completion_audio": completion_details.get("audio_tokens"),
+    }
+    by_choice = dict(alone)
+    if len(by_choice) > 1 and len({each.get("prompt_tokens") for each in by_choice.values()}) == 1:
+        # llama.cpp with n > 1 reports once per choice, its own tokens only.
+        counts["completion"] = sum(each["completion_tokens"] for each in by_choice.values())
+        counts["total"] = (counts["prompt"] or 0) + counts["completion"]
+    numbers = {
+        name: int(count)
+        for name, count in counts.items()
+        if isinstance(count, int | float) and count >= 0
+    }
+    if numbers.get("total", 0) < numbers.get("prompt", 0) + numbers.get("completion", 0):
+        numbers.pop("total", None)
+    return numbers
+
+
+# --- small ------------------------------------------------------------------------------------
+
+
+def _first(values: Any) -> Any:
+    return next((value for value in values if value), None)
+
+
+def _first_number(*values: Any) -> Any:
+    return next((value for value in values if isinstance(value, int)), None)
+
+
+def _object(value: Any) -> list[Json]:
+    """The value as a list of one, or none where it is no object with members."""
+    return [value] if isinstance(value, dict) and value else []
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _without_empty(members: Json) -> Json:
+    return {name: value for name, value in members.items() if value not in (None, "", [], {}, False)}

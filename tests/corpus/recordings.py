@@ -1,0 +1,160 @@
+"""The recorded traffic: where it is, and what one exchange of it is.
+
+The recordings stay where they are. They are looked for in the folder that the environment variable
+``SPANTAP_RECORDINGS`` names, else beside the checkout, in ``../shared``; that folder holds
+``recordings/exchanges.jsonl`` and ``recordings-dynamo/``, each with a README of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.corpus.oracle import is_stream, parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = (
+    "VARIABLE",
+    "Recording",
+    "count_chat_lines",
+    "explain_absence",
+    "find_folder",
+    "load_chats",
+    "load_dynamo",
+    "load_dynamo_expectations",
+)
+
+VARIABLE = "SPANTAP_RECORDINGS"
+
+_ROOT = Path(__file__).resolve().parents[2]
+_CHATS = Path("recordings", "exchanges.jsonl")
+_DYNAMO = Path("recordings-dynamo")
+_HOP_FIELDS = {"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"}
+
+_QUESTION: dict[str, Any] = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """One exchange to replay.
+
+    Attributes:
+        target: path and query of the request.
+        request: the client's body.
+        head: the answer's fields, framing left out.
+    """
+
+    id: str
+    target: bytes
+    request: bytes
+    status: int
+    head: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+    @property
+    def asks_stream(self) -> bool:
+        """Whether the client wants an event stream."""
+        return bool(parse_json(self.request).get("stream") is True)
+
+    def request_with(self, *, asks_usage: bool) -> bytes:
+        """The client's body, asking for usage or not; as it was recorded where that fits."""
+        request = parse_json(self.request)
+        options = request.get("stream_options") or {}
+        if not self.asks_stream or bool(options.get("include_usage")) == asks_usage:
+            return self.request
+        if asks_usage:
+            request["stream_options"] = options | {"include_usage": True}
+        else:
+            del request["stream_options"]
+        return json.dumps(request, ensure_ascii=False).encode()
+
+
+def find_folder() -> Path | None:
+    """The folder of recordings, ``None`` where there is none."""
+    named = os.environ.get(VARIABLE)
+    folder = Path(named) if named else _ROOT.parent / "shared"
+    return folder if (folder / _CHATS).is_file() else None
+
+
+def explain_absence() -> str:
+    """Why there is nothing to replay."""
+    if named := os.environ.get(VARIABLE):
+        return f"{VARIABLE} is {named!r}, but {Path(named) / _CHATS} is no file"
+    return f"no recordings: {VARIABLE} is not set, and {_ROOT.parent / 'shared' / _CHATS} is no file"
+
+
+def count_chat_lines(folder: Path) -> int:
+    """The chat-completions exchanges in the file, counted as text."""
+    lines = (folder / _CHATS).read_text(encoding="utf-8").splitlines()
+    return sum(1 for line in lines if '"api": "chat.completions"' in line)
+
+
+def load_chats(folder: Path) -> Iterator[Recording]:
+    """Every chat-completions exchange of ``exchanges.jsonl``."""
+    for line in (folder / _CHATS).read_text(encoding="utf-8").splitlines():
+        exchange = parse_json(line)
+        if exchange["api"] != "chat.completions":
+            continue
+        response = exchange["response"]
+        body = response["body"].encode()
+        question = _QUESTION | ({"stream": True} if exchange["streaming"] else {})
+        yield Recording(
+            id=exchange["id"],
+            target=_target(exchange["request"]["path"]),
+            request=exchange["request"]["body"].encode() or json.dumps(question).encode(),
+            status=response["status"],
+            head=tuple(
+                (name.encode(), value.encode())
+                for name, value in response["headers"].items()
+                if name not in _HOP_FIELDS
+            ),
+            body=body,
+        )
+
+
+def load_dynamo(folder: Path) -> Iterator[Recording]:
+    """The chat streams of the Dynamo recordings; engine chunks become events."""
+    for expectation in load_dynamo_expectations(folder):
+        name = expectation["file"]
+        data = (folder / _DYNAMO / name).read_bytes()
+        if name.endswith(".jsonl"):
+            data = _events(data.splitlines())
+        elif name.endswith(".json"):
+            chunks = (piece["data"] for piece in parse_json(data)["input_stream"])
+            data = _events(json.dumps(chunk, ensure_ascii=False).encode() for chunk in chunks)
+        assert is_stream(data)
+        yield Recording(
+            id=f"dynamo/{name}",
+            target=b"/v1/chat/completions",
+            request=json.dumps(_QUESTION | {"stream": True}).encode(),
+            status=200,
+            head=((b"content-type", b"text/event-stream"),),
+            body=data,
+        )
+
+
+def load_dynamo_expectations(folder: Path) -> list[dict[str, Any]]:
+    """The entries of ``expected.json`` that are about chat streams."""
+    entries = parse_json((folder / _DYNAMO / "expected.json").read_bytes())
+    return [entry for entry in entries if "/completions/" not in entry["file"]]
+
+
+def _events(chunks: Any) -> bytes:
+    return b"".join(b"data: " + chunk + b"\n\n" for chunk in chunks)
+
+
+def _target(path: str) -> bytes:
+    """The recorded path; a placeholder for a base URL goes, a foreign endpoint becomes ours.
+
+    One exchange has a chat completion under a prompt's own path, which spantap would relay without
+    looking into it.
+    """
+    if path.startswith("<"):
+        path = path[path.index("/") :]
+    known = path.partition("?")[0].endswith("/chat/completions")
+    return path.encode() if known else b"/v1/chat/completions"

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Installs what the end-to-end tests talk to: Phoenix, in an environment of its own under .e2e (it
+# brings 160 packages, and its licence makes it a test tool only), and Debian's chromium.
+# Does nothing where both are there. The versions are those of phoenix.txt, compiled by
+#   echo arize-phoenix==20.26.1 | uv pip compile - --universal --python-version 3.11 \
+#       --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o tests/e2e/phoenix.txt
+set -eu
+cd "$(dirname "$0")/../.."
+python=.venv/bin/python
+versions=tests/e2e/phoenix.txt
+phoenix=.e2e/phoenix
+stamp=$phoenix/.installed.txt
+
+# The stamp is the list that was installed, so another list installs again.
+if ! cmp -s "$versions" "$stamp"; then
+    echo "Phoenix: installing into $phoenix (about a minute, 850 MB)"
+    rm -rf "$phoenix"
+    "$python" -m venv "$phoenix"
+    "$phoenix/bin/python" -m pip --disable-pip-version-check -q install --no-deps -r "$versions"
+    cp "$versions" "$stamp"
+fi
+
+if ! command -v chromium >/dev/null; then
+    if ! command -v apt-get >/dev/null; then
+        echo "chromium is missing and there is no apt-get: install it so that 'chromium' runs" >&2
+        exit 1
+    fi
+    if [ "$(id -u)" -ne 0 ]; then
+        echo "chromium is missing: run 'apt-get install chromium' as root, then 'make e2e'" >&2
+        exit 1
+    fi
+    echo "chromium: installing Debian's package"
+    apt-get -q update
+    DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
+        chromium fonts-liberation
+fi

@@ -1,0 +1,255 @@
+"""``spantap serve`` and its siblings as processes: start, signals, exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from telemetry.store_reader import StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CHAT = {"model": "gpt-demo", "messages": [{"role": "user", "content": "hi"}]}
+LISTENING = re.compile(r"listen(?:s|ing) on http://[\w.]+:(\d+)(?:.*admin on http://[\w.]+:(\d+))?")
+
+
+class Command:
+    """A ``spantap`` process, and what it says."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "proxy", *arguments],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        self.said: list[str] = []
+
+    def wait_listening(self) -> tuple[int, int]:
+        """Its traffic and admin port (0 where it has none)."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+            if match := LISTENING.search(line):
+                return int(match[1]), int(match[2] or 0)
+        raise AssertionError(self.said)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Signal it and wait; its exit status."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=20)
+        self.said.append(errors)
+        return self.process.returncode
+
+
+@contextlib.contextmanager
+def command(*arguments: str, **environment: str) -> Iterator[Command]:
+    running = Command(*arguments, **environment)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.process.kill()
+        running.process.communicate()
+
+
+@pytest.fixture
+def upstream() -> Iterator[int]:
+    """The demo upstream's port."""
+    with command("upstream", "--port", "0") as running:
+        yield running.wait_listening()[0]
+
+
+@contextlib.contextmanager
+def serve(upstream: int, store: Path, **environment: str) -> Iterator[Command]:
+    arguments = ["--port", "0", "--admin-port", "0", "--store", str(store)]
+    settings = {"SPANTAP_LINGER_SECONDS": "0", "SPANTAP_UPSTREAM": f"http://127.0.0.1:{upstream}"}
+    with command("serve", *arguments, **(settings | environment)) as running:
+        yield running
+
+
+def post(port: int, body: dict[str, Any]) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("POST", "/v1/chat/completions", json.dumps(body))
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    return answer.status, data
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_a_chat_is_in_the_store_when_serve_has_ended(upstream: int, tmp_path: Path) -> None:
+    """SIGTERM loses nothing and ends with 0."""
+    store = tmp_path / "traces.db"
+    with serve(upstream, store) as running:
+        port, _ = running.wait_listening()
+        status, _ = post(port, CHAT)
+        assert status == 200
+        assert running.end() == 0
+    with StoreReader(store) as reader:
+        assert [row.outcome for row in reader.latest(10)] == ["completed"]
+
+
+def test_traces_reads_the_store_while_serve_runs(upstream: int, tmp_path: Path) -> None:
+    """The last line of the quick start."""
+    store = tmp_path / "traces.db"
+    with serve(upstream, store) as running:
+        port, _ = running.wait_listening()
+        post(port, CHAT)
+        time.sleep(0.3)
+        listed = subprocess.run(
+            [sys.executable, "-m", "proxy", "traces", "--json", "--store", str(store)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    record = json.loads(listed.stdout)  # noqa: TID251 - an independent reader
+    assert record["outcome"] == "completed"
+
+
+def test_the_admin_port_tells_alive_ready_and_numbers(upstream: int, tmp_path: Path) -> None:
+    """And the traffic port has none of its paths."""
+    with serve(upstream, tmp_path / "traces.db") as running:
+        port, admin = running.wait_listening()
+        post(port, CHAT)
+        assert get(admin, "/healthz") == (200, "ok\n")
+        assert get(admin, "/readyz") == (200, "ready\n")
+        status, text = get(admin, "/metrics")
+        assert status == 200
+        assert "# TYPE spantap_requests_total counter\nspantap_requests_total 1\n" in text
+        assert "spantap_exchanges_open 0" in text
+        assert get(port, "/healthz")[0] == 404
+        healthy = subprocess.run(
+            [sys.executable, "-m", "proxy", "healthcheck", "--admin-port", str(admin)], check=False
+        )
+        assert healthy.returncode == 0
+
+
+def test_while_lingering_readiness_says_no_and_requests_are_answered(
+    upstream: int, tmp_path: Path
+) -> None:
+    """``SPANTAP_LINGER_SECONDS``: a balancer has time to notice."""
+    with serve(upstream, tmp_path / "t.db", SPANTAP_LINGER_SECONDS="1.5") as running:
+        port, admin = running.wait_listening()
+        running.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert get(admin, "/readyz") == (503, "draining\n")
+        assert get(admin, "/healthz")[0] == 200
+        assert post(port, CHAT)[0] == 200
+        running.process.communicate(timeout=10)
+        assert running.process.returncode == 0
+
+
+def test_a_second_signal_ends_at_once(upstream: int, tmp_path: Path) -> None:
+    """Whoever insists does not wait for the linger."""
+    with serve(upstream, tmp_path / "t.db", SPANTAP_LINGER_SECONDS="60") as running:
+        running.wait_listening()
+        running.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        started = time.monotonic()
+        assert running.end(signal.SIGINT) == 0
+        assert time.monotonic() - started < 15
+
+
+def run(*arguments: str, **environment: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "proxy", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stderr + done.stdout
+
+
+def test_misconfiguration_ends_with_status_2_and_one_sentence(tmp_path: Path) -> None:
+    """Bad URL, unknown key, unreadable file, port taken, unusable store, unknown dialect."""
+    store = ("--store", str(tmp_path / "t.db"))
+    config = tmp_path / "bad.toml"
+    config.write_text("prot = 1\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        cases = [
+            (("serve", *store, "--upstream", "nonsense"), "upstream"),
+            (("serve", *store, "--config", str(config)), "unknown setting 'prot'"),
+            (("serve", *store, "--config", str(tmp_path / "none.toml")), "none.toml"),
+            (("serve", *store, "--port", port, "--admin-port", "0"), f"127.0.0.1:{port}"),
+            (("serve", "--store", str(config / "t.db"), "--port", "0"), "bad.toml"),
+            (("upstream", "--dialect", "klingon"), "klingon"),
+            (("traces", "show", *store), "show ID"),
+        ]
+        for arguments, words in cases:
+            status, said = run(*arguments)
+            assert (status, said.count("\n")) == (2, 1), (arguments, said)
+            assert words in said
+
+
+def test_a_wrong_otel_variable_ends_with_status_2(tmp_path: Path) -> None:
+    """The sentence names the variable."""
+    status, said = run(
+        "serve", "--store", str(tmp_path / "t.db"), OTEL_EXPORTER_OTLP_ENDPOINT="nonsense"
+    )
+    assert status == 2
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT" in said
+
+
+def test_a_second_serve_on_one_store_is_told_who_has_it(upstream: int, tmp_path: Path) -> None:
+    """Exit status 2, with the holder's process id."""
+    store = tmp_path / "traces.db"
+    with serve(upstream, store) as running:
+        running.wait_listening()
+        status, said = run("serve", "--port", "0", "--admin-port", "0", "--store", str(store))
+        assert status == 2
+        assert str(running.process.pid) in said
+
+
+def test_healthcheck_says_no_where_nothing_listens() -> None:
+    """Status 1 and a line."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    status, said = run("healthcheck", "--admin-port", str(port))
+    assert status == 1
+    assert str(port) in said
+
+
+def test_check_explains_what_it_finds(upstream: int, tmp_path: Path) -> None:
+    """Reachable upstream: 0. Unreachable upstream and backend: 1, with reasons."""
+    store = ("--store", str(tmp_path / "t.db"))
+    status, said = run("check", *store, "--upstream", f"http://127.0.0.1:{upstream}/v1")
+    assert status == 0, said
+    assert f"goes to http://127.0.0.1:{upstream}/v1/chat/completions" in said
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = server.getsockname()[1]
+    status, said = run(
+        "check",
+        *store,
+        "--upstream",
+        f"http://127.0.0.1:{closed}",
+        OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{closed}",
+    )
+    assert status == 1
+    assert said.count("bad ") == 2

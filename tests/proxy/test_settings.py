@@ -1,0 +1,122 @@
+"""Where settings come from, which one wins, and what a wrong one says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from codec.rewrite import UsagePolicy
+from proxy.settings import ConfigurationError, OnDisconnect, Settings, load_settings
+from telemetry.identity import TraceParentPolicy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"SPANTAP_{name.upper()}", raising=False)
+    monkeypatch.delenv("SPANTAP_CONFIG", raising=False)
+
+
+def write(path: Path, text: str) -> str:
+    file = path / "spantap.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_the_defaults_are_the_documented_ones() -> None:
+    """``design.md`` section 5."""
+    settings = load_settings()
+    assert settings.upstream == "https://api.openai.com"
+    assert (settings.host, settings.port) == ("127.0.0.1", 4000)
+    assert (settings.admin_host, settings.admin_port) == ("127.0.0.1", 4001)
+    assert settings.usage is UsagePolicy.ALWAYS
+    assert settings.on_disconnect is OnDisconnect.CANCEL
+    assert settings.linger_seconds == 10
+    assert settings.trace_parent is TraceParentPolicy.HONOR
+    assert settings.store.name == "traces.db"
+
+
+def test_flags_win_over_environment_over_file_over_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each layer sets one more, and the higher one wins."""
+    config = write(tmp_path, 'port = 1\nadmin_port = 1\nhost = "file"\n')
+    monkeypatch.setenv("SPANTAP_PORT", "2")
+    monkeypatch.setenv("SPANTAP_ADMIN_PORT", "2")
+    settings = load_settings({"port": 3}, config)
+    assert (settings.port, settings.admin_port, settings.host) == (3, 2, "file")
+
+
+def test_the_file_may_be_named_by_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``SPANTAP_CONFIG``."""
+    monkeypatch.setenv("SPANTAP_CONFIG", write(tmp_path, "port = 5"))
+    assert load_settings().port == 5
+
+
+def test_upstream_tables_stand_beside_the_default_upstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``[[upstream]]`` in the file and ``SPANTAP_UPSTREAM`` do not fight."""
+    config = write(
+        tmp_path,
+        '[[upstream]]\nname = "groq"\nprefix = "/groq"\nurl = "https://api.groq.com/openai/v1"\n'
+        'usage = "never"\nprovider = "groq"\n',
+    )
+    monkeypatch.setenv("SPANTAP_UPSTREAM", "http://127.0.0.1:8000")
+    settings = load_settings({}, config)
+    assert settings.upstream == "http://127.0.0.1:8000"
+    assert [(u.name, u.usage) for u in settings.upstreams] == [("groq", UsagePolicy.NEVER)]
+
+
+def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo is the same whatever the user's shell says."""
+    monkeypatch.setenv("SPANTAP_PORT", "2")
+    assert Settings().port == 4000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("prot = 1", "unknown setting 'prot'"),
+        ("port = 'x'", "setting 'port'"),
+        ("port = 70000", "setting 'port'"),
+        ("upstream = 'api.openai.com'", "setting 'upstream'"),
+        ("[[upstream]]\nname = 'a'\nurl = 'http://a'\nkey = 'x'", "upstreams.0.key"),
+        ("usage = 'sometimes'", "setting 'usage'"),
+        ("log_level = 'loud'", "must be DEBUG"),
+        ("port = ", "is no TOML"),
+        ("workers = 4", "setting 'workers'"),
+    ],
+)
+def test_a_wrong_file_ends_in_one_clear_sentence(tmp_path: Path, text: str, words: str) -> None:
+    """It names what is wrong, in one line."""
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings({}, write(tmp_path, text))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Missing, or bytes that are no text."""
+    with pytest.raises(ConfigurationError, match=r"missing\.toml"):
+        load_settings({}, str(tmp_path / "missing.toml"))
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigurationError, match="is no TOML"):
+        load_settings({}, str(tmp_path / "binary.toml"))
+
+
+def test_an_environment_variable_that_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the setting's name."""
+    monkeypatch.setenv("SPANTAP_PORT", "http")
+    with pytest.raises(ConfigurationError, match="'port'"):
+        load_settings()
+    monkeypatch.setenv("SPANTAP_PORT", "1")
+    monkeypatch.setenv("SPANTAP_UPSTREAMS", "[")
+    with pytest.raises(ConfigurationError, match="environment"):
+        load_settings()
