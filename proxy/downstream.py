@@ -10,7 +10,10 @@ Rules:
 3. A broken end is never a clean one: chunked and counted bodies just stop; a body that only the
    end of the connection delimits is cut by a reset, after all its bytes were acknowledged.
 4. What is no valid HTTP is answered with an OpenAI-shaped 4xx, closed, counted, and told in a
-   rate-limited log line (R3); it never reaches a handler.
+   rate-limited log line (R3); it never reaches a handler. A body that breaks its framing after
+   its request did is answered by the handler, and counted and told likewise.
+5. An answer after which we close is read by the client first: our side is closed, and what still
+   comes is read and dropped for a while, as a reset would take the answer from the client.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ import termios
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.http import HttpVersion11
+from aiohttp.http import HttpVersion, HttpVersion10, HttpVersion11
 from aiohttp.web_protocol import RequestHandler
 
 from proxy.errors import encode_error
-from proxy.headers import RawHeaders, find_header, response_headers
+from proxy.headers import RawHeaders, field_options, find_header, response_headers
+from proxy.request_parser import RequestParser
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,8 +49,7 @@ MAX_RESET_WAIT_SECONDS = 2.0
 """How long a cut waits for the client to acknowledge what came before it (rule 3)."""
 
 MAX_LINGER_SECONDS = 10.0
-"""How long the rest of a request is read and dropped after its answer: a client that is still
-sending would otherwise be reset before it reads the answer."""
+"""How long the rest of a request is read and dropped after its answer (rule 5)."""
 
 
 class Answered(web.StreamResponse):
@@ -68,20 +71,23 @@ class Answered(web.StreamResponse):
         """Write nothing."""
 
 
-class _RawAnswer(Answered):
-    """An answer of ours, for requests that never become an exchange."""
+class _LastAnswer(Answered):
+    """An answer of ours after which the connection ends (rule 5)."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes = b"") -> None:
         super().__init__(keeps_alive=False)
         self._data = data
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """Write the answer."""
-        await request.writer.write(self._data)
+        """Write what is not written yet, and linger."""
+        if self._data:
+            await request.writer.write(self._data)
+        if isinstance(request.protocol, _Connection):
+            await request.protocol.linger()
 
 
 def find_request_fault(
-    method: str, target: str, headers: RawHeaders
+    method: str, target: str, version: HttpVersion, headers: RawHeaders
 ) -> tuple[int, str, str] | None:
     """What makes a parsed request unfit to be relayed: ``(status, code, message)`` or ``None``.
 
@@ -90,19 +96,23 @@ def find_request_fault(
     """
     if method == "CONNECT":
         return 405, "connect_refused", _CONNECT
+    if version not in {HttpVersion10, HttpVersion11}:
+        return 400, "invalid_http_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
     if not target.startswith("/") and target != "*":
         return 400, "absolute_target_refused", _ABSOLUTE_TARGET
     names = [name.lower() for name, _ in headers]
     for name in (b"host", b"content-length", b"transfer-encoding"):
         if names.count(name) > 1:
             return 400, "invalid_http_request", f"More than one {name.decode()} header."
-    if b"transfer-encoding" in names and b"content-length" in names:
-        return 400, "invalid_http_request", "Both Transfer-Encoding and Content-Length."
     encoding = find_header(headers, b"transfer-encoding")
-    if encoding is not None and encoding.lower() != b"chunked":
-        return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
-    upgrade = find_header(headers, b"upgrade")
-    if upgrade is not None and upgrade.lower() == b"websocket":
+    if encoding is not None:
+        if b"content-length" in names:
+            return 400, "invalid_http_request", "Both Transfer-Encoding and Content-Length."
+        if version == HttpVersion10:
+            return 400, "invalid_http_request", "Transfer-Encoding in a request of HTTP/1.0."
+        if encoding.lower() != b"chunked":
+            return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
+    if b"websocket" in field_options(headers, b"upgrade"):
         return 501, "upgrade_not_supported", _UPGRADE
     return None
 
@@ -121,13 +131,45 @@ _UPGRADE = (
 class _Connection(RequestHandler):
     """One client connection; see the rules of this module."""
 
-    __slots__ = ()
+    __slots__ = ("_server",)
+
+    def __init__(
+        self, server: DownstreamServer, loop: asyncio.AbstractEventLoop, **options: Any
+    ) -> None:
+        super().__init__(server, loop=loop, **options)
+        self._server = server
+        # Takes the place of the one that the base class made, which is fed whole reads.
+        self._parser = RequestParser(  # type: ignore[assignment]
+            self,
+            loop,
+            max_header_bytes=self.max_field_size,
+            max_fields=self.max_headers,
+            read_buffer_bytes=self._read_bufsize,
+            on_broken_body=self._break_body,
+        )
+
+    def _break_body(self, message: str) -> None:
+        """The body of a request that is being handled is no valid HTTP (rule 4)."""
+        self._server.count_refused(message)
+        self._lingering_time = 0.0  # there is no rest of the body to be read after the answer
 
     def eof_received(self) -> None:
         """A half-close counts as leaving, even while bytes wait to be written (rule 2)."""
-        task = self._task_handler
-        if self._current_request is not None and task is not None:
-            task.cancel()
+        if self._current_request is not None and self.transport is not None:
+            # Closing would first wait for these bytes to be read.
+            self.transport.abort()
+
+    async def linger(self) -> None:
+        """Close our side, and drop what comes until the client has closed its own (rule 5)."""
+        self._close = True  # from here on the base class drops what it reads
+        self._lingering_time = 0.0
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        transport.write_eof()
+        transport.resume_reading()
+        # The client's close ends the connection, and with it this task.
+        await asyncio.sleep(MAX_LINGER_SECONDS)
 
     def handle_error(
         self,
@@ -137,22 +179,23 @@ class _Connection(RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """The answer to what is no valid HTTP (rule 4), or to a fault of the handler's."""
-        if request.writer.output_size > 0:
-            raise ConnectionError("the answer has begun already")
+        if isinstance(exc, ConnectionError):
+            raise exc
         if status < 500:
-            reason = " ".join((message or "bad request").split())
-            return self.refuse(400, "invalid_http_request", f"Not a valid HTTP request: {reason}")
+            return self.refuse(request, status, "invalid_http_request", message or "Bad request.")
         _log.error("a request could not be handled", exc_info=exc)
-        return _RawAnswer(
-            encode_error(status, "internal_error", "spantap failed; see its log.", closes=True)
-        )
+        if request.writer.output_size > 0:
+            _reset(request.transport)
+            raise ConnectionError("the answer has begun already")
+        return _LastAnswer(encode_error(status, "internal_error", "spantap failed; see its log."))
 
-    def refuse(self, status: int, code: str, message: str) -> web.StreamResponse:
+    def refuse(
+        self, request: web.BaseRequest, status: int, code: str, message: str
+    ) -> web.StreamResponse:
         """Count and log a request that never becomes an exchange, and answer it."""
-        manager = self._manager
-        if isinstance(manager, DownstreamServer):
-            manager.count_refused(message)
-        return _RawAnswer(encode_error(status, code, message, closes=True))
+        self._server.count_refused(message)
+        has_body = request.method != "HEAD"
+        return _LastAnswer(encode_error(status, code, message, has_body=has_body))
 
 
 class DownstreamServer(web.Server):
@@ -205,12 +248,14 @@ class DownstreamServer(web.Server):
             _log.warning("refused a request: %s%s", message, more)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        fault = find_request_fault(request.method, request.raw_path, request.raw_headers)
+        fault = find_request_fault(
+            request.method, request.raw_path, request.version, request.raw_headers
+        )
         if fault is not None:
             connection = request.protocol
             if not isinstance(connection, _Connection):
                 raise AssertionError("__call__ makes no other")
-            return connection.refuse(*fault)
+            return connection.refuse(request, *fault)
         return await self._handler(Downstream(request, closing=self.closing))
 
 
@@ -282,8 +327,8 @@ class Downstream:
         if has_body and not counted and not chunked:
             self._must_reset = True
             self._keeps_alive = False
-        was_chunked = find_header(headers, b"transfer-encoding") is not None
-        keeps_chunked = was_chunked and (chunked or not has_body)
+        was_chunked = b"chunked" in field_options(headers, b"transfer-encoding")
+        keeps_chunked = chunked or not has_body
         fields = response_headers(headers, keeps_length=keeps_length, keeps_chunked=keeps_chunked)
         if chunked and not was_chunked:
             fields.append((b"Transfer-Encoding", b"chunked"))
@@ -317,8 +362,9 @@ class Downstream:
         The connection ends after it: the request's body may not have been read.
         """
         self._head_sent = True
-        await self._writer.write(encode_error(status, code, message, closes=True))
-        return Answered(keeps_alive=False)
+        has_body = self.method != "HEAD"
+        await self._writer.write(encode_error(status, code, message, has_body=has_body))
+        return _LastAnswer()
 
     async def cut(self) -> web.StreamResponse:
         """End the answer broken, after every byte of it was sent (rule 3)."""
@@ -332,7 +378,6 @@ class Downstream:
     async def _reset_when_acknowledged(self, transport: asyncio.Transport) -> None:
         sock = transport.get_extra_info("socket")
         transport.set_write_buffer_limits(0)
-        with_linger_zero = struct.pack("ii", 1, 0)
         try:
             async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
                 await self._writer.drain()
@@ -340,7 +385,14 @@ class Downstream:
                     await asyncio.sleep(0.005)
         except (TimeoutError, ConnectionError, OSError):
             pass  # the client does not read: nothing more can be done for it
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, with_linger_zero)
+        _reset(transport)
+
+
+def _reset(transport: asyncio.Transport | None) -> None:
+    """End a connection with RST, which no client takes for a clean end."""
+    if transport is not None:
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
 
 

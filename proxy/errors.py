@@ -35,14 +35,16 @@ class GatewayError(Exception):
         self.end = end
 
 
-def encode_error(status: int, code: str, message: str, *, closes: bool) -> bytes:
-    """A whole HTTP/1.1 answer with an OpenAI-shaped error body.
+def encode_error(status: int, code: str, message: str, *, has_body: bool = True) -> bytes:
+    """A whole HTTP/1.1 answer with an OpenAI-shaped error body, the last on its connection.
+
+    The request's body may not have been read, or may have no end that can be told.
 
     Args:
         status: HTTP status, 4xx for the client's faults and 5xx for ours and the upstream's.
         code: see :class:`GatewayError`.
         message: see :class:`GatewayError`.
-        closes: whether the connection ends after it.
+        has_body: false for an answer to HEAD, which has the same head and no body.
     """
     kind = "invalid_request_error" if status < 500 else "spantap_error"
     if status == HTTPStatus.NOT_IMPLEMENTED:
@@ -55,6 +57,6 @@ def encode_error(status: int, code: str, message: str, *, closes: bool) -> bytes
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
-        f"{'Connection: close' + chr(13) + chr(10) if closes else ''}\r\n"
+        "Connection: close\r\n\r\n"
     )
-    return head.encode("ascii") + body
+    return head.encode("ascii") + (body if has_body else b"")

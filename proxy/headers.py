@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = (
     "RawHeaders",
     "RequestChanges",
-    "connection_options",
+    "field_options",
     "find_header",
     "request_headers",
     "response_headers",
@@ -74,12 +74,12 @@ def find_header(headers: RawHeaders, name: bytes) -> bytes | None:
     return None
 
 
-def connection_options(headers: RawHeaders) -> frozenset[bytes]:
-    """The lower-case options of all ``Connection`` fields."""
+def field_options(headers: RawHeaders, name: bytes) -> frozenset[bytes]:
+    """The lower-case members of the comma lists in all fields of a name, given in lower case."""
     return frozenset(
         option.strip().lower()
-        for name, value in headers
-        if len(name) == 10 and name.lower() == b"connection"
+        for key, value in headers
+        if len(key) == len(name) and key.lower() == name
         for option in value.split(b",")
     )
 
@@ -89,7 +89,7 @@ def request_headers(headers: RawHeaders, changes: RequestChanges) -> list[tuple[
 
     A client of HTTP/1.0 may have sent no ``Host``: then it comes first.
     """
-    dropped = _HOP_BY_HOP | (connection_options(headers) - _NEVER_AN_OPTION)
+    dropped = _HOP_BY_HOP | (field_options(headers, b"connection") - _NEVER_AN_OPTION)
     waiting = dict(changes.replaced)
     relayed: list[tuple[bytes, bytes]] = []
     host_seen = False
@@ -124,7 +124,7 @@ def response_headers(
         keeps_length: the body's length and digests still hold; otherwise they go.
         keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
     """
-    dropped = _HOP_BY_HOP | (connection_options(headers) - _NEVER_AN_OPTION)
+    dropped = _HOP_BY_HOP | (field_options(headers, b"connection") - _NEVER_AN_OPTION)
     if not keeps_length:
         dropped |= _DIGESTS | {b"content-length"}
     if not keeps_chunked:

@@ -16,7 +16,7 @@ import functools
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
-import brotli
+import brotli  # type: ignore[import-untyped]  # it has no stubs
 import zstandard
 
 from codec.errors import LimitExceeded

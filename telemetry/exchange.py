@@ -62,6 +62,8 @@ class Exchange:
     Attributes:
         identity: the ids of its span, decided at ``begin``.
         endpoint: the name of the observed endpoint, ``chat.completions``.
+        method: of the request.
+        path: of the request as the client sent it, without query.
         upstream: the name of the upstream in the settings.
         provider: the upstream's ``provider`` setting, else ``None``.
         server_address: host of the upstream.
@@ -85,7 +87,11 @@ class Exchange:
         resend_count: how often the proxy sent the request again.
         rewrites: what the proxy changed in the request that was answered.
         usage_event_not_stripped: the upstream compressed despite ``identity``.
-        anomalies: the codec's and the observer's, each once.
+        on_disconnect: the policy in force, ``cancel`` or ``drain``.
+        anomalies: the codec's and the observer's, each once. The observer's own are
+            ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
+            ``response_undecodable`` (a coding or JSON that cannot be read) and ``observer_failed``
+            (a defect of ours: the content is missing).
     """
 
     identity: SpanIdentity

@@ -59,11 +59,16 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", array_like=T
     """An observed exchange begins: the request's head was read.
 
     Attributes:
-        exchange: number of the exchange, unique in its worker.
-        identity: ids of its span.
+        exchange: number of the exchange, unique in its worker; every frame has it.
         at_ns: when the proxy began to handle it.
+        identity: ids of its span.
+        endpoint: name of the observed endpoint, ``chat.completions``.
         path: the path as the client sent it, without query (it may hold a key).
         headers: the recorded request headers.
+        upstream: name of the upstream in the settings.
+        provider: the upstream's ``provider`` setting.
+        server_address: host of the upstream.
+        server_port: port of the upstream.
         on_disconnect: policy in force, ``cancel`` or ``drain``.
     """
 
@@ -98,6 +103,7 @@ class ResponseHead(msgspec.Struct, frozen=True, kw_only=True, tag="response_head
     """The head of the answer that the client gets.
 
     Attributes:
+        headers: the recorded response headers.
         resend_count: how often the request was sent again before this answer.
         rewrites: what the proxy changed in the request that got this answer.
         hides_usage: usage events that we caused are taken out of the client's stream.
@@ -129,7 +135,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True)
         kind: how the relay saw it end.
         message: the cause in words, without credentials; empty for a clean end.
         undelivered: the last read did not reach the client.
-        shed_bytes: bytes that frames of this exchange left out because a limit was reached (R5).
+        shed_bytes: bytes of the answer that were left out because a limit was reached (R5). They
+            are its last ones: nothing follows a gap.
     """
 
     exchange: int

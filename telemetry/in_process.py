@@ -7,29 +7,29 @@ Rules:
 
 1. :meth:`InProcessTelemetry.emit` appends to a queue and returns: no lock, no wait, no wake-up
    (R2). One thread emits, one consumes.
-2. The queue has one limit of bytes; past it bodies are shed and the exchange's ``end`` says so,
-   while ``begin``, ``response_head`` and ``end`` still pass: the span exists, marked (R5).
-3. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
+2. The queue is bounded (R5). Past :data:`MAX_QUEUED_BYTES` bodies are shed, while ``begin``,
+   ``response_head`` and ``end`` still pass: the span exists, marked. Past :data:`MAX_QUEUED_HEADS`
+   besides, exchanges that begin are left out whole, and counted.
+3. Nothing of an answer follows a gap: once a piece was shed, the rest of it is shed too, and the
+   ``end`` says so.
+4. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
    well within R8's 250 ms when the thread keeps up.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frames import End, Frame, RequestBody, ResponseData
+from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData
 
 if TYPE_CHECKING:
     from telemetry.service import TelemetryService
 
 __all__ = ("InProcessTelemetry",)
-
-_log = logging.getLogger("spantap.telemetry")
 
 POLL_SECONDS = 0.05
 """Between two looks at the queue. Looking is cheap; a wake-up for each frame is not, it makes the
@@ -38,19 +38,33 @@ emitting thread give up the interpreter."""
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bodies that wait to be observed: one second of a thousand fast streams."""
 
+MAX_QUEUED_HEADS = 200_000
+"""Frames that wait and were not shed for their bytes: some 100 MB, and minutes of a busy worker
+whose observer does not move at all."""
+
+_FRAME_BYTES = 256
+"""What a frame with a body takes beside it: streams come in reads of a few bytes."""
+
 
 class InProcessTelemetry:
-    """A queue, a thread and the service that it feeds."""
+    """A queue, a thread and the service that it feeds.
+
+    Attributes:
+        shed_bytes: bytes of bodies that were left out (rule 2).
+        shed_exchanges: exchanges that were left out whole.
+    """
 
     def __init__(self, service: TelemetryService) -> None:
         self._service = service
         self._queue: deque[Frame] = deque()
         self._emitted_bytes = 0  # written by the emitting thread only
         self._consumed_bytes = 0  # written by the consuming thread only
-        self._shed: dict[int, int] = {}
+        self._shed: dict[int, int] = {}  # bytes, by the number of an open exchange
+        self._left_out: set[int] = set()  # open exchanges
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spantap-telemetry", daemon=True)
         self.shed_bytes = 0
+        self.shed_exchanges = 0
 
     def start(self) -> None:
         """Begin to consume."""
@@ -58,25 +72,38 @@ class InProcessTelemetry:
 
     @property
     def queued_bytes(self) -> int:
-        """Bodies that wait."""
+        """Bodies that wait, and what their frames take."""
         return self._emitted_bytes - self._consumed_bytes
 
     def emit(self, frame: Frame) -> None:
         """Take one frame (rule 1)."""
-        size = _body_bytes(frame)
-        if size and self.queued_bytes + size > MAX_QUEUED_BYTES:
-            self._note_shed(frame, size)
+        number = frame.exchange
+        if isinstance(frame, Begin) and self._is_full():
+            self._left_out.add(number)
+            self.shed_exchanges += 1
+        if number in self._left_out:
+            if isinstance(frame, End):
+                self._left_out.discard(number)
             return
-        if isinstance(frame, End) and (shed := self._shed.pop(frame.exchange, 0)):
+        size = _body_bytes(frame)
+        if size and self._must_shed(frame, size):
+            self.shed_bytes += size
+            if isinstance(frame, RequestBody):
+                self._queue.append(msgspec.structs.replace(frame, data=None))
+            else:
+                self._shed[number] = self._shed.get(number, 0) + size
+            return
+        if isinstance(frame, End) and (shed := self._shed.pop(number, 0)):
             frame = msgspec.structs.replace(frame, shed_bytes=frame.shed_bytes + shed)
-        self._emitted_bytes += size
+        self._emitted_bytes += _cost_bytes(frame)
         self._queue.append(frame)
 
-    def _note_shed(self, frame: Frame, size: int) -> None:
-        self.shed_bytes += size
-        self._shed[frame.exchange] = self._shed.get(frame.exchange, 0) + size
-        if isinstance(frame, RequestBody):
-            self._queue.append(msgspec.structs.replace(frame, data=None))
+    def _is_full(self) -> bool:
+        return len(self._queue) >= MAX_QUEUED_HEADS
+
+    def _must_shed(self, frame: Frame, size: int) -> bool:
+        cut = isinstance(frame, ResponseData) and frame.exchange in self._shed
+        return cut or self.queued_bytes + size + _FRAME_BYTES > MAX_QUEUED_BYTES
 
     def close(self, timeout_seconds: float) -> bool:
         """Consume and commit what was emitted, and stop; false if time ran out."""
@@ -93,7 +120,7 @@ class InProcessTelemetry:
         """Everything that is there now; what comes meanwhile waits for the next look."""
         for _ in range(len(self._queue)):
             frame = self._queue.popleft()
-            self._consumed_bytes += _body_bytes(frame)
+            self._consumed_bytes += _cost_bytes(frame)
             self._service.feed(frame)
         self._service.commit()
 
@@ -104,3 +131,8 @@ def _body_bytes(frame: Frame) -> int:
     if isinstance(frame, RequestBody) and frame.data is not None:
         return len(frame.data)
     return 0
+
+
+def _cost_bytes(frame: Frame) -> int:
+    size = _body_bytes(frame)
+    return size + _FRAME_BYTES if size else 0

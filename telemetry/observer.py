@@ -101,7 +101,7 @@ class _Observation:
         return None
 
     def give_up(self) -> None:
-        """Forget all content and take no more: what made us fail once may do so again."""
+        """Forget all content: what made us fail once may do so again."""
         self._request_body = self._request = self._decoder = self._body = None
         self._cut("observer_failed")
 
@@ -230,7 +230,8 @@ class _Observation:
             if error_body is None:  # an error may be told in HTML
                 self._note("response_undecodable")
             return None, error_body
-        self._note(*response.anomalies)
+        if error_body is None:  # an error lacks all that makes an answer
+            self._note(*response.anomalies)
         return response, error_body
 
 

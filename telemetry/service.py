@@ -7,24 +7,27 @@ Rules:
    enough to keep R8's 250 ms.
 3. Spans that the store does not take wait in memory, up to :data:`MAX_WAITING_BYTES`; past it the
    oldest are dropped and counted (R5).
+4. A span that cannot be made with its content is made without it, marked (R3).
+5. No log line holds content (R7), and no kind of them comes more than once in
+   :data:`LOG_SECONDS`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opentelemetry.trace import StatusCode
 
 from telemetry.errors import StoreError
-from telemetry.observer import Observer
+from telemetry.observer import OBSERVER_FAILED, Observer
 from telemetry.otlp import encode_span
 from telemetry.store_rows import SpanRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -41,8 +44,15 @@ _log = logging.getLogger("spantap.telemetry")
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Spans in memory while the store is unavailable: a few thousand long chats."""
 
-PRUNE_SECONDS = 60.0
+BATCH_BYTES = 8 * 1024 * 1024
+"""Spans that are committed without waiting for :meth:`TelemetryService.commit`, so that a backlog
+of frames does not become a backlog of spans."""
+
+PRUNE_SECONDS = 10.0
 """Between two looks at the store's size and age limits."""
+
+LOG_SECONDS = 60.0
+"""Between two log lines of one kind."""
 
 
 @dataclass(slots=True)
@@ -51,7 +61,7 @@ class ServiceCounts:
 
     Attributes:
         recorded: spans committed to the store.
-        failed: exchanges that no span could be made of.
+        failed: defects of ours met: each cost a span its content, or, as the log says, the span.
         dropped: spans given up because the store did not take them in time.
     """
 
@@ -78,7 +88,7 @@ class TelemetryService:
         now_ns: Callable[[], int],
         on_stored: Callable[[], None] = lambda: None,
     ) -> None:
-        self._observer = Observer()
+        self._observer = Observer(on_failure=self._note_failure)
         self._recorder = recorder
         self._store = store
         self._now_ns = now_ns
@@ -87,55 +97,110 @@ class TelemetryService:
         self._waiting_bytes = 0
         self._store_fails = False
         self._prune_at_ns = 0
+        self._said_ns: dict[str, int] = {}
         self.counts = ServiceCounts()
 
     def feed(self, frame: Frame) -> None:
         """Take one frame; where it ends an exchange, its span waits for the next commit."""
+        exchange = self._observer.feed(frame)
+        if exchange is None:
+            return
         try:
-            exchange = self._observer.feed(frame)
-            if exchange is None:
-                return
-            span = self._recorder.record(exchange)
-            if span is not None:
-                self._wait(_row(exchange, span, self._now_ns()))
-        except Exception as error:  # noqa: BLE001 - rule 1; content must not reach the log
-            self.counts.failed += 1
-            _log.error(
-                "no span could be made of an exchange: %s at %s",
-                type(error).__name__,
-                _place(error),
-            )
-
-    def _wait(self, row: SpanRow) -> None:
-        self._waiting.append(row)
-        self._waiting_bytes += len(row.span)
-        while self._waiting_bytes > MAX_WAITING_BYTES and len(self._waiting) > 1:
-            self._waiting_bytes -= len(self._waiting.popleft().span)
-            self.counts.dropped += 1
+            row = self._make_row(exchange)
+        except Exception as error:  # noqa: BLE001 - rules 1 and 4
+            self._note_failure(error)
+            row = self._make_bare_row(exchange)
+        if row is not None:
+            self._wait(row)
 
     def commit(self) -> None:
         """Put what waits into the store, and see to the store's limits now and then."""
         try:
             if self._waiting:
-                self.counts.recorded += self._store.add(list(self._waiting))
+                self._add(tuple(self._waiting))
                 self._waiting.clear()
                 self._waiting_bytes = 0
                 self._on_stored()
             self._prune()
         except StoreError as error:
-            if not self._store_fails:
+            if not self._store_fails and self._may_say("store fails"):
                 _log.error("spans wait in memory: %s", error)
             self._store_fails = True
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._note_failure(error)
         else:
-            if self._store_fails:
-                _log.warning("the store takes spans again; %d were dropped", self.counts.dropped)
+            if self._store_fails and self._may_say("store recovers"):
+                _log.warning(
+                    "the store takes spans again; %d were dropped so far", self.counts.dropped
+                )
             self._store_fails = False
+
+    def _make_row(self, exchange: Exchange) -> SpanRow | None:
+        """The row of its span; ``None`` where none is wanted."""
+        span = self._recorder.record(exchange)
+        return None if span is None else _row(exchange, span, self._now_ns())
+
+    def _make_bare_row(self, exchange: Exchange) -> SpanRow | None:
+        """The same without all that the client and the provider had to say (rule 4)."""
+        bare = replace(
+            exchange,
+            request=None,
+            request_body=None,
+            response=None,
+            error_body=None,
+            error_message=None,
+            anomalies=(*exchange.anomalies, OBSERVER_FAILED),
+        )
+        try:
+            return self._make_row(bare)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._note_failure(error, "a span was lost")
+            return None
+
+    def _wait(self, row: SpanRow) -> None:
+        self._waiting.append(row)
+        self._waiting_bytes += len(row.span)
+        if self._waiting_bytes > BATCH_BYTES and not self._store_fails:
+            self.commit()
+        while self._waiting_bytes > MAX_WAITING_BYTES:
+            self._waiting_bytes -= len(self._waiting.popleft().span)
+            self.counts.dropped += 1
+
+    def _add(self, rows: Sequence[SpanRow]) -> None:
+        """Add rows; one that makes the store fail unexpectedly is given up, not the others.
+
+        Raises:
+            StoreError: none was added, or not all.
+        """
+        try:
+            self.counts.recorded += self._store.add(rows)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - rule 1
+            if len(rows) == 1:
+                self._note_failure(error, "a span was lost")
+                return
+            for row in rows:
+                self._add((row,))
 
     def _prune(self) -> None:
         now_ns = self._now_ns()
         if now_ns >= self._prune_at_ns:
-            self._prune_at_ns = now_ns + int(PRUNE_SECONDS * 1_000_000_000)
+            self._prune_at_ns = now_ns + int(PRUNE_SECONDS * 1e9)
             self._store.prune(now_ns)
+
+    def _note_failure(self, error: Exception, what: str = "a span lacks its content") -> None:
+        self.counts.failed += 1
+        if self._may_say(what):
+            _log.error("%s: %s at %s", what, type(error).__name__, _place(error))
+
+    def _may_say(self, kind: str) -> bool:
+        """Whether a line of this kind is due. A clock that was put back does not silence us."""
+        now_ns, said_ns = self._now_ns(), self._said_ns.get(kind)
+        if said_ns is not None and 0 <= now_ns - said_ns < LOG_SECONDS * 1e9:
+            return False
+        self._said_ns[kind] = now_ns
+        return True
 
 
 def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
@@ -166,11 +231,11 @@ _STATUS: dict[StatusCode, SpanStatus] = {
 }
 
 
-def _place(error: BaseException) -> str:
+def _place(error: Exception) -> str:
     """File and line of where it was raised: all of a traceback that holds no content."""
+    place = "an unknown place"
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
         trace = trace.tb_next
-    if trace is None:
-        return "an unknown place"
-    return f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+    return place
