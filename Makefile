@@ -46,7 +46,7 @@ format: $(VENV)/.dev.stamp
 
 e2e: $(VENV)/.dev.stamp  ## chats through the proxy into a real Phoenix, seen by a real browser
 	sh tests/e2e/install.sh
-	$(BIN)/pytest -m e2e tests/e2e --timeout 300
+	SPANTAP_E2E=1 $(BIN)/pytest -m e2e tests/e2e --timeout 300
 
 lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv

@@ -124,7 +124,8 @@ class ChoiceFold:
             self.tool_calls.feed(delta["tool_calls"])
             self.has_content = self.has_content or bool(self.tool_calls)
         function_call = delta.get("function_call")
-        if function_call and isinstance(function_call, dict):
+        if isinstance(function_call, dict) and any(function_call.values()):
+            # Snowflake sends one of empty strings where nothing is called.
             self._feed_function_call(function_call)
         if not delta.keys() <= _DELTA_MEMBERS:
             self._merge(self._message_extra, delta, _DELTA_MEMBERS)
@@ -161,7 +162,7 @@ class ChoiceFold:
     def _feed_function_call(self, function_call: JsonObject) -> None:
         slot = self._function_call = self._function_call or CallSlot()
         name = function_call.get("name")
-        slot.identify(None, name if isinstance(name, str) else None, None)
+        slot.identify(None, name if name and isinstance(name, str) else None, None)
         slot.feed(function_call, self._budget)
         self.has_content = True
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.http import HttpVersion, HttpVersion10, HttpVersion11
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 
 from proxy.errors import encode_error
 from proxy.headers import RawHeaders, field_options, find_header, response_headers
@@ -145,13 +145,13 @@ class _Connection(RequestHandler):
             max_header_bytes=self.max_field_size,
             max_fields=self.max_headers,
             read_buffer_bytes=self._read_bufsize,
-            on_broken_body=self._break_body,
+            on_broken_body=server.count_refused,
         )
 
-    def _break_body(self, message: str) -> None:
-        """The body of a request that is being handled is no valid HTTP (rule 4)."""
-        self._server.count_refused(message)
-        self._lingering_time = 0.0  # there is no rest of the body to be read after the answer
+    def log_exception(self, *args: Any, **kwargs: Any) -> None:
+        """A body that breaks while it is dropped after its answer was told already (rule 4)."""
+        if not isinstance(kwargs.get("exc_info"), RequestPayloadError):
+            super().log_exception(*args, **kwargs)
 
     def eof_received(self) -> None:
         """A half-close counts as leaving, even while bytes wait to be written (rule 2)."""
@@ -377,20 +377,21 @@ class Downstream:
 
     async def _reset_when_acknowledged(self, transport: asyncio.Transport) -> None:
         sock = transport.get_extra_info("socket")
-        transport.set_write_buffer_limits(0)
         try:
             async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
-                await self._writer.drain()
-                while _unacknowledged_bytes(sock):  # noqa: ASYNC110 - the kernel tells nobody
-                    await asyncio.sleep(0.005)
-        except (TimeoutError, ConnectionError, OSError):
+                # Not by awaiting the writer: a cancelled write leaves it in a state that raises.
+                while not transport.is_closing() and (
+                    transport.get_write_buffer_size() or _unacknowledged_bytes(sock)
+                ):
+                    await asyncio.sleep(0.005)  # the kernel tells nobody
+        except TimeoutError:
             pass  # the client does not read: nothing more can be done for it
         _reset(transport)
 
 
 def _reset(transport: asyncio.Transport | None) -> None:
     """End a connection with RST, which no client takes for a clean end."""
-    if transport is not None:
+    if transport is not None and not transport.is_closing():
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from codec.endpoint import Endpoint, find_endpoint
 from proxy.errors import GatewayError
 from proxy.exchange import ExchangeRules, ObservedExchange
-from proxy.headers import RequestChanges, find_header, request_headers
+from proxy.headers import RequestChanges, find_header, join_header, request_headers
 from proxy.tee import tee
 from proxy.upstream import UpstreamRequest
 from proxy.upstream_response import UpstreamBroken
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from telemetry.identity import SpanIdentitySource
 
 __all__ = ("Handler",)
+
+_log = logging.getLogger("spantap.handler")
 
 
 class Handler:
@@ -62,6 +65,13 @@ class Handler:
                 if open_exchange.cut:
                     await downstream.cut()
                 raise
+            except ConnectionError:
+                raise
+            except Exception:
+                if not downstream.head_sent:
+                    raise
+                _log.exception("the relay failed in the middle of an answer")
+                return await downstream.cut()
 
     async def _observe(
         self,
@@ -72,7 +82,7 @@ class Handler:
     ) -> web.StreamResponse:
         identity = self._identities.decide(
             _text(find_header(downstream.headers, b"traceparent")),
-            _text(find_header(downstream.headers, b"tracestate")),
+            _text(join_header(downstream.headers, b"tracestate")),
             name=endpoint.value,
         )
         tap = self._taps.open(observed=identity.sampled)

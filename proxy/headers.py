@@ -25,6 +25,7 @@ __all__ = (
     "RequestChanges",
     "field_options",
     "find_header",
+    "join_header",
     "request_headers",
     "response_headers",
     "select_headers",
@@ -74,14 +75,18 @@ def find_header(headers: RawHeaders, name: bytes) -> bytes | None:
     return None
 
 
+def join_header(headers: RawHeaders, name: bytes) -> bytes | None:
+    """All values of a field that is a comma list, ``name`` in lower case."""
+    values = [value for key, value in headers if len(key) == len(name) and key.lower() == name]
+    return b",".join(values) if values else None
+
+
 def field_options(headers: RawHeaders, name: bytes) -> frozenset[bytes]:
-    """The lower-case members of the comma lists in all fields of a name, given in lower case."""
-    return frozenset(
-        option.strip().lower()
-        for key, value in headers
-        if len(key) == len(name) and key.lower() == name
-        for option in value.split(b",")
-    )
+    """The members of such a list, in lower case."""
+    values = join_header(headers, name)
+    if values is None:
+        return frozenset()
+    return frozenset(option.strip().lower() for option in values.split(b","))
 
 
 def request_headers(headers: RawHeaders, changes: RequestChanges) -> list[tuple[bytes, bytes]]:

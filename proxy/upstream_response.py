@@ -153,7 +153,7 @@ class UpstreamResponse:
             pieces.append(piece)
             size += len(piece)
         self._pushed_back.extendleft(reversed(pieces))
-        return b"".join(pieces)
+        return b"".join(pieces)[:limit_bytes]
 
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once."""

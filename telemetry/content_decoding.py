@@ -7,7 +7,8 @@ The client gets the encoded bytes; only this copy is decoded. Rules:
 2. However the encoded bytes are cut, the decoded ones are the same.
 3. A body that ends early has decoded to what came until then; that it ended early is not noticed
    here.
-4. What decoded before an error is kept: :meth:`ContentDecoder.feed` returns it and raises nothing.
+4. What the steps before an error put out is kept: :meth:`ContentDecoder.feed` returns it and
+   raises nothing.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True)
 Frame = Begin | RequestBody | ResponseHead | ResponseData | End
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Frame)
+_decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
 def encode_frame(frame: Frame) -> bytes:

@@ -7,9 +7,9 @@ Rules:
 
 1. :meth:`InProcessTelemetry.emit` appends to a queue and returns: no lock, no wait, no wake-up
    (R2). One thread emits, one consumes.
-2. The queue is bounded (R5). Past :data:`MAX_QUEUED_BYTES` bodies are shed, while ``begin``,
-   ``response_head`` and ``end`` still pass: the span exists, marked. Past :data:`MAX_QUEUED_HEADS`
-   besides, exchanges that begin are left out whole, and counted.
+2. The queue is bounded (R5). Past :data:`SHED_BYTES` bodies are shed, while ``begin``,
+   ``response_head`` and ``end`` still pass: the span exists, marked. Past
+   :data:`MAX_QUEUED_BYTES` exchanges that begin are left out whole, and counted.
 3. Nothing of an answer follows a gap: once a piece was shed, the rest of it is shed too, and the
    ``end`` says so.
 4. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
@@ -35,15 +35,15 @@ POLL_SECONDS = 0.05
 """Between two looks at the queue. Looking is cheap; a wake-up for each frame is not, it makes the
 emitting thread give up the interpreter."""
 
-MAX_QUEUED_BYTES = 64 * 1024 * 1024
-"""Bodies that wait to be observed: one second of a thousand fast streams."""
+SHED_BYTES = 64 * 1024 * 1024
+"""What may wait with bodies: one second of a thousand fast streams."""
 
-MAX_QUEUED_HEADS = 200_000
-"""Frames that wait and were not shed for their bytes: some 100 MB, and minutes of a busy worker
-whose observer does not move at all."""
+MAX_QUEUED_BYTES = 96 * 1024 * 1024
+"""What may wait in all, but for the ends of open exchanges: another 20,000 exchanges without
+bodies, while an observer that is stuck is found out."""
 
-_FRAME_BYTES = 256
-"""What a frame with a body takes beside it: streams come in reads of a few bytes."""
+_FRAME_BYTES = 512
+"""What a frame takes beside its body, as an estimate: streams come in reads of a few bytes."""
 
 
 class InProcessTelemetry:
@@ -72,13 +72,13 @@ class InProcessTelemetry:
 
     @property
     def queued_bytes(self) -> int:
-        """Bodies that wait, and what their frames take."""
+        """What waits, as an estimate of its memory."""
         return self._emitted_bytes - self._consumed_bytes
 
     def emit(self, frame: Frame) -> None:
         """Take one frame (rule 1)."""
         number = frame.exchange
-        if isinstance(frame, Begin) and self._is_full():
+        if isinstance(frame, Begin) and self.queued_bytes >= MAX_QUEUED_BYTES:
             self._left_out.add(number)
             self.shed_exchanges += 1
         if number in self._left_out:
@@ -86,24 +86,18 @@ class InProcessTelemetry:
                 self._left_out.discard(number)
             return
         size = _body_bytes(frame)
-        if size and self._must_shed(frame, size):
+        full = self.queued_bytes + size > SHED_BYTES
+        if isinstance(frame, ResponseData) and (full or number in self._shed):
             self.shed_bytes += size
-            if isinstance(frame, RequestBody):
-                self._queue.append(msgspec.structs.replace(frame, data=None))
-            else:
-                self._shed[number] = self._shed.get(number, 0) + size
+            self._shed[number] = self._shed.get(number, 0) + size
             return
-        if isinstance(frame, End) and (shed := self._shed.pop(number, 0)):
+        if isinstance(frame, RequestBody) and full:
+            self.shed_bytes += size
+            frame = msgspec.structs.replace(frame, data=None)
+        elif isinstance(frame, End) and (shed := self._shed.pop(number, 0)):
             frame = msgspec.structs.replace(frame, shed_bytes=frame.shed_bytes + shed)
-        self._emitted_bytes += _cost_bytes(frame)
+        self._emitted_bytes += _FRAME_BYTES + _body_bytes(frame)
         self._queue.append(frame)
-
-    def _is_full(self) -> bool:
-        return len(self._queue) >= MAX_QUEUED_HEADS
-
-    def _must_shed(self, frame: Frame, size: int) -> bool:
-        cut = isinstance(frame, ResponseData) and frame.exchange in self._shed
-        return cut or self.queued_bytes + size + _FRAME_BYTES > MAX_QUEUED_BYTES
 
     def close(self, timeout_seconds: float) -> bool:
         """Consume and commit what was emitted, and stop; false if time ran out."""
@@ -120,7 +114,7 @@ class InProcessTelemetry:
         """Everything that is there now; what comes meanwhile waits for the next look."""
         for _ in range(len(self._queue)):
             frame = self._queue.popleft()
-            self._consumed_bytes += _cost_bytes(frame)
+            self._consumed_bytes += _FRAME_BYTES + _body_bytes(frame)
             self._service.feed(frame)
         self._service.commit()
 
@@ -131,8 +125,3 @@ def _body_bytes(frame: Frame) -> int:
     if isinstance(frame, RequestBody) and frame.data is not None:
         return len(frame.data)
     return 0
-
-
-def _cost_bytes(frame: Frame) -> int:
-    size = _body_bytes(frame)
-    return size + _FRAME_BYTES if size else 0

@@ -27,7 +27,10 @@ from telemetry.judgement import judge
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ("Observer",)
+__all__ = ("OBSERVER_FAILED", "Observer")
+
+OBSERVER_FAILED = "observer_failed"
+"""The anomaly of a record whose content is missing because of a defect of ours."""
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """Of a body that is no stream: four images in an answer; a chat's text has a few kilobytes."""
@@ -103,7 +106,7 @@ class _Observation:
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
         self._request_body = self._request = self._decoder = self._body = None
-        self._cut("observer_failed")
+        self._cut(OBSERVER_FAILED)
 
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))

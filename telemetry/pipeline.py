@@ -12,6 +12,7 @@ from telemetry.in_process import InProcessTelemetry
 from telemetry.otlp_settings import read_otlp_settings
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.resource import build_resource
+from telemetry.sdk_logs import quiet_sdk_logs
 from telemetry.service import TelemetryService
 from telemetry.store import Store
 
@@ -39,13 +40,13 @@ class Pipeline:
         backend: the OTLP backend for log lines, ``None`` where spans stay in the store.
     """
 
-    def __init__(self, store: Store, sender: Sender | None) -> None:
+    def __init__(self, store: Store, sender: Sender | None, recorder: SpanRecorder) -> None:
         self.store = store
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
         self._exporter = Exporter(store, sender) if sender is not None else None
         self._service = TelemetryService(
-            SpanRecorder(build_resource(), build_span_limits()),
+            recorder,
             store,
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
@@ -56,18 +57,27 @@ class Pipeline:
     def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
         """Open the store and prepare the exporter; nothing runs yet.
 
+        The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.sdk_logs`). Resource
+        and span limits are read from the process's own environment, by the SDK.
+
         Raises:
             ConfigurationError: an ``OTEL_*`` variable cannot be followed.
             StoreError: the store cannot be opened.
         """
+        quiet_sdk_logs()
+        try:
+            recorder = SpanRecorder(build_resource(), build_span_limits())
+        except ValueError as error:  # an OTEL_*_LIMIT that is no number
+            raise ConfigurationError(str(error)) from error
         settings = read_otlp_settings(environ)
         sender = open_sender(settings) if settings is not None else None
-        store = Store.open(path, delivers=sender is not None, retention=retention)
         try:
-            return cls(store, sender)
-        except ValueError as error:  # an OTEL_*_LIMIT that is no number
-            store.close()
-            raise ConfigurationError(str(error)) from error
+            store = Store.open(path, delivers=sender is not None, retention=retention)
+        except StoreError:
+            if sender is not None:
+                sender.close()
+            raise
+        return cls(store, sender, recorder)
 
     def start(self) -> None:
         """Begin to consume and to send."""
@@ -81,7 +91,7 @@ class Pipeline:
         self._telemetry.emit(frame)
 
     def metrics(self) -> dict[str, int]:
-        """Counters and gauges by name, for the admin port."""
+        """Counters and gauges by name, for the admin port; may wait for the store."""
         counts = self._service.counts
         values = {
             "spans_recorded_total": counts.recorded,
@@ -89,6 +99,7 @@ class Pipeline:
             "spans_dropped_total": counts.dropped,
             "tap_queue_bytes": self._telemetry.queued_bytes,
             "tap_shed_bytes_total": self._telemetry.shed_bytes,
+            "tap_shed_exchanges_total": self._telemetry.shed_exchanges,
         }
         try:
             stored = self.store.counts()
@@ -99,6 +110,7 @@ class Pipeline:
             "store_spans_delivered": stored.delivered,
             "store_spans_rejected": stored.rejected,
             "store_spans_kept": stored.kept,
+            "store_spans_lost_total": stored.lost,
         }
         return values
 

@@ -61,7 +61,7 @@ class ServiceCounts:
 
     Attributes:
         recorded: spans committed to the store.
-        failed: defects of ours met: each cost a span its content, or, as the log says, the span.
+        failed: exchanges whose span lacks its content, or does not exist, because of a defect.
         dropped: spans given up because the store did not take them in time.
     """
 
@@ -127,7 +127,7 @@ class TelemetryService:
                 _log.error("spans wait in memory: %s", error)
             self._store_fails = True
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._note_failure(error)
+            self._tell(error, "the store is not looked after")
         else:
             if self._store_fails and self._may_say("store recovers"):
                 _log.warning(
@@ -154,7 +154,7 @@ class TelemetryService:
         try:
             return self._make_row(bare)
         except Exception as error:  # noqa: BLE001 - rule 1
-            self._note_failure(error, "a span was lost")
+            self._tell(error, "a span was lost")
             return None
 
     def _wait(self, row: SpanRow) -> None:
@@ -178,7 +178,8 @@ class TelemetryService:
             raise
         except Exception as error:  # noqa: BLE001 - rule 1
             if len(rows) == 1:
-                self._note_failure(error, "a span was lost")
+                self.counts.failed += 1
+                self._tell(error, "a span was lost")
                 return
             for row in rows:
                 self._add((row,))
@@ -189,8 +190,11 @@ class TelemetryService:
             self._prune_at_ns = now_ns + int(PRUNE_SECONDS * 1e9)
             self._store.prune(now_ns)
 
-    def _note_failure(self, error: Exception, what: str = "a span lacks its content") -> None:
+    def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1
+        self._tell(error, "a span lacks its content")
+
+    def _tell(self, error: Exception, what: str) -> None:
         if self._may_say(what):
             _log.error("%s: %s at %s", what, type(error).__name__, _place(error))
 

@@ -77,8 +77,9 @@ def _is_usage_event(lines: list[bytes]) -> bool:
 
 def _events(body: bytes) -> list[tuple[str, str | None, list[str]]]:
     """The events of a stream: name, data, comments."""
-    events = []
-    name, data, comments = "", None, list[str]()
+    events: list[tuple[str, str | None, list[str]]] = []
+    name, comments = "", list[str]()
+    data: str | None = None
     lines = re.split(r"\r\n|\r|\n", body.removeprefix(_BOM).decode("utf-8", "replace"))
     for line in [*lines, ""]:
         key, _, value = line.partition(":")
@@ -190,7 +191,8 @@ def _add_delta(choice: Json, delta: Json) -> None:
         name = "thought" if kind in {"thinking", "reasoning"} else "content"
         choice[name] = choice.get(name, "") + _part_text(part)
     _add_calls(choice.setdefault("calls", []), delta.get("tool_calls") or [])
-    for function in _object(delta.get("function_call")):
+    function = delta.get("function_call") or {}
+    if function.get("name") or function.get("arguments"):  # Snowflake's are empty
         call = choice.setdefault("function_call", {})
         call["name"] = call.get("name") or function.get("name")
         call["arguments"] = call.get("arguments", "") + _text(function.get("arguments"))
@@ -368,4 +370,6 @@ def _text(value: Any) -> str:
 
 
 def _without_empty(members: Json) -> Json:
-    return {name: value for name, value in members.items() if value not in (None, "", [], {}, False)}
+    return {
+        name: value for name, value in members.items() if value not in (None, "", [], {}, False)
+    }

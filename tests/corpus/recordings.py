@@ -34,7 +34,13 @@ VARIABLE = "SPANTAP_RECORDINGS"
 _ROOT = Path(__file__).resolve().parents[2]
 _CHATS = Path("recordings", "exchanges.jsonl")
 _DYNAMO = Path("recordings-dynamo")
-_HOP_FIELDS = {"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"}
+_HOP_FIELDS = {
+    "connection",
+    "content-encoding",
+    "content-length",
+    "keep-alive",
+    "transfer-encoding",
+}
 
 _QUESTION: dict[str, Any] = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -85,7 +91,9 @@ def explain_absence() -> str:
     """Why there is nothing to replay."""
     if named := os.environ.get(VARIABLE):
         return f"{VARIABLE} is {named!r}, but {Path(named) / _CHATS} is no file"
-    return f"no recordings: {VARIABLE} is not set, and {_ROOT.parent / 'shared' / _CHATS} is no file"
+    return (
+        f"no recordings: {VARIABLE} is not set, and {_ROOT.parent / 'shared' / _CHATS} is no file"
+    )
 
 
 def count_chat_lines(folder: Path) -> int:

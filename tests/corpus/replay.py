@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.sdk.resources import Resource
 
 from codec.usage_filter import UsageFilter
 from telemetry.frames import ResponseData
 from telemetry.observer import Observer
+from telemetry.recorder import SpanRecorder, build_span_limits
 from tests.corpus.folds import describe_response
 from tests.corpus.oracle import (
     expect_outcome,
@@ -26,6 +30,7 @@ from tests.corpus.oracle import (
     parse_json,
     without_usage_events,
 )
+from tests.corpus.spans import expected_attributes, select_attributes
 from tests.proxy.harness import (
     Connection,
     ObservingSink,
@@ -62,9 +67,8 @@ MAX_PIECES = 120
 MAX_TURNS = 200
 """How often the server looks whether the proxy has read, before it goes on all the same."""
 
-Cut = "Callable[[bytes], list[bytes]]"
-
 _SPLICE = b',"stream_options":{"include_usage":true}'
+_recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
 _HOP_FIELDS = {b"connection", b"content-length", b"transfer-encoding"}
 
 
@@ -77,9 +81,9 @@ def cut_bytes(data: bytes, size: int, max_pieces: int | None = None) -> list[byt
 
 
 def _cut_anywhere(data: bytes) -> list[bytes]:
-    dice = random.Random(len(data))  # noqa: S311 - the same cuts in every run
+    dice = random.Random(len(data))  # the same cuts in every run
     places = sorted({dice.randrange(len(data) + 1) for _ in range(12)} | {0, len(data)})
-    return [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(places)]
 
 
 CUTS: dict[str, Callable[[bytes], list[bytes]]] = {
@@ -206,7 +210,10 @@ async def open_bench() -> AsyncIterator[Bench]:
     """Start server and proxy."""
     sink = _CountingSink()
     player = _Player(sink)
-    async with ScriptedUpstream(player) as upstream, running_proxy(upstream.url, sink=sink) as proxy:
+    async with (
+        ScriptedUpstream(player) as upstream,
+        running_proxy(upstream.url, sink=sink) as proxy,
+    ):
         yield Bench(proxy, upstream, sink, player)
 
 
@@ -259,15 +266,31 @@ def _find_record_faults(replay: Replay) -> list[str]:
     recording, [exchange] = replay.recording, replay.exchanges
     told = describe_response(exchange.response) if exchange.response is not None else {}
     expected = fold_answer(recording.body)
-    pairs = {
+    pairs: dict[str, tuple[Any, Any]] = {
         **{key: (told.get(key), expected.get(key)) for key in {*told, *expected}},
-        "outcome": (exchange.outcome.value, expect_outcome(recording.status, recording.body, expected)),
+        "outcome": (
+            exchange.outcome.value,
+            expect_outcome(recording.status, recording.body, expected),
+        ),
         "status": (exchange.response_status, recording.status),
         "request body": (exchange.request_body, replay.request),
         "anomalies": (set(exchange.anomalies) & {"observer_limit", "response_undecodable"}, set()),
     }
     faults = [f"{key}: {got!r}, not {want!r}" for key, (got, want) in pairs.items() if got != want]
-    return faults + _find_output_faults(replay, exchange)
+    return [*faults, *_find_output_faults(replay, exchange), *_find_span_faults(exchange, expected)]
+
+
+def _find_span_faults(exchange: Exchange, fold: dict[str, Any]) -> list[str]:
+    """The record becomes one span, and that says what the recording says."""
+    span = _recorder.record(exchange)
+    if span is None:
+        return ["no span"]
+    told, expected = select_attributes(span.attributes), expected_attributes(fold)
+    return [
+        f"{key}: {told.get(key)!r}, not {expected.get(key)!r}"
+        for key in sorted(told.keys() | expected.keys())
+        if told.get(key) != expected.get(key)
+    ]
 
 
 def _find_output_faults(replay: Replay, exchange: Exchange) -> list[str]:

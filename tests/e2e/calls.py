@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 
     from codec.jsontext import JsonObject
 
-__all__ = ("CALLER", "CALLS", "TOOL", "Call", "Client", "have_chats", "open_client")
+__all__ = ("CALLS", "TOOL", "Call", "Client", "have_chats", "open_client")
 
 CHUNKS_BEFORE_LEAVING = 8
 """How many chunks the impatient client waits for."""
-
-CALLER = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
-"""Trace and span id of a caller that is traced itself (the example of W3C Trace Context)."""
 
 TOOL: JsonObject = {
     "type": "function",
@@ -179,13 +176,16 @@ def open_client(base_url: str, direct_url: str) -> Iterator[Client]:
 
 def _open_sdk(base_url: str, **options: Any) -> openai.OpenAI:
     http_client = openai.DefaultHttpx2Client(trust_env=False, **options)
-    return openai.OpenAI(
-        api_key="demo", base_url=base_url, max_retries=0, http_client=http_client
-    )
+    return openai.OpenAI(api_key="demo", base_url=base_url, max_retries=0, http_client=http_client)
 
 
-def have_chats(client: Client) -> dict[str, Call]:
-    """Have one chat of each kind; the calls by the names of :data:`CALLS`."""
+def have_chats(client: Client, caller: tuple[str, str]) -> dict[str, Call]:
+    """Have one chat of each kind; the calls by the names of :data:`CALLS`.
+
+    Args:
+        client: who chats.
+        caller: trace and span id of the traced program that makes the last call.
+    """
     weather = {"model": MODEL, "tools": [TOOL], "temperature": 0.2}
     question = _ask("What is the weather like in Lisbon and in Oslo?")
     tool_calls = client.stream(**weather, messages=question)
@@ -210,7 +210,7 @@ def have_chats(client: Client) -> dict[str, Call]:
         "traced caller": client.complete(
             model=MODEL,
             messages=_ask("Who asks?"),
-            extra_headers={"traceparent": "00-{}-{}-01".format(*CALLER)},
+            extra_headers={"traceparent": "00-{}-{}-01".format(*caller)},
         ),
     }
 

@@ -149,7 +149,7 @@ def _read_span(span: JsonObject) -> StoredSpan:
                 at_ns=_to_microsecond(event["time_unix_nano"]),
                 attributes=_read_attributes(event["attributes"]),
             )
-            for event in span["events"]
+            for event in span["events"] or ()
         ),
     )
 

@@ -9,6 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codec.jsontext import decode_json
 from proxy.app import Proxy
 from proxy.settings import Settings
 from telemetry.frames import Frame, decode_frame, encode_frame
@@ -185,7 +186,7 @@ async def _read_body(connection: Connection) -> bytes:
     if connection.field(b"transfer-encoding") is None:
         return b""
     pieces = []
-    while size := int(await connection.reader.readuntil(b"\r\n"), 16):
+    while size := int((await connection.reader.readuntil(b"\r\n")).partition(b";")[0], 16):
         pieces.append(await connection.reader.readexactly(size))
         await connection.reader.readexactly(2)
     await connection.reader.readexactly(2)
@@ -301,7 +302,7 @@ def join_chunks(body: bytes) -> tuple[bytes, bool]:
         size_text, found, rest = body.partition(b"\r\n")
         if not found:
             break
-        size = int(size_text, 16)
+        size = int(size_text.partition(b";")[0], 16)
         if size == 0:
             return b"".join(pieces), rest == b"\r\n"
         pieces.append(rest[:size])
@@ -312,3 +313,188 @@ def join_chunks(body: bytes) -> tuple[bytes, bool]:
 def unused(path: Path) -> Path:
     """A store path nobody opens."""
     return path / "unused.db"
+
+
+@dataclass
+class Answer:
+    """What a raw client saw: the head, the body without framing, and how it ended."""
+
+    status: int
+    fields: list[tuple[bytes, bytes]]
+    body: bytes
+    clean: bool
+    reset: bool
+    raw: bytes
+
+    def field(self, name: bytes) -> bytes | None:
+        return next((v for n, v in self.fields if n.lower() == name.lower()), None)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error object of an OpenAI-shaped body."""
+        decoded = decode_json(self.body)
+        error: dict[str, Any] = decoded["error"]
+        assert set(error) == {"message", "type", "param", "code"}
+        return error
+
+
+def parse_answer(raw: bytes, *, reset: bool) -> Answer:
+    """Undo the framing of a whole or broken answer."""
+    status, fields, body = split_answer(raw)
+    answer = Answer(int(status.split(b" ")[1]), fields, body, not reset, reset, raw)
+    if answer.field(b"transfer-encoding") is not None:
+        answer.body, answer.clean = join_chunks(body)
+    elif (length := answer.field(b"content-length")) is not None:
+        answer.clean = len(body) == int(length)
+    return answer
+
+
+async def read_with_end(reader: asyncio.StreamReader) -> tuple[bytes, bool]:
+    """Everything until the end, and whether that was a reset."""
+    pieces: list[bytes] = []
+    try:
+        while data := await reader.read(65536):
+            pieces.append(data)
+    except ConnectionError:
+        return b"".join(pieces), True
+    return b"".join(pieces), False
+
+
+async def ask(address: Address, data: bytes, *, seconds: float = 10.0) -> Answer:
+    """Send bytes on a new connection and take the answer apart."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        writer.write(data)
+        async with asyncio.timeout(seconds):
+            raw, reset = await read_with_end(reader)
+            return parse_answer(raw, reset=reset)
+    finally:
+        writer.transport.abort()
+
+
+def frames_of(running: RunningProxy, kind: type[Any]) -> list[Any]:
+    """The tap frames of one kind, in order."""
+    return [frame for frame in running.sink.frames if isinstance(frame, kind)]
+
+
+class TurnedClock:
+    """A clock that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1_700_000_000_000_000_000
+
+    def wall_ns(self) -> int:
+        return self.now_ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def turn(self, seconds: float) -> None:
+        self.now_ns += int(seconds * 1_000_000_000)
+
+
+class TurnedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time can be put forward: whatever is due then happens next."""
+
+    offset = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.offset
+
+    async def turn(self, seconds: float, *, step: float = 10.0) -> None:
+        """Let so many seconds pass in steps, with a little real time for each."""
+        end = self.offset + seconds
+        while self.offset < end:
+            self.offset = min(self.offset + step, end)
+            await asyncio.sleep(0.001)
+
+
+async def read_answer(reader: asyncio.StreamReader, method: bytes = b"POST") -> bytes:
+    """One answer, interim ones before it included, as its framing says where it ends."""
+    data = b""
+    while True:
+        head = await reader.readuntil(b"\r\n\r\n")
+        data += head
+        status, fields, _ = split_answer(head)
+        code = int(status.split(b" ")[1])
+        if code >= 200:
+            break
+    framing = {name.lower(): value for name, value in fields}
+    if method == b"HEAD" or code in {204, 304}:
+        return data
+    if (length := framing.get(b"content-length")) is not None:
+        return data + await reader.readexactly(int(length))
+    if b"chunked" not in framing.get(b"transfer-encoding", b""):
+        return data + await read_to_end(reader)
+    while True:
+        line = await reader.readuntil(b"\r\n")
+        data += line
+        if size := int(line.partition(b";")[0], 16):
+            data += await reader.readexactly(size + 2)
+            continue
+        while line != b"\r\n":  # trailers
+            line = await reader.readuntil(b"\r\n")
+            data += line
+        return data
+
+
+async def exchange_raw(address: Address, data: bytes, *, seconds: float = 10.0) -> bytes:
+    """Send a request on a connection that stays open, and read its answer."""
+    reader, writer = await asyncio.open_connection(*address, limit=1 << 22)
+    try:
+        writer.write(data)
+        await writer.drain()
+        async with asyncio.timeout(seconds):
+            return await read_answer(reader, data.partition(b" ")[0])
+    finally:
+        writer.transport.abort()
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one way to the upstream showed to both ends."""
+
+    answer: bytes
+    request: Connection
+
+    @property
+    def status(self) -> bytes:
+        """Code and reason."""
+        return split_answer(self.answer)[0].partition(b" ")[2]
+
+    @property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        return split_answer(self.answer)[1]
+
+    @property
+    def body(self) -> bytes:
+        """The body, chunks undone."""
+        _, fields, body = split_answer(self.answer)
+        chunked = any(n.lower() == b"transfer-encoding" and v == b"chunked" for n, v in fields)
+        return join_chunks(body)[0] if chunked else body
+
+    @property
+    def request_fields(self) -> list[tuple[bytes, bytes]]:
+        """What reached the upstream, the value of ``Host`` left open."""
+        return [(n, b"..." if n.lower() == b"host" else v) for n, v in self.request.fields]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The same request, sent directly and through the proxy."""
+
+    direct: Side
+    proxied: Side
+    exchanges: list[Exchange]
+
+
+async def compare(
+    data: bytes, script: Callable[[Connection], Awaitable[None]], **settings: Any
+) -> Compared:
+    """Send the same bytes directly and through the proxy, to the same scripted upstream."""
+    async with ScriptedUpstream(script) as upstream:
+        direct = Side(await exchange_raw(upstream.address, data), upstream.last)
+        async with running_proxy(upstream.url, **settings) as running:
+            proxied = Side(await exchange_raw(running.address, data), upstream.last)
+        assert len(upstream.requests) == 2
+    return Compared(direct, proxied, running.sink.exchanges)

@@ -171,14 +171,14 @@ def test_no_answer_no_output() -> None:
 
 
 def test_hostile_answer() -> None:
-    """Lone surrogates become U+FFFD in messages and output value alike."""
+    """Lone surrogates become U+FFFD in messages, and stay escapes in the output's JSON."""
     text = "a\ud800\x00"
     response = make_response(Message(role=text, content=text), body={"c": text})
     assert messages_of(response) == {
         "0.message.role": "a\ufffd\x00",
         "0.message.content": "a\ufffd\x00",
     }
-    assert output_of(response)["output.value"] == '{"c": "a\ufffd\\u0000"}'
+    assert output_of(response)["output.value"] == '{"c": "a\\ud800\\u0000"}'
 
 
 def test_rule_5_error_body_is_no_output() -> None:

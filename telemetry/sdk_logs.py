@@ -1,0 +1,39 @@
+"""What the OpenTelemetry SDK logs, without what it logs about (R7).
+
+Its messages quote what it was given: a client's ``tracestate``, an attribute that cannot be
+encoded. Rules:
+
+1. Of a record only the logger, the line and the message's fixed text come out; not its arguments,
+   not an exception, and not a message that was formatted before.
+2. Each line of code is told once per process: its cause lies with us or the settings, and no
+   client can fill the log with it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ("quiet_sdk_logs",)
+
+_log = logging.getLogger("spantap.telemetry")
+
+
+def quiet_sdk_logs() -> None:
+    """Let warnings of the ``opentelemetry`` loggers out by the rules above; again is harmless."""
+    sdk = logging.getLogger("opentelemetry")
+    sdk.propagate = False
+    sdk.handlers = [_SdkLogHandler()]
+
+
+class _SdkLogHandler(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._told: set[tuple[str, int]] = set()  # bounded by the SDK's lines of code
+
+    def emit(self, record: logging.LogRecord) -> None:
+        place = (record.name, record.lineno)
+        if place in self._told:
+            return
+        self._told.add(place)
+        text = str(record.msg) if record.args else "(no fixed text)"
+        _log.log(record.levelno, "OpenTelemetry's SDK says (once) at %s:%d: %s", *place, text)

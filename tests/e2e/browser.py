@@ -1,0 +1,153 @@
+"""A headless Chromium, steered over its DevTools protocol.
+
+Screenshots by the command line come when a page has loaded; one that fetches what it shows, and
+slides it in, is then half drawn. Over the protocol a test waits for what it wants to see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import shutil
+from typing import TYPE_CHECKING, Any, Self
+
+import aiohttp
+
+from tests.e2e.processes import clean_environment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from codec.jsontext import JsonObject
+
+__all__ = ("Page", "open_page")
+
+_VIEW = {"width": 1440, "height": 1160, "deviceScaleFactor": 1, "mobile": False}
+"""The size of what is seen, in CSS pixels; the window's holds the browser's own parts too."""
+
+_START_SECONDS = 30.0
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",  # root in a container has none
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-proxy-server",
+    "--remote-debugging-port=0",  # a free one, told in the profile's DevToolsActivePort
+)
+
+
+class Page:
+    """One page of a browser.
+
+    Attributes:
+        faults: exceptions and errors that the page's scripts reported, in words.
+    """
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.faults: list[str] = []
+        self._socket = socket
+        self._count = 0
+
+    async def open(self, url: str) -> None:
+        """Go to an address; what is fetched later is not waited for."""
+        await self._call("Page.navigate", url=url)
+
+    async def wait_for(self, *texts: str, seconds: float = 30.0) -> str:
+        """Wait until all these texts are to be read; all that is."""
+        text = ""
+        try:
+            async with asyncio.timeout(seconds):
+                while not all(wanted in text for wanted in texts):
+                    await asyncio.sleep(0.1)
+                    text = await self._ask("document.body?.innerText ?? ''")
+        except TimeoutError:
+            missing = [wanted for wanted in texts if wanted not in text]
+            pytest_message = f"the page does not show {missing}, but: {text}"
+            raise AssertionError(f"the page does not show {missing}, but: {text}") from None
+        return text
+
+    async def screenshot(self, path: Path) -> None:
+        """Write what is to be seen as a PNG file."""
+        answer = await self._call("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+    async def _ask(self, expression: str) -> Any:
+        answer = await self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return answer["result"].get("value")
+
+    async def _call(self, method: str, **parameters: Any) -> JsonObject:
+        self._count += 1
+        await self._socket.send_json({"id": self._count, "method": method, "params": parameters})
+        while (message := await self._socket.receive_json()).get("id") != self._count:
+            self._take_event(message)
+        assert "error" not in message, message
+        result: JsonObject = message["result"]
+        return result
+
+    def _take_event(self, message: JsonObject) -> None:
+        parameters = message.get("params", {})
+        match message.get("method"):
+            case "Runtime.exceptionThrown":
+                details = parameters["exceptionDetails"]
+                words = details.get("exception", {}).get("description") or details["text"]
+                self.faults.append(f"exception: {words}")
+            case "Runtime.consoleAPICalled" if parameters["type"] == "error":
+                words = [str(a.get("value", a.get("description"))) for a in parameters["args"]]
+                self.faults.append(f"console: {' '.join(words)}")
+            case "Log.entryAdded" if parameters["entry"]["level"] == "error":
+                self.faults.append(f"log: {parameters['entry']['text']}")
+
+    async def __aenter__(self) -> Self:
+        for domain in ("Page", "Runtime", "Log"):
+            await self._call(f"{domain}.enable")
+        await self._call("Emulation.setDeviceMetricsOverride", **_VIEW)
+        # Phoenix slides its panels in; a reader who asks for less motion gets them at once.
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        await self._call("Emulation.setEmulatedMedia", features=[still])
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._socket.close()
+
+
+@contextlib.asynccontextmanager
+async def open_page(folder: Path) -> AsyncIterator[Page]:
+    """The first page of a Chromium with a fresh profile in ``folder``."""
+    program = shutil.which("chromium")
+    assert program is not None, "no chromium: tests/e2e/install.sh installs it"
+    profile = folder / "profile"
+    with (folder / "chromium.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *_FLAGS,
+            f"--user-data-dir={profile}",
+            "about:blank",
+            env=clean_environment(),
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        port = await _read_port(profile / "DevToolsActivePort")
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port}/json/list") as response:
+                (target,) = [one for one in await response.json() if one["type"] == "page"]
+            socket = session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0)
+            async with socket as connected, Page(connected) as page:
+                yield page
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _read_port(path: Path) -> int:
+    async with asyncio.timeout(_START_SECONDS):
+        while True:
+            with contextlib.suppress(OSError, IndexError):
+                return int(path.read_text().splitlines()[0])
+            await asyncio.sleep(0.05)

@@ -1,0 +1,256 @@
+"""``telemetry.in_process``: emitting never waits, and the queue is bounded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from telemetry import in_process
+from telemetry.exchange import EndKind, Outcome
+from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.in_process import InProcessTelemetry
+from telemetry.observer import Observer
+from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.service import TelemetryService
+from telemetry.store import Store
+from tests.telemetry import tap_frames
+from tests.telemetry.tap_frames import ANSWER, ASKED, HEL, WHOLE_STREAM, exchange_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class StuckService:
+    """A service that stands still until it is released; keeps what it is fed."""
+
+    def __init__(self) -> None:
+        self.moves = threading.Event()
+        self.reached = threading.Event()
+        self.frames: list[Frame] = []
+        self.commits = 0
+
+    def feed(self, frame: Frame) -> None:
+        self.reached.set()
+        self.moves.wait(30)
+        self.frames.append(frame)
+
+    def commit(self) -> None:
+        self.commits += 1
+
+    def kinds(self, number: int) -> list[type[Frame]]:
+        return [type(frame) for frame in self.frames if frame.exchange == number]
+
+
+@pytest.fixture
+def service() -> Iterator[StuckService]:
+    service = StuckService()
+    yield service
+    service.moves.set()
+
+
+def make(service: Any) -> InProcessTelemetry:
+    """A queue in front of a service."""
+    return InProcessTelemetry(service)
+
+
+def emit(telemetry: InProcessTelemetry, *frames: Frame) -> None:
+    """Emit them all."""
+    for frame in frames:
+        telemetry.emit(frame)
+
+
+def stick(telemetry: InProcessTelemetry, service: StuckService) -> None:
+    """Start it and wait until the service stands still."""
+    telemetry.start()
+    telemetry.emit(ResponseData(0, 0, b"x"))
+    assert service.reached.wait(5)
+
+
+def release(telemetry: InProcessTelemetry, service: StuckService) -> None:
+    """Let the service go on, and wait until all is consumed."""
+    service.moves.set()
+    assert telemetry.close(10)
+
+
+def test_rule_1_emitting_does_not_wait_for_a_service_that_is_stuck(service: StuckService) -> None:
+    """Ten thousand exchanges are emitted while nothing at all is consumed."""
+    telemetry = make(service)
+    stick(telemetry, service)
+    start = time.perf_counter()
+    for number in range(1, 10_001):
+        emit(telemetry, *exchange_frames(HEL, number=number))
+    seconds = time.perf_counter() - start
+    print(f"10,000 exchanges emitted in {seconds:.3f} s")
+    assert service.frames == []
+    release(telemetry, service)
+    assert len(service.frames) == 1 + 10_000 * 5
+    assert telemetry.queued_bytes == 0
+
+
+def test_frames_are_consumed_in_their_order(service: StuckService) -> None:
+    """The very frames, nothing shed, and a commit after them."""
+    service.moves.set()
+    telemetry = make(service)
+    telemetry.start()
+    frames = exchange_frames(*WHOLE_STREAM)
+    emit(telemetry, *frames)
+    assert telemetry.close(10)
+    assert service.frames == frames
+    assert service.commits >= 1
+    assert (telemetry.shed_bytes, telemetry.shed_exchanges) == (0, 0)
+
+
+def test_rule_2_past_the_limit_bodies_are_shed_and_the_end_says_so(
+    service: StuckService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``begin``, ``response_head`` and ``end`` pass; the request's frame stays, without data."""
+    monkeypatch.setattr(in_process, "SHED_BYTES", 100_000)
+    telemetry = make(service)
+    stick(telemetry, service)
+    telemetry.emit(tap_frames.begin(1))
+    telemetry.emit(ResponseData(1, 1, bytes(98_000)))
+    emit(telemetry, *exchange_frames(b"x" * 3000, b"y" * 4000, asked=b"a" * 5000, number=2))
+    telemetry.emit(ResponseData(1, 2, bytes(9000)))
+    telemetry.emit(tap_frames.end(1, shed_bytes=50))
+    assert telemetry.shed_bytes == 5000 + 3000 + 4000 + 9000
+    release(telemetry, service)
+    assert service.kinds(1) == [Begin, ResponseData, End]
+    assert service.kinds(2) == [Begin, RequestBody, ResponseHead, End]
+    request = next(frame for frame in service.frames if isinstance(frame, RequestBody))
+    assert (request.data, request.size_bytes) == (None, 5000)
+    ends = [frame for frame in service.frames if isinstance(frame, End)]
+    assert [(end.exchange, end.shed_bytes) for end in ends] == [(2, 7000), (1, 9050)]
+
+
+def test_rule_2_small_reads_are_counted_with_what_their_frames_take(
+    service: StuckService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million reads of one byte are not one megabyte."""
+    monkeypatch.setattr(in_process, "SHED_BYTES", 1_000_000)
+    telemetry = make(service)
+    stick(telemetry, service)
+    telemetry.emit(tap_frames.begin(1))
+    for at_ns in range(10_000):
+        telemetry.emit(ResponseData(1, at_ns, b"x"))
+    assert telemetry.queued_bytes <= 1_000_000 + 1000
+    assert telemetry.shed_bytes > 7000
+    release(telemetry, service)
+    assert len(service.kinds(1)) < 3000
+
+
+def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(
+    service: StuckService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A queue that nobody empties stops growing; open exchanges still get their end."""
+    monkeypatch.setattr(in_process, "SHED_BYTES", 20_000)
+    monkeypatch.setattr(in_process, "MAX_QUEUED_BYTES", 40_000)
+    telemetry = make(service)
+    stick(telemetry, service)
+    telemetry.emit(tap_frames.begin(1))
+    for number in range(2, 1000):
+        emit(telemetry, *exchange_frames(ANSWER, number=number))
+    assert telemetry.queued_bytes < 44_000
+    assert 900 < telemetry.shed_exchanges < 998
+    telemetry.emit(tap_frames.end(1))
+    emit(telemetry, *exchange_frames(ANSWER, number=1000)[:-1])
+    release(telemetry, service)
+    assert service.kinds(1) == [Begin, End]
+    assert service.kinds(2)[-1] is End
+    assert service.kinds(999) == []
+    assert service.kinds(1000) == []
+    telemetry.emit(tap_frames.end(1000))
+    assert telemetry._left_out == set()
+    assert telemetry._shed == {}
+
+
+def test_rule_3_nothing_of_an_answer_follows_a_gap(
+    service: StuckService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where there is room again; other exchanges have it, and the record says what is left."""
+    monkeypatch.setattr(in_process, "SHED_BYTES", 10_000)
+    telemetry = make(service)
+    frames = exchange_frames(HEL, b"data: " + b"x" * 10_000, *WHOLE_STREAM[2:])
+    emit(telemetry, *frames)
+    emit(telemetry, *exchange_frames(*WHOLE_STREAM, number=2))
+    release_at_once(telemetry, service)
+    assert service.kinds(1) == [Begin, RequestBody, ResponseHead, ResponseData, End]
+    assert len(service.kinds(2)) == 4 + len(WHOLE_STREAM)
+    observer = Observer()
+    first, second = (
+        record for frame in service.frames if (record := observer.feed(frame)) is not None
+    )
+    assert first.anomalies[-1] == "observer_limit"
+    assert (first.outcome, second.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
+    assert second.anomalies == ()
+
+
+def release_at_once(telemetry: InProcessTelemetry, service: StuckService) -> None:
+    """Consume what was emitted before the start."""
+    telemetry.start()
+    release(telemetry, service)
+
+
+def test_a_request_that_was_shed_does_not_cut_the_answer(
+    service: StuckService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two bodies are shed each for itself."""
+    monkeypatch.setattr(in_process, "SHED_BYTES", 10_000)
+    telemetry = make(service)
+    emit(telemetry, *exchange_frames(ANSWER, asked=b" " * 10_000 + ASKED))
+    release_at_once(telemetry, service)
+    observer = Observer()
+    (record,) = (r for frame in service.frames if (r := observer.feed(frame)) is not None)
+    assert record.request is None
+    assert record.response is not None
+    assert record.anomalies == ("observer_limit",)
+
+
+def test_close_consumes_everything_and_gives_up_on_a_service_that_is_stuck(
+    service: StuckService,
+) -> None:
+    """False says that time ran out; what was queued is consumed when the service moves again."""
+    telemetry = make(service)
+    stick(telemetry, service)
+    emit(telemetry, *exchange_frames(ANSWER))
+    start = time.perf_counter()
+    assert telemetry.close(0.05) is False
+    assert time.perf_counter() - start < 5
+    service.moves.set()
+    assert telemetry.close(10) is True
+    assert service.kinds(1)[-1] is End
+    assert service.commits >= 1
+
+
+def test_rule_4_an_exchange_is_committed_soon_after_its_end(tmp_path: Path) -> None:
+    """R8 asks for 250 ms when not saturated; the time is printed, the limit here is generous."""
+    with Store.open(tmp_path / "s.db", delivers=False) as store:
+        recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+        telemetry = make(TelemetryService(recorder, store, now_ns=time.time_ns))
+        telemetry.start()
+        try:
+            emit(telemetry, *exchange_frames(*WHOLE_STREAM))
+            start = time.perf_counter()
+            while store.counts().kept < 1:
+                assert time.perf_counter() - start < 5
+                time.sleep(0.002)
+            print(f"committed after {(time.perf_counter() - start) * 1000:.0f} ms")
+        finally:
+            assert telemetry.close(10)
+
+
+def test_frames_of_many_exchanges_all_become_spans(tmp_path: Path) -> None:
+    """Emitted from one thread while the other consumes: each exchange is recorded once (R3)."""
+    with Store.open(tmp_path / "s.db") as store:
+        recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+        telemetry = make(TelemetryService(recorder, store, now_ns=time.time_ns))
+        telemetry.start()
+        for number in range(1, 301):
+            kind = EndKind.UPSTREAM_EOF if number % 3 else EndKind.CLIENT_GONE
+            emit(telemetry, *exchange_frames(*WHOLE_STREAM, number=number, kind=kind))
+        assert telemetry.close(30)
+        assert store.counts().pending == 300

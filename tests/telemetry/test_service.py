@@ -1,0 +1,370 @@
+"""``telemetry.service``: from frames to stored spans, whatever fails on the way."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from telemetry import service as service_module
+from telemetry.errors import StoreUnavailable
+from telemetry.exchange import EndKind
+from telemetry.otlp import decode_spans
+from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.service import PRUNE_SECONDS, TelemetryService
+from telemetry.store import Store
+from tests.telemetry import tap_frames
+from tests.telemetry.tap_frames import ANSWER, ASKED_STREAM, WHOLE_STREAM, exchange_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from telemetry.frames import Frame
+    from telemetry.store_rows import SpanRow
+
+CANARY = "c4n4ry"
+CANARY_ASKED = b'{"model":"m-1","messages":[{"role":"user","content":"c4n4ry"}]}'
+CANARY_ANSWER = ANSWER.replace(b"Hello", b"c4n4ry")
+
+
+def _fail(*_: object) -> Any:
+    raise KeyError(CANARY)
+
+
+class FailingStore:
+    """A store that fails as a test says; what it takes, it keeps."""
+
+    def __init__(self) -> None:
+        self.rows: list[SpanRow] = []
+        self.error: Exception | None = None
+        self.poison: str | None = None
+        self.pruned_ns: list[int] = []
+
+    def add(self, rows: Sequence[SpanRow]) -> int:
+        if self.error is not None:
+            raise self.error
+        if any(row.span_id == self.poison for row in rows):
+            raise OverflowError(CANARY)
+        self.rows += rows
+        return len(rows)
+
+    def prune(self, now_ns: int) -> None:
+        if self.error is not None:
+            raise self.error
+        self.pruned_ns.append(now_ns)
+
+
+class Bench:
+    """A service with a turnable clock."""
+
+    def __init__(self, store: Any) -> None:
+        self.now_ns = tap_frames.START_NS
+        self.store = store
+        self.stored = 0
+        self.recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+        self.service = TelemetryService(
+            self.recorder, store, now_ns=lambda: self.now_ns, on_stored=self._on_stored
+        )
+
+    def _on_stored(self) -> None:
+        self.stored += 1
+
+    def feed(self, *frames: Frame) -> None:
+        for frame in frames:
+            self.service.feed(frame)
+
+    def feed_exchanges(self, *numbers: int) -> None:
+        for number in numbers:
+            self.feed(*exchange_frames(CANARY_ANSWER, number=number, asked=CANARY_ASKED))
+
+    def later(self, seconds: float) -> None:
+        self.now_ns += int(seconds * 1e9)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        counts = self.service.counts
+        return counts.recorded, counts.failed, counts.dropped
+
+
+@pytest.fixture
+def failing() -> FailingStore:
+    return FailingStore()
+
+
+@pytest.fixture
+def bench(failing: FailingStore) -> Bench:
+    return Bench(failing)
+
+
+@pytest.fixture(autouse=True)
+def _no_log_line_holds_content(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Rule 5, checked after every test of this file."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    assert CANARY not in caplog.text
+
+
+def test_frames_become_a_row_with_what_lists_need(tmp_path: Path) -> None:
+    """In a real store: ids, times, models, counts, outcome, and the span's bytes."""
+    with Store.open(tmp_path / "s.db") as store:
+        bench = Bench(store)
+        bench.feed(*exchange_frames(*WHOLE_STREAM, asked=ASKED_STREAM))
+        assert store.counts().pending == 0
+        bench.service.commit()
+        assert store.counts().pending == 1
+        (pending,) = store.take(1, 1 << 20, bench.now_ns)
+    (span,) = decode_spans(pending.span)
+    assert pending.span_id == span.span_id == tap_frames.identity().span_id
+    assert span.name == "ChatCompletion"
+    assert span.attributes["llm.token_count.total"] == 5
+    assert bench.counts == (1, 0, 0)
+    assert bench.stored == 1
+
+
+@pytest.mark.parametrize(
+    ("frames", "model", "status", "outcome", "tokens"),
+    [
+        (exchange_frames(ANSWER), "m-1-2026", "OK", "completed", (3, 1, 4)),
+        (
+            exchange_frames(status=None, kind=EndKind.CONNECT_ERROR),
+            "m-1",
+            "ERROR",
+            "connect_error",
+            (None, None, None),
+        ),
+        (
+            exchange_frames(status=None, asked=None, kind=EndKind.CLIENT_GONE),
+            None,
+            "UNSET",
+            "client_disconnected",
+            (None, None, None),
+        ),
+    ],
+)
+def test_a_row_tells_what_is_known(
+    frames: list[Frame],
+    model: str | None,
+    status: str,
+    outcome: str,
+    tokens: tuple[int | None, ...],
+    bench: Bench,
+) -> None:
+    """The model that answered, else the one asked for; counts only where they were reported."""
+    bench.feed(*frames)
+    bench.service.commit()
+    (row,) = bench.store.rows
+    assert (row.model, row.status, row.outcome) == (model, status, outcome)
+    assert (row.prompt_tokens, row.completion_tokens, row.total_tokens) == tokens
+    assert (row.start_ns, row.end_ns) == (tap_frames.START_NS, tap_frames.START_NS + 10**9)
+    assert row.recorded_ns == bench.now_ns
+
+
+def test_an_unsampled_exchange_leaves_no_row(bench: Bench) -> None:
+    """The decision was made at ``begin``."""
+    frames = exchange_frames(ANSWER)
+    bench.feed(tap_frames.begin(identity=tap_frames.identity(trace_flags=0)), *frames[1:])
+    bench.service.commit()
+    assert bench.store.rows == []
+    assert bench.counts == (0, 0, 0)
+    assert bench.stored == 0
+
+
+def test_rule_3_spans_wait_while_the_store_fails_and_are_committed_when_it_recovers(
+    bench: Bench, failing: FailingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In their order, none lost; one line when it begins, one when it ends."""
+    failing.error = StoreUnavailable("the disk is full")
+    for number in (1, 2, 3):
+        bench.feed_exchanges(number)
+        bench.service.commit()
+    assert bench.counts == (0, 0, 0)
+    failing.error = None
+    bench.service.commit()
+    bench.service.commit()
+    assert [row.span_id[-1] for row in failing.rows] == ["1", "2", "3"]
+    assert bench.counts == (3, 0, 0)
+    assert bench.stored == 1
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("ERROR", "spans wait in memory: the disk is full"),
+        ("WARNING", "the store takes spans again; 0 were dropped so far"),
+    ]
+
+
+def test_rule_3_what_waits_is_bounded_and_the_oldest_goes_first(
+    bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was dropped is counted."""
+    bench.feed_exchanges(1)
+    bench.service.commit()
+    size = len(failing.rows[0].span)
+    monkeypatch.setattr(service_module, "MAX_WAITING_BYTES", 3 * size + size // 2)
+    failing.error = StoreUnavailable("away")
+    bench.service.commit()
+    bench.feed_exchanges(*range(2, 10))
+    bench.service.commit()
+    failing.error = None
+    bench.service.commit()
+    assert [row.span_id[-1] for row in failing.rows] == ["1", "7", "8", "9"]
+    assert bench.counts == (4, 0, 5)
+
+
+def test_rule_2_a_backlog_of_frames_is_committed_in_batches(
+    bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that works is used before anything would be dropped; one that fails is not asked."""
+    monkeypatch.setattr(service_module, "BATCH_BYTES", 1)
+    monkeypatch.setattr(service_module, "MAX_WAITING_BYTES", 2)
+    bench.feed_exchanges(1, 2)
+    assert len(failing.rows) == 2
+    failing.error = StoreUnavailable("away")
+    bench.feed_exchanges(3)
+    assert bench.counts == (2, 0, 1)
+    failing.error = None
+    bench.feed_exchanges(4)  # nobody asks before the next commit
+    assert bench.counts == (2, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError(CANARY), MemoryError(), RecursionError(CANARY)]
+)
+def test_rule_4_a_span_that_cannot_be_made_with_its_content_is_made_without(
+    error: Exception, bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It exists once (R3), with what the relay saw, and marked."""
+    record = bench.recorder.record
+
+    def fail(exchange: Any) -> Any:
+        if exchange.response is not None:
+            raise error
+        return record(exchange)
+
+    monkeypatch.setattr(bench.recorder, "record", fail)
+    bench.feed_exchanges(1)
+    bench.service.commit()
+    (row,) = failing.rows
+    (span,) = decode_spans(row.span)
+    assert '"observer_failed"' in span.attributes["metadata"]
+    assert CANARY.encode() not in row.span
+    assert (row.outcome, row.status, row.model) == ("completed", "OK", None)
+    assert bench.counts == (1, 1, 0)
+
+
+def test_rule_1_a_recorder_that_always_fails_costs_spans_and_nothing_else(
+    bench: Bench,
+    failing: FailingStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nothing escapes, each loss is counted, the log names the place once a minute."""
+    monkeypatch.setattr(bench.recorder, "record", _fail)
+    bench.feed_exchanges(1, 2, 3)
+    bench.service.commit()
+    assert failing.rows == []
+    assert bench.counts == (0, 3, 0)
+    texts = [record.getMessage() for record in caplog.records]
+    assert [text.partition(" at ")[0] for text in texts] == [
+        "a span lacks its content: KeyError",
+        "a span was lost: KeyError",
+    ]
+    assert all(" at test_service.py:" in text for text in texts)
+    bench.later(61)
+    bench.feed_exchanges(4)
+    assert len(caplog.records) == 4
+    bench.later(-3600)  # a clock that is put back does not silence anybody
+    bench.feed_exchanges(5)
+    assert len(caplog.records) == 6
+
+
+def test_rule_1_a_defect_of_the_observer_is_counted_and_leaves_a_span(
+    bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The content is missing from it, and it says so."""
+    monkeypatch.setattr("telemetry.observer.decode_response", _fail)
+    bench.feed_exchanges(1)
+    bench.service.commit()
+    assert b"observer_failed" in failing.rows[0].span
+    assert bench.counts == (1, 1, 0)
+
+
+def test_rule_1_one_row_that_the_store_chokes_on_does_not_take_the_others_with_it(
+    bench: Bench, failing: FailingStore
+) -> None:
+    """An error that is none of the store's own is no reason to wait: the row would stay bad."""
+    failing.poison = tap_frames.identity(2).span_id
+    bench.feed_exchanges(1, 2, 3)
+    bench.service.commit()
+    assert [row.span_id[-1] for row in failing.rows] == ["1", "3"]
+    assert bench.counts == (2, 1, 0)
+    bench.service.commit()
+    assert bench.counts == (2, 1, 0)
+
+
+def test_rule_1_a_fault_around_the_commit_does_not_escape(
+    failing: FailingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither that of who is told of stored spans, nor an unexpected one of pruning."""
+
+    bench = Bench(failing)
+    service = TelemetryService(
+        bench.recorder, bench.store, now_ns=lambda: bench.now_ns, on_stored=_fail
+    )
+    for frame in exchange_frames(ANSWER):
+        service.feed(frame)
+    service.commit()
+    service.commit()
+    assert len(failing.rows) == 1
+    assert service.counts.recorded == 1
+    bench.later(61)
+    failing.error = OSError(CANARY)
+    bench.service.commit()
+    texts = [record.getMessage().partition(" at ")[0] for record in caplog.records]
+    assert texts == [
+        "the store is not looked after: KeyError",
+        "the store is not looked after: OSError",
+    ]
+
+
+def test_the_stores_limits_are_looked_after_now_and_then(
+    bench: Bench, failing: FailingStore
+) -> None:
+    """At once after the start, then every few seconds, with spans or without."""
+    bench.service.commit()
+    bench.later(PRUNE_SECONDS / 2)
+    bench.service.commit()
+    bench.later(PRUNE_SECONDS / 2)
+    bench.service.commit()
+    assert failing.pruned_ns == [
+        tap_frames.START_NS,
+        tap_frames.START_NS + int(PRUNE_SECONDS * 1e9),
+    ]
+
+
+def test_rule_5_a_store_that_flaps_gets_a_pair_of_lines_a_minute(
+    bench: Bench, failing: FailingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the number of its changes."""
+    for _ in range(5):
+        failing.error = StoreUnavailable("away")
+        bench.feed_exchanges(1)
+        bench.service.commit()
+        failing.error = None
+        bench.service.commit()
+    assert len(caplog.records) == 2
+
+
+def test_a_service_needs_nobody_to_tell(failing: FailingStore) -> None:
+    """Who is told of stored spans is optional."""
+    bench = Bench(failing)
+    service = TelemetryService(bench.recorder, bench.store, now_ns=lambda: 0)
+    for frame in exchange_frames(ANSWER):
+        service.feed(frame)
+    service.commit()
+    assert service.counts.recorded == 1
+
+
+def test_the_place_of_an_error_that_was_never_raised_is_unknown() -> None:
+    """And no reason to fail."""
+    assert service_module._place(ValueError(CANARY)) == "an unknown place"
