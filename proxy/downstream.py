@@ -27,11 +27,12 @@ import termios
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.http import HttpVersion, HttpVersion10, HttpVersion11
+from aiohttp.http import HttpVersion11
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 
 from proxy.errors import encode_error
 from proxy.headers import RawHeaders, field_options, find_header, response_headers
+from proxy.request_faults import find_request_fault
 from proxy.request_parser import RequestParser
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from proxy.rate_limit import RateLimit
 
-__all__ = ("Answered", "Downstream", "DownstreamServer", "find_request_fault")
+__all__ = ("Answered", "Downstream", "DownstreamServer")
 
 _log = logging.getLogger("spantap.downstream")
 
@@ -86,48 +87,6 @@ class _LastAnswer(Answered):
             await request.protocol.linger()
 
 
-def find_request_fault(
-    method: str, target: str, version: HttpVersion, headers: RawHeaders
-) -> tuple[int, str, str] | None:
-    """What makes a parsed request unfit to be relayed: ``(status, code, message)`` or ``None``.
-
-    The parser lets some ambiguities pass that smuggling is made of (RFC 9112 sections 3.2, 6.1
-    and 6.3); and the proxy is for its upstreams only, no open proxy.
-    """
-    if method == "CONNECT":
-        return 405, "connect_refused", _CONNECT
-    if version not in {HttpVersion10, HttpVersion11}:
-        return 400, "invalid_http_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
-    if not target.startswith("/") and target != "*":
-        return 400, "absolute_target_refused", _ABSOLUTE_TARGET
-    names = [name.lower() for name, _ in headers]
-    for name in (b"host", b"content-length", b"transfer-encoding"):
-        if names.count(name) > 1:
-            return 400, "invalid_http_request", f"More than one {name.decode()} header."
-    encoding = find_header(headers, b"transfer-encoding")
-    if encoding is not None:
-        if b"content-length" in names:
-            return 400, "invalid_http_request", "Both Transfer-Encoding and Content-Length."
-        if version == HttpVersion10:
-            return 400, "invalid_http_request", "Transfer-Encoding in a request of HTTP/1.0."
-        if encoding.lower() != b"chunked":
-            return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
-    if b"websocket" in field_options(headers, b"upgrade"):
-        return 501, "upgrade_not_supported", _UPGRADE
-    return None
-
-
-_CONNECT = "spantap relays to its upstreams only; CONNECT is refused."
-_ABSOLUTE_TARGET = (
-    "spantap relays to its upstreams only; send the path, not an absolute URL. "
-    "Is spantap set as an HTTP proxy instead of as the base URL?"
-)
-_UPGRADE = (
-    "spantap relays HTTP requests and answers; upgrading a connection to WebSocket is not "
-    "supported. Connect to the provider directly for it."
-)
-
-
 class _Connection(RequestHandler):
     """One client connection; see the rules of this module."""
 
@@ -158,6 +117,13 @@ class _Connection(RequestHandler):
         if self._current_request is not None and self.transport is not None:
             # Closing would first wait for these bytes to be read.
             self.transport.abort()
+
+    def close(self) -> None:
+        """Serve no further request; the base class would leave an idle connection open, unread."""
+        is_idle = self._waiter is not None and not self._waiter.done()
+        super().close()
+        if is_idle and self.transport is not None:
+            self.transport.close()
 
     async def linger(self) -> None:
         """Close our side, and drop what comes until the client has closed its own (rule 5)."""
@@ -376,14 +342,11 @@ class Downstream:
         return Answered(keeps_alive=False)
 
     async def _reset_when_acknowledged(self, transport: asyncio.Transport) -> None:
-        sock = transport.get_extra_info("socket")
         try:
             async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
                 # Not by awaiting the writer: a cancelled write leaves it in a state that raises.
-                while not transport.is_closing() and (
-                    transport.get_write_buffer_size() or _unacknowledged_bytes(sock)
-                ):
-                    await asyncio.sleep(0.005)  # the kernel tells nobody
+                while _has_unread(transport):  # noqa: ASYNC110 - the kernel tells nobody
+                    await asyncio.sleep(0.005)
         except TimeoutError:
             pass  # the client does not read: nothing more can be done for it
         _reset(transport)
@@ -397,7 +360,12 @@ def _reset(transport: asyncio.Transport | None) -> None:
         transport.abort()
 
 
-def _unacknowledged_bytes(sock: socket.socket) -> int:
-    """Bytes in the kernel's send queue, SIOCOUTQ of tcp(7)."""
+def _has_unread(transport: asyncio.Transport) -> bool:
+    """Whether bytes wait here or in the kernel's send queue (SIOCOUTQ of tcp(7))."""
+    if transport.is_closing():
+        return False
+    if transport.get_write_buffer_size():
+        return True
+    sock = transport.get_extra_info("socket")
     answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
-    return int(struct.unpack("i", answer)[0])
+    return int(struct.unpack("i", answer)[0]) > 0

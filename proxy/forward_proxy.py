@@ -50,10 +50,12 @@ class ForwardProxy:
     def find(self, origin: URL) -> URL | None:
         """The proxy for an origin, ``None`` for a direct connection."""
         proxy = self.proxies.get(origin.scheme)
-        host = f"{origin.host}:{origin.port}"
-        if proxy is None or urllib.request.proxy_bypass_environment(host, dict(self.proxies)):
+        if proxy is None:
             return None
-        return URL(proxy)
+        host = f"{origin.host}:{origin.port}"
+        # Public in the standard library, but unknown to typeshed.
+        bypass = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]
+        return None if bypass(host, dict(self.proxies)) else URL(proxy)
 
     def authorization(self, origin: URL) -> bytes | None:
         """What a plain HTTP request to ``origin`` carries for its proxy.
@@ -65,23 +67,28 @@ class ForwardProxy:
         proxy = self.find(origin)
         if proxy is None or origin.scheme != "http":
             return None
-        auth = _credentials(proxy)
-        return auth.encode().encode("latin-1") if auth else b""
+        return (_credentials(proxy) or "").encode("ascii")
 
     def connection_key(self, origin: URL, tls: ssl.SSLContext) -> aiohttp.ClientRequest:
         """What aiohttp's connector wants to know of an origin, as a request that is never sent."""
         proxy = self.find(origin)
+        headers: dict[str, str] = {}
+        if proxy is not None:
+            # aiohttp adds Host at the first use; a key that changed then would find no connection.
+            headers["Host"] = origin.host_port_subcomponent or ""
+            if (credentials := _credentials(proxy)) is not None:
+                headers["Proxy-Authorization"] = credentials
         return aiohttp.ClientRequest(
             "GET",
             origin,
             loop=asyncio.get_running_loop(),
             ssl=tls,
             proxy=proxy.with_user(None) if proxy else None,
-            proxy_auth=_credentials(proxy) if proxy else None,
+            proxy_headers=headers,
         )
 
 
-def _credentials(proxy: URL) -> aiohttp.BasicAuth | None:
+def _credentials(proxy: URL) -> str | None:
     if proxy.user is None:
         return None
-    return aiohttp.BasicAuth(proxy.user, proxy.password or "")
+    return aiohttp.encode_basic_auth(proxy.user, proxy.password or "")

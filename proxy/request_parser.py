@@ -11,25 +11,20 @@ Rules:
    becomes a request.
 4. After the first fault, or a request to change the protocol, nothing more is parsed: where the
    next request begins is anybody's guess (RFC 9112 section 11.2).
-5. What was sent is never quoted in the words about a fault: it may hold a key (R7).
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from aiohttp import hdrs
 from aiohttp.http import HttpProcessingError, HttpRequestParser, RawRequestMessage
-from aiohttp.http_exceptions import (
-    BadHttpMethod,
-    BadStatusLine,
-    InvalidHeader,
-    InvalidURLError,
-    LineTooLong,
-)
+from aiohttp.http_exceptions import BadHttpMessage
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import MAX_MSG_QUEUE_SIZE, RequestPayloadError, _ErrInfo
 
-from proxy.headers import find_header
+from proxy.request_faults import explain_fault
 
 if TYPE_CHECKING:
     import asyncio
@@ -37,9 +32,18 @@ if TYPE_CHECKING:
 
     from aiohttp.base_protocol import BaseProtocol
 
-__all__ = ("RequestParser", "explain_fault")
+__all__ = ("RequestParser",)
 
 _BLANK_LINE = b"\r\n\r\n"
+_LINE_ENDS = re.compile(rb"[\r\n]*").match
+_SIZE = re.compile(rb"([0-9A-Fa-f]+)[;\r]").match
+_PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n").match
+
+MAX_PIECE_BYTES = 64 * 1024
+"""Of a body, after which it is seen whether its reader has enough: bounds the work of a turn."""
+
+MAX_SIZE_DIGITS = 64
+"""Of a chunk's size, as it may have any number of zeros before it; real ones have 8 at most."""
 
 _Parsed = tuple[RawRequestMessage | _ErrInfo, StreamReader]
 
@@ -77,8 +81,9 @@ class RequestParser:
         self._ending = b""
         self._body: StreamReader = EMPTY_PAYLOAD
         self._body_left = 0
-        self._chunked = False
+        self._chunks: _ChunkedBody | None = None
         self._queued = 0
+        self._paused = False
         self._stopped = False
 
     def _make_parser(self) -> HttpRequestParser:
@@ -96,51 +101,64 @@ class RequestParser:
     def feed_data(self, data: bytes) -> tuple[list[_Parsed], bool, bytes]:
         """The requests whose heads are complete now, and a fault as the last of them.
 
-        Never raises. Bytes past :data:`aiohttp.web_protocol.MAX_MSG_QUEUE_SIZE` waiting requests
-        stay here until :meth:`message_consumed` has made room and it is called again. The other
-        two members of the result are for upgrades, which do not happen.
+        Never raises. What comes after :data:`aiohttp.web_protocol.MAX_MSG_QUEUE_SIZE` waiting
+        requests, or while a body's reader has enough, stays here until it is called again. The
+        other two members of the result are for upgrades, which do not happen.
         """
         if self._unparsed:
             data = self._unparsed + data
         at = 0
+        self._paused = False
         parsed: list[_Parsed] = []
-        while at < len(data) and not self._stopped and self._queued < MAX_MSG_QUEUE_SIZE:
-            end = self._find_end(data, at)
-            self._feed_piece(data[at:end], parsed)
-            at = end
+        while at < len(data) and self._has_room():
+            try:
+                end = self._find_end(data, at)
+                self._feed_piece(data[at:end], parsed)
+                at = end
+            except (HttpProcessingError, ValueError) as error:
+                self._fail(error, parsed)
         self._unparsed = b"" if self._stopped else data[at:]
         return parsed, False, b""
 
+    def _has_room(self) -> bool:
+        return not (self._stopped or self._paused) and self._queued < MAX_MSG_QUEUE_SIZE
+
     def _find_end(self, data: bytes, at: int) -> int:
         """Where the piece that begins at ``at`` ends (rule 1)."""
+        limit = min(len(data), at + MAX_PIECE_BYTES)
         if self._body_left:
-            return min(at + self._body_left, len(data))
+            return min(at + self._body_left, limit)
+        if self._chunks is not None:
+            return self._chunks.find_end(data, at, limit)
         begun = len(self._ending)
         found = (self._ending + data[at : at + len(_BLANK_LINE) - 1]).find(_BLANK_LINE)
         if begun and found >= 0:
             return at + found + len(_BLANK_LINE) - begun
-        found = data.find(_BLANK_LINE, at)
+        # Blank lines before a request are none of its own (RFC 9112 section 2.2).
+        line_ends = None if begun else _LINE_ENDS(data, at)
+        found = data.find(_BLANK_LINE, line_ends.end() if line_ends else at)
         return len(data) if found < 0 else found + len(_BLANK_LINE)
 
     def _feed_piece(self, piece: bytes, parsed: list[_Parsed]) -> None:
-        try:
-            messages, upgraded, _ = self._parser.feed_data(piece)
-        except (HttpProcessingError, ValueError) as error:
-            self._fail(error, parsed)
-            return
-        ended = self._body_left > 0 or piece.endswith(_BLANK_LINE)
-        self._ending = b"" if ended else (self._ending + piece)[1 - len(_BLANK_LINE) :]
+        messages, upgraded, _ = self._parser.feed_data(piece)
+        in_head = not self._body_left and self._chunks is None
+        ends = not in_head or piece.endswith(_BLANK_LINE)
+        self._ending = b"" if ends else (self._ending + piece)[1 - len(_BLANK_LINE) :]
         self._body_left -= min(self._body_left, len(piece))
         for message, body in messages:
             parsed.append((message, body))
             self._queued += 1
-            self._body, self._chunked = body, bool(message.chunked)
-            if not body.is_eof() and not self._chunked:
-                self._body_left = int(find_header(message.raw_headers, b"content-length") or b"0")
+            self._body = body
+            if message.chunked:
+                self._chunks = _ChunkedBody()
+            elif not body.is_eof():
+                self._body_left = int(message.headers.get(hdrs.CONTENT_LENGTH, "0"))
         if upgraded:
             self._stopped = True
-        elif self._chunked and self._body.is_eof():
-            self._parser, self._chunked = self._make_parser(), False
+        if self._body.is_eof():
+            self._paused = False
+            if self._chunks is not None:
+                self._parser, self._chunks = self._make_parser(), None
 
     def _fail(self, error: Exception, parsed: list[_Parsed]) -> None:
         self._stopped = True
@@ -160,26 +178,60 @@ class RequestParser:
         self._queued -= 1
 
     def pause_reading(self) -> None:
-        """Nothing: the connection stops reading, and one read is parsed to its end."""
+        """The reader of a body has enough; :meth:`feed_data` is called when it wants more."""
+        self._paused = True
 
 
-def explain_fault(error: Exception, max_header_bytes: int) -> tuple[int, str]:
-    """Status and sentence for what the parser raised (rule 5)."""
-    message = getattr(error, "message", "")
-    if isinstance(error, LineTooLong):
-        return 431, f"A header field or the target is longer than {max_header_bytes} bytes."
-    if isinstance(error, BadHttpMethod):
-        if message.startswith("Received HTTPS"):
-            return 400, "TLS was sent to a port that speaks plain HTTP; use an http:// base URL."
-        return 400, "The request does not begin with a known method."
-    if isinstance(error, BadStatusLine):
-        return 400, "The request line is not that of HTTP/1.1."
-    if isinstance(error, InvalidURLError):
-        return 400, "The request target holds what no target may hold."
-    if isinstance(error, InvalidHeader) or not isinstance(error, HttpProcessingError):
-        return 400, "The request's head is not valid."
-    if message == "Too many headers received":
-        return 431, "The request has too many header fields."
-    # The parser's own words; the bytes that it points at come after a colon and a line end.
-    words, _, _ = message.partition(":\n")
-    return 400, f"{words.rstrip('.')}."
+class _ChunkedBody:
+    """Finds where a chunked body ends, and leaves decoding and judging it to the parser."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._line = b""
+        self._in_trailers = False
+
+    def find_end(self, data: bytes, at: int, limit: int) -> int:
+        """Where the body ends in ``data`` between ``at`` and ``limit``, else ``limit``.
+
+        Raises:
+            ValueError: a chunk has no size.
+        """
+        while at < limit:
+            if not (self._left or self._line or self._in_trailers):
+                at = self._skip_chunks(data, at, limit)
+            if self._left:
+                step = min(self._left, limit - at)
+                self._left -= step
+                at += step
+                continue
+            line_feed = data.find(b"\n", at, limit)
+            stop = limit if line_feed < 0 else line_feed + 1
+            # What is longer is an extension or a trailer, of which the end alone matters.
+            begin = data[at : min(stop, at + MAX_SIZE_DIGITS + 1)]
+            self._line = (self._line + begin)[: MAX_SIZE_DIGITS + 1]
+            at = stop
+            if line_feed >= 0 and self._end_line():
+                break
+        return at
+
+    def _skip_chunks(self, data: bytes, at: int, limit: int) -> int:
+        """Past the chunks that are whole: a read may hold many tiny ones."""
+        while (size := _PLAIN_SIZE(data, at)) is not None:
+            end = size.end() + int(size[1], 16) + len(b"\r\n")
+            if end > limit or end == size.end() + len(b"\r\n"):
+                break
+            at = end
+        return at
+
+    def _end_line(self) -> bool:
+        """Whether the line that is whole now ends the body."""
+        line, self._line = self._line, b""
+        if self._in_trailers:
+            return line in {b"\r\n", b"\n"}
+        size = _SIZE(line)
+        if size is None:
+            raise BadHttpMessage("Invalid character in chunk size")
+        digits = int(size[1], 16)
+        self._in_trailers = digits == 0
+        self._left = digits + len(b"\r\n") if digits else 0
+        return False

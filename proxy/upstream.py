@@ -26,7 +26,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from proxy.errors import GatewayError
 from proxy.tasks import spawn
-from proxy.upstream_errors import map_upstream_errors
+from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
 from proxy.upstream_response import (
     UpstreamConnector,
     UpstreamResponse,
@@ -178,6 +178,11 @@ class UpstreamClient:
             return await self._connector.connect(key, [], timeout)
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError from error
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            # Nobody else is talked to before there is a connection.
+            raise ForwardProxyError from error
 
 
 class _Sending:

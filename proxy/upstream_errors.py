@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
     from proxy.upstreams import Upstream
 
-__all__ = ("map_upstream_errors",)
+__all__ = ("ForwardProxyError", "map_upstream_errors")
+
+
+class ForwardProxyError(aiohttp.ClientError):
+    """The forward proxy broke off before it had made the connection."""
+
 
 _Row = tuple[type[BaseException] | tuple[type[BaseException], ...], int, str, str, EndKind]
 
@@ -48,10 +53,10 @@ _TABLE: tuple[_Row, ...] = (
         EndKind.CONNECT_ERROR,
     ),
     (
-        (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError),
+        (aiohttp.ClientProxyConnectionError, aiohttp.ClientResponseError, ForwardProxyError),
         502,
         "forward_proxy_error",
-        "the forward proxy (HTTPS_PROXY) did not connect",
+        "the forward proxy (HTTPS_PROXY, HTTP_PROXY) did not connect",
         EndKind.CONNECT_ERROR,
     ),
     (

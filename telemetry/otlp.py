@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
     from opentelemetry.sdk.trace import ReadableSpan
 
-__all__ = ("StoredEvent", "StoredSpan", "decode_spans", "encode_span")
+__all__ = ("DecodedEvent", "DecodedSpan", "decode_spans", "encode_span")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEvent:
+class DecodedEvent:
     """An event of a span; its time is nanoseconds since the epoch."""
 
     name: str
@@ -39,8 +39,8 @@ class StoredEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSpan:
-    """A span as it was stored. Ids are lower-case hexadecimal, times nanoseconds since the epoch.
+class DecodedSpan:
+    """A span read back from its bytes. Ids are lower-case hexadecimal, times are Unix nanoseconds.
 
     Attributes:
         parent_span_id: ``None`` for a root.
@@ -61,7 +61,7 @@ class StoredSpan:
     status: str
     status_message: str
     attributes: Mapping[str, Any]
-    events: tuple[StoredEvent, ...]
+    events: tuple[DecodedEvent, ...]
     links: tuple[tuple[str, str], ...]
     resource: Mapping[str, Any]
     scope: tuple[str, str]
@@ -73,7 +73,7 @@ def encode_span(span: ReadableSpan) -> bytes:
     return blob
 
 
-def decode_spans(blob: bytes) -> list[StoredSpan]:
+def decode_spans(blob: bytes) -> list[DecodedSpan]:
     """The spans of one serialised request, or of several that were concatenated (rule 1).
 
     Raises:
@@ -84,7 +84,7 @@ def decode_spans(blob: bytes) -> list[StoredSpan]:
     except DecodeError as error:
         raise ValueError(f"no OTLP trace request: {error}") from error
     return [
-        _stored_span(
+        _decoded_span(
             span,
             resource=_attributes(resource_spans.resource.attributes),
             scope=(scope_spans.scope.name, scope_spans.scope.version),
@@ -95,10 +95,10 @@ def decode_spans(blob: bytes) -> list[StoredSpan]:
     ]
 
 
-def _stored_span(
+def _decoded_span(
     span: ProtoSpan, *, resource: Mapping[str, Any], scope: tuple[str, str]
-) -> StoredSpan:
-    return StoredSpan(
+) -> DecodedSpan:
+    return DecodedSpan(
         name=span.name,
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
@@ -110,7 +110,7 @@ def _stored_span(
         status_message=span.status.message,
         attributes=_attributes(span.attributes),
         events=tuple(
-            StoredEvent(
+            DecodedEvent(
                 name=event.name,
                 at_ns=event.time_unix_nano,
                 attributes=_attributes(event.attributes),

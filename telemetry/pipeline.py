@@ -84,7 +84,6 @@ class Pipeline:
         self._telemetry.start()
         if self._exporter is not None:
             self._exporter.start()
-            self._exporter.wake()
 
     def emit(self, frame: Frame) -> None:
         """Take one frame; never blocks."""

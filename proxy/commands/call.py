@@ -15,7 +15,7 @@ from openinference.semconv.trace import SpanAttributes
 
 from codec.jsontext import decode_json
 from codec.response import ToolCall
-from telemetry.otlp import StoredSpan, decode_spans
+from telemetry.otlp import DecodedSpan, decode_spans
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class RecordedCall:
     """
 
     summary: SpanSummary
-    span: StoredSpan
+    span: DecodedSpan
 
     @property
     def duration_ns(self) -> int:
@@ -174,7 +174,7 @@ def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
     try:
         (span,) = decode_spans(blob)
     except ValueError:
-        span = StoredSpan(
+        span = DecodedSpan(
             name=summary.name,
             trace_id=summary.trace_id,
             span_id=summary.span_id,

@@ -104,6 +104,14 @@ def test_a_legacy_function_call_is_one_call() -> None:
     assert choice.body()["message"] == {"function_call": {"name": "f", "arguments": '{"a":1}'}}
 
 
+def test_a_function_call_of_empty_strings_is_none() -> None:
+    """Snowflake's messages have one where nothing is called (dialects.md section 3)."""
+    choice = deltas({"content": "Hi", "function_call": {"name": "", "arguments": ""}})
+    assert choice.choice().message.function_call is None
+    assert choice.body()["message"] == {"content": "Hi"}
+    assert not deltas({"function_call": {"name": "", "arguments": ""}}).has_content
+
+
 def test_a_message_beside_deltas_is_never_read() -> None:
     """Rule 4: Perplexity's cumulative message."""
     choice = fold(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 __all__ = ("expect_outcome", "fold_answer", "is_stream", "parse_json", "without_usage_events")
@@ -44,6 +45,7 @@ def is_stream(body: bytes) -> bool:
 # --- bytes -----------------------------------------------------------------------------------
 
 
+@cache
 def without_usage_events(body: bytes) -> bytes:
     """The stream without the events that report usage and nothing else (``design.md`` 4)."""
     if body.startswith(_BOM):
@@ -102,8 +104,9 @@ def _events(body: bytes) -> list[tuple[str, str | None, list[str]]]:
 # --- meaning ---------------------------------------------------------------------------------
 
 
+@cache
 def fold_answer(body: bytes) -> Json:
-    """The fold of an answer, a stream or a whole body."""
+    """The fold of an answer, a stream or a whole body; not to be changed, for it is kept."""
     if not is_stream(body):
         return _fold([parse_json(body)], done=False, error=None)
     chunks, done, error = [], False, None

@@ -61,7 +61,7 @@ __all__ = (
     "open_bench",
 )
 
-MAX_PIECES = 120
+MAX_PIECES = 50
 """Pieces of a fixed size in one replay: each is a turn of the server, the proxy and the client."""
 
 MAX_TURNS = 200
@@ -160,7 +160,7 @@ class Bench:
 
     async def _take_record(self, replay: Replay) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(3.0):
                 while not self.sink.exchanges:
                     await asyncio.sleep(0)
         for _ in range(3):  # for a second record, should there be one

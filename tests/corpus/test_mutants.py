@@ -52,7 +52,11 @@ SOURCES: dict[str, list[Recording]] = {
         )
         for dialect in DIALECTS
     ],
-    "recordings": list(load_chats(_FOLDER)) if _FOLDER is not None else [],
+    "recordings": [
+        recording
+        for recording in (load_chats(_FOLDER) if _FOLDER is not None else ())
+        if recording.asks_stream
+    ],
 }
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 
-from tests.e2e.processes import clean_environment
+from tests.e2e.processes import clean_environment, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,14 +68,13 @@ class Page:
                     text = await self._ask("document.body?.innerText ?? ''")
         except TimeoutError:
             missing = [wanted for wanted in texts if wanted not in text]
-            pytest_message = f"the page does not show {missing}, but: {text}"
             raise AssertionError(f"the page does not show {missing}, but: {text}") from None
         return text
 
     async def screenshot(self, path: Path) -> None:
         """Write what is to be seen as a PNG file."""
         answer = await self._call("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(answer["data"]))
+        await asyncio.to_thread(path.write_bytes, base64.b64decode(answer["data"]))
 
     async def _ask(self, expression: str) -> Any:
         answer = await self._call("Runtime.evaluate", expression=expression, returnByValue=True)
@@ -133,7 +132,7 @@ async def open_page(folder: Path) -> AsyncIterator[Page]:
             stderr=log,
         )
     try:
-        port = await _read_port(profile / "DevToolsActivePort")
+        port = await asyncio.to_thread(_wait_for_port, profile / "DevToolsActivePort")
         async with aiohttp.ClientSession() as session:
             async with session.get(f"http://127.0.0.1:{port}/json/list") as response:
                 (target,) = [one for one in await response.json() if one["type"] == "page"]
@@ -145,9 +144,8 @@ async def open_page(folder: Path) -> AsyncIterator[Page]:
         await process.wait()
 
 
-async def _read_port(path: Path) -> int:
-    async with asyncio.timeout(_START_SECONDS):
-        while True:
-            with contextlib.suppress(OSError, IndexError):
-                return int(path.read_text().splitlines()[0])
-            await asyncio.sleep(0.05)
+def _wait_for_port(path: Path) -> int:
+    wait_until(
+        lambda: path.exists() and "\n" in path.read_text(), _START_SECONDS, "DevTools listen"
+    )
+    return int(path.read_text().splitlines()[0])

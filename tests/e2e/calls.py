@@ -186,7 +186,7 @@ def have_chats(client: Client, caller: tuple[str, str]) -> dict[str, Call]:
         client: who chats.
         caller: trace and span id of the traced program that makes the last call.
     """
-    weather = {"model": MODEL, "tools": [TOOL], "temperature": 0.2}
+    weather: JsonObject = {"model": MODEL, "tools": [TOOL], "temperature": 0.2}
     question = _ask("What is the weather like in Lisbon and in Oslo?")
     tool_calls = client.stream(**weather, messages=question)
     results = _answer_tool_calls(tool_calls.message)

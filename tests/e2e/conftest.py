@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phoenix]:
     """One Phoenix for all tests; each uses a project of its own."""
-    with Phoenix(tmp_path_factory.mktemp("phoenix")) as running:
+    with Phoenix(tmp_path_factory.mktemp("phoenix")).running() as running:
         yield running
 
 

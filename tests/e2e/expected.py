@@ -49,7 +49,7 @@ def expected_attributes(call: Call, *, upstream_port: int) -> JsonObject:
 
 
 def prune(value: Any) -> Any:
-    """JSON without its null and empty members: how much of them is written is the client's taste."""
+    """JSON without its null and empty members: whether they are written is the client's taste."""
     if isinstance(value, dict):
         members = {name: prune(member) for name, member in value.items()}
         return {name: member for name, member in members.items() if not _is_empty(member)}

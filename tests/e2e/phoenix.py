@@ -8,6 +8,7 @@ project take a while.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,11 +18,13 @@ import requests
 from tests.e2e.processes import ServerProcess, find_free_port, get, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from codec.jsontext import JsonObject
 
 __all__ = ("Phoenix", "StoredEvent", "StoredSpan")
 
-PROGRAM = Path(".e2e/phoenix/bin/phoenix").absolute()
+PROGRAM = str(Path(".e2e/phoenix/bin/phoenix").absolute())
 
 _START_SECONDS = 90.0
 """Twelve seconds on two idle cores."""
@@ -85,13 +88,12 @@ class Phoenix:
             [PROGRAM, "serve"], environment=environment, log=folder / "phoenix.log"
         )
 
-    def __enter__(self) -> Self:
-        self._server.__enter__()
-        self._server.wait_for(f"{self.url}/healthz", _START_SECONDS)
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._server.end()
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """Start it, and end it at the end; what it holds stays in its folder."""
+        with self._server:
+            self._server.wait_for(f"{self.url}/healthz", _START_SECONDS)
+            yield self
 
     def read_spans(self, project: str) -> list[StoredSpan]:
         """All spans of a project with typed values, oldest first; none while it is unknown."""

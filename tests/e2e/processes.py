@@ -32,11 +32,11 @@ class ServerProcess:
     """
 
     def __init__(
-        self, command: Sequence[str | Path], *, environment: Mapping[str, str], log: Path
+        self, command: Sequence[str], *, environment: Mapping[str, str], log: Path
     ) -> None:
         self.log = log
         self._command = command
-        self._environment = clean_environment() | environment
+        self._environment = {**clean_environment(), **environment}
 
     def __enter__(self) -> Self:
         with self.log.open("ab") as output:

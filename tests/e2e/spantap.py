@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ("PROGRAM", "RunningProxy", "running_proxy", "running_upstream")
 
-PROGRAM = Path(sys.executable).with_name("spantap")
+PROGRAM = str(Path(sys.executable).with_name("spantap"))
 
 _START_SECONDS = 30.0
 
@@ -78,10 +78,8 @@ def running_proxy(
         "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
         "OTEL_RESOURCE_ATTRIBUTES": f"openinference.project.name={project}",
     }
-    server = ServerProcess(
-        [PROGRAM, "serve", "--config", config], environment=environment, log=folder / "serve.log"
-    )
-    with server:
+    command = [PROGRAM, "serve", "--config", str(config)]
+    with ServerProcess(command, environment=environment, log=folder / "serve.log") as server:
         server.wait_for(f"http://127.0.0.1:{admin_port}/readyz", _START_SECONDS)
         yield proxy
         assert server.end() == 0, server.output

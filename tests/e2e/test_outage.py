@@ -1,4 +1,4 @@
-"""Phoenix away at first, and away again in between: chats go on, and every span arrives once (R8)."""
+"""Phoenix away at first and once more later: chats go on, and every span arrives once (R8)."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_spans_wait_for_phoenix(tmp_path: Path, upstream_port: int) -> None:
         with open_client(proxy.base_url, f"http://127.0.0.1:{upstream_port}/v1") as client:
             early = chat(client, 3)
             wait_until(lambda: list_states(proxy.store) == ["pending"] * 3, 10, "3 spans pending")
-            with phoenix:
+            with phoenix.running():
                 phoenix.wait_for_spans(PROJECT, 3, seconds=LONGEST_WAIT_SECONDS)
                 while_up = chat(client, 1)
                 phoenix.wait_for_spans(PROJECT, 4)
             while_down = chat(client, 2)
-        with phoenix:
+        with phoenix.running():
             spans = phoenix.wait_for_spans(PROJECT, 6, seconds=LONGEST_WAIT_SECONDS)
         assert list_states(proxy.store) == ["delivered"] * 6
     sent = early + while_up + while_down

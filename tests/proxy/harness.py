@@ -297,7 +297,7 @@ def split_answer(data: bytes) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
 
 def join_chunks(body: bytes) -> tuple[bytes, bool]:
     """The bytes in a chunked body, and whether it ended cleanly."""
-    pieces = []
+    pieces: list[bytes] = []
     while body:
         size_text, found, rest = body.partition(b"\r\n")
         if not found:

@@ -286,8 +286,10 @@ async def test_an_upload_that_breaks_after_its_answer_ends_quietly(
         await connection.reader.readexactly(3)
         await connection.answer(status=b"413 Too Large")
 
-    upstream = ScriptedUpstream(script, reads_body=False)
-    async with upstream, running_proxy(upstream.url) as running:
+    async with (
+        ScriptedUpstream(script, reads_body=False) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(b"PUT /x HTTP/1.1\r\nHost: c\r\n%b\r\n\r\n3\r\nabc\r\n" % CHUNKED)
         status, _, _ = split_answer(await read_answer(reader))

@@ -13,7 +13,7 @@ import gzip
 import zlib
 from typing import TYPE_CHECKING
 
-import brotli
+import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 import zstandard
 
@@ -360,15 +360,17 @@ async def test_a_client_of_http_1_0_gets_an_answer_that_it_can_read(target: byte
 async def test_a_client_of_http_1_0_may_keep_its_connection_where_a_length_is_known() -> None:
     """Two requests go over one connection, and we say so."""
     raw = b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
-    async with ScriptedUpstream(replies(plain())) as upstream:
-        async with running_proxy(upstream.url) as running:
-            reader, writer = await asyncio.open_connection(*running.address)
-            for _ in range(2):
-                writer.write(raw)
-                _, fields, body = split_answer(await read_answer(reader))
-                assert (b"Connection", b"keep-alive") in fields
-                assert body == ANSWER
-            writer.transport.abort()
+    async with (
+        ScriptedUpstream(replies(plain())) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        for _ in range(2):
+            writer.write(raw)
+            _, fields, body = split_answer(await read_answer(reader))
+            assert (b"Connection", b"keep-alive") in fields
+            assert body == ANSWER
+        writer.transport.abort()
 
 
 ENCODERS = {
@@ -474,14 +476,16 @@ async def test_a_chat_without_a_trace_gets_one() -> None:
 async def test_expect_100_continue_is_answered_by_us(target: bytes, name: bytes) -> None:
     """The client sends its body only then; the upstream sees field and body together."""
     head = b"%b: 100-continue\r\n" % name
-    async with ScriptedUpstream(replies(plain())) as upstream:
-        async with running_proxy(upstream.url, propagate=False) as running:
-            reader, writer = await asyncio.open_connection(*running.address)
-            writer.write(post(target, head, b"abc").removesuffix(b"abc"))
-            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            writer.write(b"abc")
-            status, _, body = split_answer(await read_answer(reader))
-            writer.transport.abort()
+    async with (
+        ScriptedUpstream(replies(plain())) as upstream,
+        running_proxy(upstream.url, propagate=False) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(post(target, head, b"abc").removesuffix(b"abc"))
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"abc")
+        status, _, body = split_answer(await read_answer(reader))
+        writer.transport.abort()
     assert (status, body) == (b"HTTP/1.1 200 OK", ANSWER)
     assert upstream.last.body == b"abc"
     assert upstream.last.field(b"expect") == b"100-continue"
@@ -505,20 +509,22 @@ TRAILED = b"3\r\nabc\r\n0\r\nX-Trailer: evil\r\nHost: evil\r\n\r\n"
 async def test_trailers_of_a_request_are_dropped_without_harm(target: bytes) -> None:
     """The body arrives, and the next request on the connection does not inherit them."""
     raw = b"POST %b HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n" % target
-    async with ScriptedUpstream(replies(plain())) as upstream:
-        async with running_proxy(upstream.url, propagate=False) as running:
-            reader, writer = await asyncio.open_connection(*running.address)
-            writer.write(raw + TRAILED + b"GET /2 HTTP/1.1\r\nHost: c\r\n\r\n")
-            await read_answer(reader)
-            await read_answer(reader)
-            writer.write(raw + TRAILED[:20])
-            await asyncio.sleep(0.01)
-            writer.write(TRAILED[20:-1])
-            await asyncio.sleep(0.01)
-            writer.write(TRAILED[-1:] + b"GET /4 HTTP/1.1\r\nHost: c\r\n\r\n")
-            await read_answer(reader)
-            await read_answer(reader)
-            writer.transport.abort()
+    async with (
+        ScriptedUpstream(replies(plain())) as upstream,
+        running_proxy(upstream.url, propagate=False) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(raw + TRAILED + b"GET /2 HTTP/1.1\r\nHost: c\r\n\r\n")
+        await read_answer(reader)
+        await read_answer(reader)
+        writer.write(raw + TRAILED[:20])
+        await asyncio.sleep(0.01)
+        writer.write(TRAILED[20:-1])
+        await asyncio.sleep(0.01)
+        writer.write(TRAILED[-1:] + b"GET /4 HTTP/1.1\r\nHost: c\r\n\r\n")
+        await read_answer(reader)
+        await read_answer(reader)
+        writer.transport.abort()
     assert [r.body for r in upstream.requests] == [b"abc", b"", b"abc", b""]
     for n, request in enumerate(upstream.requests):
         names = [name for name, _ in request.fields]
@@ -560,13 +566,15 @@ async def test_pipelined_requests_are_answered_in_order(target: bytes) -> None:
 async def test_an_offer_of_http_2_is_declined_silently() -> None:
     """Java's client offers h2c with its first request: relayed as HTTP/1.1, and so is the next."""
     head = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
-    async with ScriptedUpstream(replies(plain())) as upstream:
-        async with running_proxy(upstream.url, propagate=False) as running:
-            reader, writer = await asyncio.open_connection(*running.address)
-            writer.write(post(head=head) + post(head=head))
-            for _ in range(2):
-                assert split_answer(await read_answer(reader))[2] == ANSWER
-            writer.transport.abort()
+    async with (
+        ScriptedUpstream(replies(plain())) as upstream,
+        running_proxy(upstream.url, propagate=False) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(post(head=head) + post(head=head))
+        for _ in range(2):
+            assert split_answer(await read_answer(reader))[2] == ANSWER
+        writer.transport.abort()
     for request in upstream.requests:
         assert [name for name, _ in request.fields] == [b"Host", b"Content-Type", b"Content-Length"]
         assert request.body == CHAT

@@ -69,7 +69,7 @@ def test_what_was_encoded_is_decoded(name: str, encode: Encode, data: bytes) -> 
 
 
 @every_coding
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(data=st.binary(max_size=200), at=st.lists(st.integers(0, 2**16), max_size=8))
 def test_rule_2_the_cuts_do_not_matter(
     name: str, encode: Encode, data: bytes, at: list[int]
@@ -92,6 +92,15 @@ def test_several_members_or_frames_are_one_body(name: str, join: Encode) -> None
         b"one, two",
         None,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "encode"), [("deflate", _raw_deflate), ("gzip", lambda data: gzip.compress(data)[:-8])]
+)
+def test_what_a_step_leaves_inside_the_decoder_comes_out(name: str, encode: Encode) -> None:
+    """All input is taken and the output full: zlib has more to say all the same."""
+    for size in range(256 * 1024 + 15, 256 * 1024 + 40):
+        assert _decode(name, encode(bytes(size))) == (bytes(size), None)
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
@@ -147,6 +156,7 @@ def test_garbage_after_a_deflated_body_is_passed_over() -> None:
     assert _decode("deflate", zlib.compress(TEXT) + b"garbage", b"more") == (TEXT, None)
 
 
+@settings(deadline=None)
 @given(name=st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip,br"]), data=st.binary())
 def test_no_bytes_make_it_raise(name: str, data: bytes) -> None:
     """Whatever is fed, the error is a value."""
@@ -163,11 +173,11 @@ def _endless_zstd() -> bytes:
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
-    "gzip": ("gzip", lambda: gzip.compress(bytes(100 << 20))),
-    "deflate": ("deflate", lambda: zlib.compress(bytes(100 << 20))),
-    "br": ("br", lambda: brotli.compress(bytes(100 << 20), quality=5)),
+    "gzip": ("gzip", lambda: gzip.compress(bytes(40 << 20))),
+    "deflate": ("deflate", lambda: zlib.compress(bytes(40 << 20))),
+    "br": ("br", lambda: brotli.compress(bytes(40 << 20), quality=5)),
     "zstd": ("zstd", _endless_zstd),
-    "gzip in gzip": ("gzip, gzip", lambda: gzip.compress(gzip.compress(bytes(100 << 20)))),
+    "gzip in gzip": ("gzip, gzip", lambda: gzip.compress(gzip.compress(bytes(40 << 20)))),
 }
 
 

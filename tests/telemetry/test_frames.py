@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telemetry.exchange import EndKind
@@ -77,6 +77,7 @@ _FRAMES: st.SearchStrategy[Frame] = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(frame=_FRAMES)
 def test_rule_3_a_frame_is_the_same_after_its_way_as_bytes(frame: Frame) -> None:
     """Every kind with every member comes back equal, and of the same type."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codec.jsontext import encode_json
@@ -136,6 +136,7 @@ SHAPES: dict[str, tuple[bytes, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("data", "members"), SHAPES.values(), ids=SHAPES)
+@settings(deadline=None)
 @given(at=st.lists(st.integers(0, 2**16), max_size=12))
 def test_rule_5_however_the_answer_is_cut_the_record_is_the_same(
     data: bytes, members: dict[str, Any], at: list[int]
@@ -147,6 +148,14 @@ def test_rule_5_however_the_answer_is_cut_the_record_is_the_same(
     for pieces in (cut(data, at), singly):
         exchange = observe(exchange_frames(*pieces, **members))
         assert replace(exchange, first_chunk_ns=None, first_content_ns=None) == expected
+
+
+@pytest.mark.parametrize("before", [b"\n\n", b" \r\n\t", b"\xef\xbb\xbf", b"\n\xef\xbb\xbf "])
+def test_what_comes_before_a_plain_answer_does_not_make_it_a_stream(before: bytes) -> None:
+    """Blank lines while the request is queued (DeepSeek), or a byte order mark."""
+    exchange = observe(exchange_frames(before, ANSWER))
+    assert exchange == observe(exchange_frames(ANSWER))
+    assert exchange == observe(exchange_frames(before + ANSWER))
 
 
 @pytest.mark.parametrize(("data", "members"), SHAPES.values(), ids=SHAPES)
@@ -278,6 +287,8 @@ def test_a_refusal_keeps_its_body_as_text_up_to_the_limit() -> None:
     exchange = observe(exchange_frames(html[:9], html[9:], b"more", status=502))
     assert exchange.error_body == html[: observer_module.MAX_ERROR_BYTES].decode()
     assert exchange.anomalies == ("observer_limit",)
+    exchange = observe(exchange_frames(b'{"detail":"no key"}', status=403))
+    assert (exchange.error_message, exchange.anomalies) == ('{"detail":"no key"}', ())
     exchange = observe(exchange_frames(b"\xff<h1>", status=502))
     assert (exchange.error_body, exchange.anomalies) == ("\ufffd<h1>", ())
 
@@ -439,6 +450,7 @@ _BYTES = st.one_of(
 _CODING = st.sampled_from(["", "gzip", "br", "zstd", "deflate", "x", "gzip,gzip,gzip,gzip,gzip"])
 
 
+@settings(deadline=None)
 @given(
     asked=st.none() | _BYTES,
     data=st.lists(_BYTES, max_size=6),

@@ -15,7 +15,7 @@ from codec._version import __version__
 from codec.response import Message
 from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.identity import SpanIdentity
-from telemetry.otlp import StoredEvent, StoredSpan, decode_spans, encode_span
+from telemetry.otlp import DecodedEvent, DecodedSpan, decode_spans, encode_span
 from telemetry.recorder import SpanRecorder, build_span_limits
 from tests.telemetry.exchanges import (
     END_NS,
@@ -53,7 +53,7 @@ def test_rule_2_span_reads_back() -> None:
         "error_message": "why",
     }
     assert decode_spans(blob_of(**members)) == [
-        StoredSpan(
+        DecodedSpan(
             name="ChatCompletion",
             trace_id=TRACE_ID,
             span_id=SPAN_ID,
@@ -65,8 +65,8 @@ def test_rule_2_span_reads_back() -> None:
             status_message="stream_error: why",
             attributes=build_exchange_attributes(make_exchange(**members)),
             events=(
-                StoredEvent(name="First Token Stream Event", at_ns=FIRST_CHUNK_NS, attributes={}),
-                StoredEvent(
+                DecodedEvent(name="First Token Stream Event", at_ns=FIRST_CHUNK_NS, attributes={}),
+                DecodedEvent(
                     name="exception",
                     at_ns=END_NS,
                     attributes={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -67,6 +68,19 @@ def test_with_an_endpoint_every_exchange_reaches_the_backend(path: Path) -> None
     assert first.resource["service.name"]
     with pytest.raises(StoreError, match="closed"):
         pipeline.store.counts()
+
+
+def test_a_span_is_sent_soon_after_its_exchange(path: Path) -> None:
+    """An idle exporter is woken; by itself it would look five seconds later."""
+    with HttpSink() as sink:
+        pipeline = open_pipeline(path, OTEL_EXPORTER_OTLP_ENDPOINT=sink.url)
+        pipeline.start()
+        time.sleep(0.3)
+        emit(pipeline, 1)
+        start = time.perf_counter()
+        sink.wait_for_spans(1, timeout_seconds=4)
+        print(f"sent after {(time.perf_counter() - start) * 1000:.0f} ms")
+        pipeline.close(10)
 
 
 def test_what_was_emitted_just_before_the_close_is_sent_too(path: Path) -> None:
@@ -159,12 +173,19 @@ def test_a_variable_that_cannot_be_followed_is_named(
 
 
 @pytest.mark.parametrize("endpoint", [None, "http://127.0.0.1:9"])
-def test_a_store_that_another_process_owns_is_refused(endpoint: str | None, path: Path) -> None:
+def test_a_store_that_another_owns_is_refused(
+    endpoint: str | None, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first one goes on undisturbed, and a sender that was made is closed."""
+    closed = []
+    monkeypatch.setattr(
+        "telemetry.http_sender.HttpSender.close", lambda sender: closed.append(sender.backend)
+    )
     environ = {} if endpoint is None else {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     pipeline = open_pipeline(path)
     with pytest.raises(StoreLocked):
         open_pipeline(path, **environ)
+    assert closed == ([] if endpoint is None else [endpoint])
     pipeline.start()
     pipeline.close(0)
 

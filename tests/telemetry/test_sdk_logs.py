@@ -77,5 +77,6 @@ def test_what_is_no_warning_is_not_told(caplog: pytest.LogCaptureFixture) -> Non
 def test_quieting_again_does_not_double_the_lines(caplog: pytest.LogCaptureFixture) -> None:
     """Several pipelines may be opened in one process."""
     quiet_sdk_logs()
+    quiet_sdk_logs()
     logging.getLogger("opentelemetry.x").warning("%s", CANARY)
     assert len(caplog.records) == 1

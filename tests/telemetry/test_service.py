@@ -306,7 +306,6 @@ def test_rule_1_a_fault_around_the_commit_does_not_escape(
     failing: FailingStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither that of who is told of stored spans, nor an unexpected one of pruning."""
-
     bench = Bench(failing)
     service = TelemetryService(
         bench.recorder, bench.store, now_ns=lambda: bench.now_ns, on_stored=_fail

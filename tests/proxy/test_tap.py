@@ -1,0 +1,155 @@
+"""The tap: frames out of what the relay sees, and never a fault of its own (R2)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy.tap import MAX_TAPPED_BYTES, Tap, TapSource
+from telemetry.exchange import EndKind
+from telemetry.frames import End, Frame, RequestBody, ResponseData
+from tests.proxy.harness import (
+    ANSWER,
+    ScriptedUpstream,
+    TurnedClock,
+    ask,
+    request_bytes,
+    running_proxy,
+)
+
+if TYPE_CHECKING:
+    from proxy.clock import Clock
+
+SECOND_NS = 1_000_000_000
+
+
+class ListSink:
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.frames: list[Frame] = []
+        self.calls = 0
+        self.fails_at = fails_at
+
+    def emit(self, frame: Frame) -> None:
+        self.calls += 1
+        if self.calls == self.fails_at:
+            raise RuntimeError("full")
+        self.frames.append(frame)
+
+
+class JumpingClock(TurnedClock):
+    """Its wall clock is set back by an hour after the first reading."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings = 0
+
+    def wall_ns(self) -> int:
+        self.readings += 1
+        return self.now_ns - (self.readings > 1) * 3600 * SECOND_NS
+
+
+def open_tap(sink: ListSink, clock: Clock | None = None) -> Tap:
+    return TapSource(sink, clock or TurnedClock()).open(observed=True)
+
+
+def test_rule_1_a_sink_that_fails_is_left_alone_afterwards(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One log line, no exception, no further call for this exchange."""
+    sink = ListSink(fails_at=2)
+    tap = open_tap(sink)
+    with caplog.at_level(logging.ERROR, "spantap.tap"):
+        tap.request_body(b"{}", 2)
+        tap.response_data(b"a")
+        tap.response_data(b"b")
+        tap.end(EndKind.UPSTREAM_EOF)
+    assert sink.frames == [RequestBody(exchange=1, data=b"{}", size_bytes=2)]
+    assert sink.calls == 2
+    assert len(caplog.records) == 1
+
+
+def test_rule_2_the_end_is_told_once() -> None:
+    """Whoever calls it a second time is not heard, and nothing follows it."""
+    sink = ListSink()
+    tap = open_tap(sink)
+    tap.end(EndKind.CLIENT_GONE)
+    tap.end(EndKind.RELAY_ERROR, "later")
+    tap.response_data(b"later")
+    [end] = sink.frames
+    assert isinstance(end, End)
+    assert end.kind is EndKind.CLIENT_GONE
+
+
+def test_rule_3_what_is_past_the_limit_is_counted_and_left_out() -> None:
+    """64 MiB of one answer; the end says how much is missing."""
+    sink = ListSink()
+    tap = open_tap(sink)
+    block = bytes(1024 * 1024)
+    for _ in range(MAX_TAPPED_BYTES // len(block)):
+        tap.response_data(block)
+    tap.response_data(b"over")
+    tap.response_data(b"more")
+    tap.end(EndKind.UPSTREAM_EOF)
+    *data, end = sink.frames
+    assert all(isinstance(frame, ResponseData) for frame in data)
+    assert len(data) == MAX_TAPPED_BYTES // len(block)
+    assert isinstance(end, End)
+    assert end.shed_bytes == 8
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+def test_the_end_says_whether_the_last_read_reached_the_client(*, delivered: bool) -> None:
+    """A [DONE] that the client never got completes nothing."""
+    sink = ListSink()
+    tap = open_tap(sink)
+    tap.response_data(b"data: [DONE]\n\n")
+    if delivered:
+        tap.delivered()
+    tap.end(EndKind.CLIENT_GONE)
+    end = sink.frames[-1]
+    assert isinstance(end, End)
+    assert end.undelivered is not delivered
+
+
+def test_times_of_one_exchange_never_run_backwards() -> None:
+    """The wall clock is read once; the rest is measured."""
+    sink, clock = ListSink(), JumpingClock()
+    start = clock.now_ns
+    tap = open_tap(sink, clock)
+    clock.turn(1)
+    tap.response_data(b"a")
+    clock.turn(2)
+    tap.end(EndKind.UPSTREAM_EOF)
+    assert [getattr(frame, "at_ns", 0) - start for frame in sink.frames] == [
+        1 * SECOND_NS,
+        3 * SECOND_NS,
+    ]
+
+
+def test_exchanges_are_numbered_and_unobserved_ones_silent() -> None:
+    """A number is never used twice in one worker."""
+    sink = ListSink()
+    source = TapSource(sink, TurnedClock())
+    for observed in (True, False, True):
+        tap = source.open(observed=observed)
+        tap.response_data(b"x")
+        tap.end(EndKind.UPSTREAM_EOF)
+    assert [frame.exchange for frame in sink.frames] == [1, 1, 3, 3]
+
+
+async def test_no_credential_enters_a_frame() -> None:
+    """R7: of all heads only the recorded fields are copied, of the target only the path."""
+    secret = b"sk-very-secret"
+    async with (
+        ScriptedUpstream(lambda c: c.answer(head=b"Set-Cookie: s=%b\r\n" % secret)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        head = b"Authorization: Bearer %b\r\napi-key: %b\r\nCookie: %b\r\n" % ((secret,) * 3)
+        target = b"/v1/chat/completions?key=%b" % secret
+        answer = await ask(running.address, request_bytes(head=head, target=target))
+        assert answer.body == ANSWER
+        await running.sink.wait_for()
+    assert upstream.last.field(b"authorization") == b"Bearer " + secret
+    assert secret not in repr(running.sink.frames).encode()

@@ -1,0 +1,74 @@
+"""The table of what goes wrong before an upstream answers."""
+
+from __future__ import annotations
+
+import ssl
+
+import aiohttp
+import pytest
+from aiohttp.http import HttpProcessingError
+from yarl import URL
+
+from proxy.errors import GatewayError
+from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
+from proxy.upstreams import Upstream
+from telemetry.exchange import EndKind
+
+UPSTREAM = Upstream(name="main", origin=URL("https://api.example:8443"), api_key="sk-secret")
+
+
+def map_error(error: BaseException) -> GatewayError:
+    with pytest.raises(GatewayError) as caught, map_upstream_errors(UPSTREAM):
+        raise error
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code", "end"),
+    [
+        (aiohttp.ConnectionTimeoutError(), 504, "upstream_connect_timeout", EndKind.TIMEOUT),
+        (aiohttp.SocketTimeoutError(), 504, "upstream_timeout", EndKind.TIMEOUT),
+        (TimeoutError(), 504, "upstream_timeout", EndKind.TIMEOUT),
+        (ssl.SSLError("x"), 502, "upstream_tls_error", EndKind.CONNECT_ERROR),
+        (ForwardProxyError(), 502, "forward_proxy_error", EndKind.CONNECT_ERROR),
+        (HttpProcessingError(), 502, "upstream_invalid_response", EndKind.UPSTREAM_INVALID),
+        (
+            aiohttp.ServerDisconnectedError(),
+            502,
+            "upstream_closed_before_response",
+            EndKind.UPSTREAM_CLOSED,
+        ),
+        (
+            ConnectionResetError(104, "reset"),
+            502,
+            "upstream_closed_before_response",
+            EndKind.UPSTREAM_CLOSED,
+        ),
+    ],
+)
+def test_each_kind_of_trouble_has_its_row(
+    error: BaseException, status: int, code: str, end: EndKind
+) -> None:
+    """Status, code and end; the message names the upstream and no credential (R7)."""
+    gateway_error = map_error(error)
+    assert (gateway_error.status, gateway_error.code, gateway_error.end) == (status, code, end)
+    assert gateway_error.message.startswith("Upstream 'main' (https://api.example:8443): ")
+    assert gateway_error.message.endswith(".")
+    assert "secret" not in gateway_error.message
+    assert gateway_error.__cause__ is error
+
+
+def test_the_cause_of_an_invalid_answer_is_one_short_line() -> None:
+    """The parser quotes what it could not read, over several lines."""
+    error = HttpProcessingError(message="Bad:\n\n   b'" + "x" * 1000 + "'\n  ^")
+    message = map_error(error).message
+    assert "\n" not in message
+    assert len(message) < 400
+
+
+def test_what_is_mapped_already_passes() -> None:
+    """And what is no trouble of an upstream's passes too."""
+    error = GatewayError(400, "invalid_request_body", "m", EndKind.CLIENT_GONE)
+    assert map_error(error) is error
+    with pytest.raises(ZeroDivisionError), map_upstream_errors(UPSTREAM):
+        raise ZeroDivisionError
