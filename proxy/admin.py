@@ -5,6 +5,7 @@ Never on the traffic port, where every path belongs to the upstream (``design.md
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -34,7 +35,9 @@ def create_admin_app(
         return web.Response(status=503, text="draining\n")
 
     async def show_metrics(_: web.Request) -> web.Response:
-        text = "".join(_exposition(f"spantap_{name}", value) for name, value in metrics().items())
+        # On a thread: counting what is stored may wait for a commit, and traffic may not.
+        values = await asyncio.to_thread(metrics)
+        text = "".join(_exposition(f"spantap_{name}", value) for name, value in values.items())
         return web.Response(
             body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from proxy.upstreams import Upstream
 
-__all__ = ("ForwardProxyError", "map_upstream_errors")
+__all__ = ("ForwardProxyError", "describe_invalid", "map_upstream_errors")
 
 
 class ForwardProxyError(aiohttp.ClientError):
@@ -94,6 +94,11 @@ def map_upstream_errors(upstream: Upstream) -> Iterator[None]:
         raise _explain(upstream, error) from error
 
 
+def describe_invalid(error: HttpProcessingError) -> str:
+    """The parser's words for what is no valid HTTP, without what it quotes: there may be a key."""
+    return error.message.partition(":")[0]
+
+
 def _explain(upstream: Upstream, error: BaseException) -> GatewayError:
     for kinds, status, code, sentence, end in _TABLE:
         if isinstance(error, kinds):
@@ -110,7 +115,7 @@ def _cause(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return f" ({error.os_error.strerror or error.os_error})"
     if isinstance(error, HttpProcessingError):
-        return f" ({' '.join(error.message.split())[:200]})"
+        return f" ({describe_invalid(error)})"
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f" ({error.status})"
     return ""

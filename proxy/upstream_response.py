@@ -7,6 +7,9 @@ Rules:
 2. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
    waits for the next head, and the body's reader would wait for ever.
 3. A body that the end of the connection delimits is broken where that end was a reset.
+4. A head is parsed apart from what came with it: aiohttp's parser forgets it where something
+   after it is wrong, such as more bytes than the length says.
+5. What was received is never quoted in the words about it: it may hold a credential (R7).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpProcessingError
 
 from proxy.headers import find_header
+from proxy.upstream_errors import describe_invalid
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
@@ -41,6 +45,9 @@ __all__ = (
 )
 
 
+_BLANK_LINE = b"\r\n\r\n"
+
+
 class UpstreamBroken(Exception):  # noqa: N818 - names what happened
     """The body broke off; every byte that arrived was handed out before.
 
@@ -54,7 +61,20 @@ class UpstreamBroken(Exception):  # noqa: N818 - names what happened
 
 
 class _Protocol(ResponseHandler):
-    """One connection to an upstream (rule 2)."""
+    """One connection to an upstream (rules 2 and 4)."""
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came in one read, the head by itself."""
+        while self._awaits_head():
+            head, blank_line, rest = data.partition(_BLANK_LINE)
+            if not rest:
+                break
+            super().data_received(head + blank_line)
+            data = rest
+        super().data_received(data)
+
+    def _awaits_head(self) -> bool:
+        return self._exception is None and (self._payload is None or self._payload.is_eof())
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         """Fail whoever waits for a head, and the body that is being read."""
@@ -170,6 +190,8 @@ def _explain_break(error: BaseException) -> UpstreamBroken:
     if isinstance(error, TimeoutError):
         return UpstreamBroken("no data from the upstream within the idle timeout", EndKind.TIMEOUT)
     text = str(error) or type(error).__name__
+    if isinstance(error, HttpProcessingError):
+        text = describe_invalid(error)
     return UpstreamBroken(f"the upstream's body broke off: {text}")
 
 

@@ -75,6 +75,8 @@ class Exchange:
         response_status: HTTP status, ``None`` where no head came.
         response: the decoded answer, ``None`` where there was nothing to decode.
         error_body: the text of a body with status >= 400, cut to a limit.
+        undecoded_body: the text of a plain answer that is no chat completion: broken off half-way,
+            or of some other kind.
         request_id: the provider's id of the request, from its headers.
         streamed: the answer was an event stream.
         outcome: what the exchange came to.
@@ -108,6 +110,7 @@ class Exchange:
     response_status: int | None = None
     response: ChatResponse | None = None
     error_body: str | None = None
+    undecoded_body: str | None = None
     request_id: str | None = None
     streamed: bool = False
     outcome: Outcome = Outcome.COMPLETED

@@ -20,7 +20,7 @@ from codec.request import ChatRequest, decode_request
 from codec.response import ChatResponse, decode_response
 from codec.stream import ChatStream
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
-from telemetry.exchange import Exchange
+from telemetry.exchange import Exchange, Outcome
 from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.judgement import judge
 
@@ -40,6 +40,8 @@ MAX_ERROR_BYTES = 64 * 1024
 
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
+
+_MISSING = frozenset({"no_finish_reason", "no_usage"})
 
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
 """In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
@@ -89,6 +91,7 @@ class _Observation:
         self._decoder: ContentDecoder | None = None
         self._body: _StreamBody | _PlainBody | None = None
         self._unread = False
+        self._undecoded_body: str | None = None
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
     def feed(self, frame: RequestBody | ResponseHead | ResponseData | End) -> Exchange | None:
@@ -170,6 +173,9 @@ class _Observation:
             error_body=error_body,
             unread=self._unread,
         )
+        if judgement.outcome is not Outcome.COMPLETED:
+            # They are what an end before the end means, and nothing besides.
+            self._anomalies = {a: None for a in self._anomalies if a not in _MISSING}
         return Exchange(
             identity=begin.identity,
             endpoint=begin.endpoint,
@@ -185,6 +191,7 @@ class _Observation:
             response_status=head.status if head is not None else None,
             response=response,
             error_body=error_body,
+            undecoded_body=self._undecoded_body,
             request_id=_request_id(head),
             streamed=stream is not None,
             outcome=judgement.outcome,
@@ -232,6 +239,7 @@ class _Observation:
         except MalformedResponse:
             if error_body is None:  # an error may be told in HTML
                 self._note("response_undecodable")
+                self._undecoded_body = data.decode("utf-8", "replace")
             return None, error_body
         if error_body is None:  # an error lacks all that makes an answer
             self._note(*response.anomalies)

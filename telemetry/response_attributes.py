@@ -67,6 +67,8 @@ def build_usage_attributes(exchange: Exchange) -> AttributePairs:
 def build_output_attributes(exchange: Exchange) -> AttributePairs:
     """``llm.finish_reason`` and ``output.*``: the answer as the client received it."""
     response = exchange.response
+    if exchange.undecoded_body:
+        yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body  # text/plain is the default
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 5
     for choice in response.choices:

@@ -9,6 +9,7 @@ where clients and proxies have to notice: a body that is no JSON, no ``messages`
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 import uuid
@@ -96,11 +97,18 @@ async def _complete_chat(request: web.Request) -> web.StreamResponse:
 async def _stream(
     request: web.Request, body: JsonObject, answers: Sequence[Answer]
 ) -> web.StreamResponse:
-    pace = request.app[_PACE]
     content_type = {"Content-Type": "text/event-stream; charset=utf-8"}
     response = web.StreamResponse(headers=content_type | _request_id())
-    await asyncio.sleep(pace.first_seconds)
-    await response.prepare(request)
+    await asyncio.sleep(request.app[_PACE].first_seconds)
+    with contextlib.suppress(ConnectionError):  # whoever left does not miss the rest
+        await response.prepare(request)
+        await _write_chunks(response, body, answers, request.app[_PACE])
+    return response
+
+
+async def _write_chunks(
+    response: web.StreamResponse, body: JsonObject, answers: Sequence[Answer], pace: Pace
+) -> None:
     created = int(time.time())
     for chunk in iter_chunks(body, answers, completion_id=_new_id(), created=created):
         text = json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
@@ -109,7 +117,6 @@ async def _stream(
         await asyncio.sleep(pace.chunk_seconds)
     await response.write(b"data: [DONE]\n\n")
     await response.write_eof()
-    return response
 
 
 async def _list_models(_: web.Request) -> web.Response:

@@ -131,7 +131,6 @@ def _metadata(call: Call) -> Iterator[tuple[str, Any]]:
     elif call.is_left:
         yield "outcome", "client_disconnected"
         yield "on_disconnect", "cancel"
-        yield "anomalies", ["no_finish_reason", "no_usage"]
     else:
         yield "outcome", "completed"
     yield "usage_source", "none" if call.usage is None else "provider"

@@ -59,6 +59,9 @@ INVALID = {
     "a folded field": (400, head(b"X-A: 1", b" " + SECRET)),
     "two hosts": (400, head(b"Host: d")),
     "two hosts of different case": (400, head(b"hOST: c")),
+    # Valid by itself, but the parser takes these fields once only: not transparent, and told so.
+    "two content types": (400, head(b"Content-Type: a/b", b"Content-Type: a/b")),
+    "two user agents": (400, head(b"User-Agent: a", b"user-agent: b")),
     "no host": (400, b"GET / HTTP/1.1\r\nX-A: 1\r\n\r\n"),
     "line feeds only": (400, b"GET / HTTP/1.1\nHost: c\n\n"),
     "one line feed": (400, head(b"X-A: 1\nX-B: 2")),

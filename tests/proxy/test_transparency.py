@@ -268,6 +268,97 @@ async def test_an_answer_of_any_framing_arrives_whole(target: bytes, answer: byt
     assert_same_answer(await compare(post(target), replies(answer)))
 
 
+_CHUNKED_ANSWER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+EXCESSIVE = {
+    "more than its length": (plain(), b"garbage"),
+    "more than nothing": (plain(body=b""), b"garbage"),
+    "more than its chunks": (_CHUNKED_ANSWER + b"0\r\n\r\n", b"garbage"),
+    "more than 304": (b"HTTP/1.1 304 Not Modified\r\n\r\n", b"garbage"),
+    "another answer": (plain(), plain(body=b"no")),
+}
+
+
+@TARGETS
+@pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["", "interim"])
+@pytest.mark.parametrize(("answer", "excess"), EXCESSIVE.values(), ids=EXCESSIVE.keys())
+async def test_what_an_upstream_sends_past_its_answer_takes_nothing_from_it(
+    target: bytes, interim: bytes, answer: bytes, excess: bytes
+) -> None:
+    """The answer is what its framing says, and its connection is not used again."""
+    script = replies(interim + answer + excess)
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        for _ in range(2):
+            assert await exchange_raw(running.address, post(target)) == answer
+        assert upstream.connections == 2
+
+
+@TARGETS
+async def test_an_answer_that_breaks_in_the_read_of_its_head_arrives_as_far_as_it_came(
+    target: bytes,
+) -> None:
+    """Head and bytes first, then its end, which is no clean one."""
+    script = replies(_CHUNKED_ANSWER + b"zz\r\n")
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        assert await send_raw(running.address, post(target)) == _CHUNKED_ANSWER
+
+
+INVALID_ANSWERS = {
+    "a zero in a value": plain(b"Set-Cookie: secret\x00\r\n"),
+    "a return in a value": plain(b"Set-Cookie: secret\r2\r\n"),
+    "a space before the colon": plain(b"secret : 1\r\n"),
+    "two lengths": plain(b"Content-Length: %d\r\n" % len(ANSWER)),
+    "length and chunks": plain(b"Transfer-Encoding: chunked\r\n"),
+    "a field over the limit": plain(b"X: %b\r\n" % (b"secret" * 12_000)),
+    "too many fields": plain(b"X: secret\r\n" * 300),
+    "no HTTP": b"secret\r\n\r\n",
+}
+
+
+@TARGETS
+@pytest.mark.parametrize("answer", INVALID_ANSWERS.values(), ids=INVALID_ANSWERS.keys())
+async def test_an_answer_that_is_no_valid_http_is_not_relayed_or_quoted(
+    target: bytes, answer: bytes
+) -> None:
+    """Passing it on would be passing on an ambiguity: a 502 that says what is wrong."""
+    script = replies(answer)
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        got = await send_raw(running.address, post(target))
+    assert got.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+    assert b'"code": "upstream_invalid_response"' in got
+    assert b"secret" not in got
+    if target is CHAT_TARGET:
+        [exchange] = running.sink.exchanges
+        assert "secret" not in (exchange.error_message or "")
+
+
+LENIENT = {
+    "line feeds alone": (
+        b"HTTP/1.1 200 OK\nX-A: 1\nContent-Length: 2\n\n{}",
+        b"HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 2\r\n\r\n{}",
+    ),
+    "a folded field": (
+        b"HTTP/1.1 200 OK\r\nX-A: 1\r\n 2\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nX-A: 1 2\r\nContent-Length: 2\r\n\r\n{}",
+    ),
+    "white space around a value": (
+        b"HTTP/1.1 200 OK\r\nX-A: \t 1 \t\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 2\r\n\r\n{}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "relayed"), LENIENT.values(), ids=LENIENT.keys())
+async def test_what_a_lenient_reader_forgives_in_an_answer_is_relayed_in_good_form(
+    answer: bytes, relayed: bytes
+) -> None:
+    """RFC 9112 sections 2.2 and 5.2: line ends, folds and outer white space are no content."""
+    async with (
+        ScriptedUpstream(replies(answer)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        assert await exchange_raw(running.address, post()) == relayed
+
+
 @TARGETS
 @pytest.mark.parametrize("version", [b"HTTP/1.1", b"HTTP/1.0"])
 async def test_an_answer_that_ends_with_its_connection_is_relayed_in_chunks(

@@ -530,3 +530,28 @@ def test_frames_of_a_second_head_or_request_replace_the_first() -> None:
     exchange = observe(frames)
     assert exchange.response_status == 200
     assert exchange.request_body == ASKED
+
+
+def test_a_plain_answer_that_broke_off_is_kept_as_text() -> None:
+    """``design.md`` section 6: partial output is kept, and is not called JSON."""
+    exchange = observe(exchange_frames(ANSWER[:90], kind=EndKind.UPSTREAM_BROKEN))
+    assert exchange.outcome is Outcome.TRUNCATED
+    assert exchange.response is None
+    assert exchange.undecoded_body == ANSWER[:90].decode()
+
+
+@pytest.mark.parametrize(
+    "kind", [EndKind.CLIENT_GONE, EndKind.UPSTREAM_BROKEN, EndKind.DRAIN_DEADLINE]
+)
+def test_what_an_early_end_lacks_is_no_anomaly(kind: EndKind) -> None:
+    """Usage and finish reason are missing because of the end, which is told already."""
+    exchange = observe(exchange_frames(ROLE, HEL, asked=ASKED_STREAM, kind=kind))
+    assert exchange.outcome is not Outcome.COMPLETED
+    assert exchange.anomalies == ()
+
+
+def test_what_a_complete_stream_lacks_is_an_anomaly() -> None:
+    """``[DONE]`` without any finish reason or usage."""
+    exchange = observe(exchange_frames(ROLE, HEL, DONE, asked=ASKED_STREAM))
+    assert exchange.outcome is Outcome.COMPLETED
+    assert exchange.anomalies == ("no_finish_reason", "no_usage")

@@ -185,3 +185,9 @@ def test_rule_5_error_body_is_no_output() -> None:
     """Rule 5: a refused request has no output, though its body was decoded."""
     exchange = make_exchange(response=ChatResponse(body={"error": {}}), response_status=400)
     assert clean_attributes(build_output_attributes(exchange)) == {}
+
+
+def test_an_answer_that_could_not_be_decoded_is_plain_text() -> None:
+    """What came of it is kept as it came, without the mime type of JSON."""
+    exchange = make_exchange(response=None, undecoded_body='{"id":"chat')
+    assert clean_attributes(build_output_attributes(exchange)) == {"output.value": '{"id":"chat'}
