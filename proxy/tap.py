@@ -60,7 +60,7 @@ class Tap:
         self._epoch_ns = clock.wall_ns() - clock.monotonic_ns()
         self._tapped_bytes = 0
         self._shed_bytes = 0
-        self._undelivered = False
+        self._undelivered_reads = 0
 
     def _now_ns(self) -> int:
         # One wall reading per exchange: its times never run backwards when the wall clock jumps.
@@ -131,7 +131,7 @@ class Tap:
 
     def response_data(self, data: bytes) -> None:
         """One read of the body, before anything is done with it."""
-        self._undelivered = True
+        self._undelivered_reads += 1
         self._tapped_bytes += len(data)
         if self._tapped_bytes > MAX_TAPPED_BYTES:
             self._shed_bytes += len(data)
@@ -139,8 +139,8 @@ class Tap:
         self._emit(ResponseData(self._number, self._now_ns(), data))
 
     def delivered(self) -> None:
-        """The last read is on its way to the client."""
-        self._undelivered = False
+        """Every read so far is on its way to the client."""
+        self._undelivered_reads = 0
 
     def end(self, kind: EndKind, message: str = "") -> None:
         """The exchange is over."""
@@ -150,7 +150,7 @@ class Tap:
                 at_ns=self._now_ns(),
                 kind=kind,
                 message=message,
-                undelivered=self._undelivered,
+                undelivered_reads=self._undelivered_reads,
                 shed_bytes=self._shed_bytes,
             )
         )

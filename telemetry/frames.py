@@ -134,7 +134,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True)
     Attributes:
         kind: how the relay saw it end.
         message: the cause in words, without credentials; empty for a clean end.
-        undelivered: the last read did not reach the client.
+        undelivered_reads: how many of the last reads did not reach the client.
         shed_bytes: bytes of the answer that were left out because a limit was reached (R5). They
             are its last ones: nothing follows a gap.
     """
@@ -143,7 +143,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True)
     at_ns: int
     kind: EndKind
     message: str = ""
-    undelivered: bool = False
+    undelivered_reads: int = 0
     shed_bytes: int = 0
 
 

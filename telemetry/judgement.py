@@ -56,6 +56,7 @@ def judge(
     response: ChatResponse | None,
     error_body: str | None = None,
     unread: bool = False,
+    delivered: bool = True,
 ) -> Judgement:
     """Judge an exchange by the rules above.
 
@@ -66,6 +67,7 @@ def judge(
         response: what the codec understood, ``None`` where that was nothing.
         error_body: the text of a body with status >= 400.
         unread: some of the body was not observed: past a limit, or in a coding that nobody knows.
+        delivered: what made the answer complete reached the client.
     """
     if status is None:
         return _judge_without_answer(end)
@@ -74,7 +76,7 @@ def judge(
         return _error(Outcome.UPSTREAM_ERROR, str(status), message)
     if (error := _judge_content(response)) is not None:
         return error
-    if _is_complete(response, streamed=streamed) and not end.undelivered:
+    if _is_complete(response, streamed=streamed) and delivered:
         return Judgement(outcome=Outcome.COMPLETED)
     # One finish reason is enough for a clean end: some server finishes one choice of several.
     clean = not streamed or unread or _any_finish(response)

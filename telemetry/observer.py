@@ -91,6 +91,8 @@ class _Observation:
         self._decoder: ContentDecoder | None = None
         self._body: _StreamBody | _PlainBody | None = None
         self._unread = False
+        self._reads = 0
+        self._complete_at_read: int | None = None
         self._undecoded_body: str | None = None
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
@@ -144,6 +146,7 @@ class _Observation:
             self._cut("response_undecodable")
 
     def _take_data(self, frame: ResponseData) -> None:
+        self._reads += 1
         if self._head is None or self._decoder is None:
             return
         data = self._decoder.feed(frame.data)
@@ -157,6 +160,10 @@ class _Observation:
                 return
             self._body = _make_body(self._head, data)
         self._body.feed(data, frame.at_ns)
+        if not self._body.is_complete:
+            self._complete_at_read = None  # another choice may begin after all others finished
+        elif self._complete_at_read is None:
+            self._complete_at_read = self._reads
 
     def end(self, frame: End) -> Exchange:
         """The record."""
@@ -172,6 +179,7 @@ class _Observation:
             response=response,
             error_body=error_body,
             unread=self._unread,
+            delivered=self._is_delivered(frame.undelivered_reads),
         )
         if judgement.outcome is not Outcome.COMPLETED:
             # They are what an end before the end means, and nothing besides.
@@ -207,6 +215,11 @@ class _Observation:
             on_disconnect=begin.on_disconnect,
             anomalies=tuple(self._anomalies),
         )
+
+    def _is_delivered(self, undelivered_reads: int) -> bool:
+        """Whether the client got what made the answer complete, whatever came behind it."""
+        last_read = self._reads if self._complete_at_read is None else self._complete_at_read
+        return last_read <= self._reads - undelivered_reads
 
     def _lacks_stream(self) -> bool:
         """A stream was asked for and a success brought nothing: broken, not an empty answer."""
@@ -270,6 +283,10 @@ class _StreamBody:
         if self.first_content_ns is None and self.stream.has_content:
             self.first_content_ns = at_ns
 
+    @property
+    def is_complete(self) -> bool:
+        return self.stream.is_complete
+
 
 class _PlainBody:
     """A whole body, kept up to a limit."""
@@ -278,6 +295,9 @@ class _PlainBody:
         self._limit_bytes = limit_bytes
         self._pieces: list[bytes] = []
         self._size = 0
+
+    is_complete = False
+    """Only its end can tell."""
 
     @property
     def cut(self) -> bool:

@@ -71,7 +71,7 @@ _FRAMES: st.SearchStrategy[Frame] = st.one_of(
         at_ns=_NUMBERS,
         kind=st.sampled_from(EndKind),
         message=_TEXT,
-        undelivered=st.booleans(),
+        undelivered_reads=st.integers(0, 3),
         shed_bytes=_NUMBERS,
     ),
 )

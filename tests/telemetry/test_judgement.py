@@ -40,6 +40,7 @@ def outcome(
     streamed: bool = True,
     unread: bool = False,
     error_body: str | None = None,
+    delivered: bool = True,
     **ending: Any,
 ) -> _Row:
     """Outcome and error type of an exchange."""
@@ -50,6 +51,7 @@ def outcome(
         response=response,
         error_body=error_body,
         unread=unread,
+        delivered=delivered,
     )
     return judgement.outcome, judgement.error_type
 
@@ -78,7 +80,7 @@ STREAMS: dict[str, tuple[_Row, EndKind, ChatResponse, dict[str, Any]]] = {
         answer("stop", None, usage=USAGE),
         {},
     ),
-    "[DONE] that did not reach the client": (LEFT, GONE, DONE, {"undelivered": True}),
+    "[DONE] that did not reach the client": (LEFT, GONE, DONE, {"delivered": False}),
     "finish reason without usage, then the upstream resets": (CUT, BROKEN, answer("stop"), {}),
     "broken framing": (CUT, BROKEN, PARTIAL, {}),
     "clean end with neither [DONE] nor a finish reason": (CUT, EOF, PARTIAL, {}),
@@ -97,7 +99,7 @@ STREAMS: dict[str, tuple[_Row, EndKind, ChatResponse, dict[str, Any]]] = {
         (Outcome.STREAM_ERROR, "engine_dead"),
         GONE,
         FAILED,
-        {"undelivered": True},
+        {"delivered": False},
     ),
     "an error inside, then the upstream resets": (
         (Outcome.STREAM_ERROR, "engine_dead"),
@@ -126,7 +128,7 @@ PLAIN: dict[str, tuple[_Row, EndKind, ChatResponse | None, dict[str, Any]]] = {
     "a redirect": (OK, EOF, None, {"status": 307}),
     "nothing": (OK, EOF, None, {"status": 204}),
     "whole, then the client closes": (OK, GONE, answer("stop"), {}),
-    "whole, but not delivered": (LEFT, GONE, FINISHED, {"undelivered": True}),
+    "whole, but not delivered": (LEFT, GONE, FINISHED, {"delivered": False}),
     "in parts, then the client closes": (LEFT, GONE, None, {}),
     "in parts, then the upstream resets": (CUT, BROKEN, None, {}),
     "an error in it": ((Outcome.STREAM_ERROR, "engine_dead"), EOF, FAILED, {}),
@@ -149,7 +151,7 @@ def test_rule_1_a_refusal_is_an_error_whatever_came_after_it(
     """The status decides before the client's leaving, the error inside and the end."""
     expected = (Outcome.UPSTREAM_ERROR, "429")
     assert outcome(kind, response, status=429, streamed=False) == expected
-    assert outcome(kind, response, status=429, undelivered=True) == expected
+    assert outcome(kind, response, status=429, delivered=False) == expected
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tests.telemetry.tap_frames import (
     USAGE,
     WHOLE_STREAM,
     cut,
+    event,
     exchange_frames,
 )
 
@@ -213,11 +214,29 @@ ENDINGS: dict[str, tuple[Outcome, str | None, list[bytes], dict[str, Any]]] = {
         [ROLE, HEL, LO, STOP, USAGE],
         {"kind": EndKind.CLIENT_GONE},
     ),
-    "the last read was not delivered": (
+    "[DONE] alone was not delivered": (
+        Outcome.COMPLETED,
+        None,
+        [*WHOLE_STREAM],
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 1},
+    ),
+    "the usage was not delivered": (
         Outcome.CLIENT_DISCONNECTED,
         None,
         [*WHOLE_STREAM],
-        {"kind": EndKind.CLIENT_GONE, "undelivered": True},
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 2},
+    ),
+    "what came behind [DONE] was drained": (
+        Outcome.COMPLETED,
+        None,
+        [*WHOLE_STREAM, b": bye\n\n", b": bye\n\n"],
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 2},
+    ),
+    "another choice began after all others had finished, and was not delivered": (
+        Outcome.CLIENT_DISCONNECTED,
+        None,
+        [HEL, STOP, USAGE, event('"content":"x"', index=1), event(finish="stop", index=1)],
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 1},
     ),
     "a stream was asked for and nothing came": (
         Outcome.TRUNCATED,
@@ -457,7 +476,7 @@ _CODING = st.sampled_from(["", "gzip", "br", "zstd", "deflate", "x", "gzip,gzip,
     status=st.none() | st.sampled_from([99, 200, 204, 302, 400, 999]),
     codings=st.tuples(_CODING, _CODING),
     kind=st.sampled_from(EndKind),
-    undelivered=st.booleans(),
+    undelivered_reads=st.integers(0, 3),
 )
 def test_rule_2_no_content_makes_it_raise_or_fail(
     asked: bytes | None,
@@ -465,7 +484,7 @@ def test_rule_2_no_content_makes_it_raise_or_fail(
     status: int | None,
     codings: tuple[str, str],
     kind: EndKind,
-    undelivered: bool,
+    undelivered_reads: int,
 ) -> None:
     """Whatever is in the frames there is one record, and no defect shows."""
     failures: list[Exception] = []
@@ -476,7 +495,7 @@ def test_rule_2_no_content_makes_it_raise_or_fail(
         request_headers=[("content-encoding", codings[0])],
         headers=[("content-encoding", codings[1])],
         kind=kind,
-        undelivered=undelivered,
+        undelivered_reads=undelivered_reads,
     )
     exchange = observe(frames, Observer(failures.append))
     assert failures == []
