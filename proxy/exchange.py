@@ -297,6 +297,11 @@ class ObservedExchange:
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:
-    """Whether events may be in it: a body that says it is JSON is relayed without a look."""
+    """Whether events may be in it: not in JSON of a known length, which keeps that length.
+
+    The type alone does not tell: Azure AI Foundry is known to call its streams JSON
+    (``dialects.md`` section 3), and the filter lets what is no event pass at once.
+    """
     kind = find_header(response.headers, b"content-type") or b""
-    return not kind.lower().startswith(b"application/json")
+    is_counted = find_header(response.headers, b"content-length") is not None
+    return not (is_counted and kind.lower().startswith(b"application/json"))

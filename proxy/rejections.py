@@ -13,6 +13,9 @@ __all__ = ("RejectionKey", "Rejections")
 MAX_REMEMBERED = 1024
 """Least recently used entries go first (``design.md`` section 4)."""
 
+MAX_KEY_BYTES = 2048
+"""Of target and model: both are the client's to choose, and real ones take about a hundred."""
+
 REMEMBERED_SECONDS = 600
 """An upstream may learn the option any day; one extra request per ten minutes finds out."""
 
@@ -29,6 +32,8 @@ class Rejections:
 
     def add(self, key: RejectionKey) -> None:
         """Remember that ``key`` rejected the option and took the request without it."""
+        if len(key[1]) + len(key[2] or b"") > MAX_KEY_BYTES:
+            return
         self._until_ns[key] = self._clock.monotonic_ns() + REMEMBERED_SECONDS * 1_000_000_000
         self._until_ns.move_to_end(key)
         if len(self._until_ns) > MAX_REMEMBERED:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from proxy.rejections import MAX_REMEMBERED, REMEMBERED_SECONDS, RejectionKey, Rejections
+from proxy.rejections import (
+    MAX_KEY_BYTES,
+    MAX_REMEMBERED,
+    REMEMBERED_SECONDS,
+    RejectionKey,
+    Rejections,
+)
 from tests.proxy.harness import TurnedClock
 
 
@@ -45,3 +51,11 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
     assert key(0) in rejections
     assert key(1) not in rejections
     assert len(rejections._until_ns) == MAX_REMEMBERED
+
+
+def test_a_key_too_long_to_keep_is_not_kept() -> None:
+    """Target and model are the client's to choose (R5): such a one pays a request each time."""
+    rejections = Rejections(TurnedClock())
+    long_one = ("default", "/v1/chat/completions", b"m" * MAX_KEY_BYTES)
+    rejections.add(long_one)
+    assert long_one not in rejections

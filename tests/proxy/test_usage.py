@@ -276,6 +276,22 @@ async def test_a_plain_answer_to_a_rewritten_request_keeps_its_length() -> None:
     assert exchange.outcome is Outcome.COMPLETED
 
 
+async def test_a_stream_that_is_called_json_is_filtered_all_the_same() -> None:
+    """Azure AI Foundry has been seen to (``dialects.md`` section 3)."""
+
+    async def script(connection: Connection) -> None:
+        await connection.send(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        await connection.send_chunks(*STREAM, USAGE_EVENT, DONE)
+
+    answer, exchange = await stream(script)
+    assert (answer.body, answer.clean) == (WITHOUT, True)
+    assert exchange.response is not None
+    assert exchange.response.usage is not None
+
+
 # --- upstreams that reject the option
 
 REJECTION = b'{"error":{"message":"Unknown parameter: \'stream_options\'.","code":null}}'
