@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import re
@@ -11,12 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from telemetry.store_reader import StoreReader
+from tests.otlp_sink import HttpSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +66,12 @@ def command(*arguments: str, **environment: str) -> Iterator[Command]:
         yield running
     finally:
         if running.process.poll() is None:
+            running.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.process.communicate(timeout=10)
+        if running.process.poll() is None:
             running.process.kill()
-        running.process.communicate()
+            running.process.communicate()
 
 
 @pytest.fixture
@@ -234,6 +241,64 @@ def test_healthcheck_says_no_where_nothing_listens() -> None:
     status, said = run("healthcheck", "--admin-port", str(port))
     assert status == 1
     assert str(port) in said
+
+
+def test_check_says_what_is_good(upstream: int, tmp_path: Path) -> None:
+    """A backend that takes spans, an upstream that wants a key, and one that is ill."""
+    config = tmp_path / "spantap.toml"
+    with HttpSink() as sink, answering(401) as wants_key, answering(503) as ill:
+        config.write_text(
+            f"[[upstream]]\nname = 'a'\nurl = 'http://127.0.0.1:{upstream}'\n"
+            f"[[upstream]]\nname = 'b'\nprefix = '/b'\nurl = 'http://127.0.0.1:{wants_key}'\n"
+            f"[[upstream]]\nname = 'c'\nprefix = '/c'\nurl = 'http://127.0.0.1:{ill}'\n"
+        )
+        status, said = run(
+            "check",
+            "--config",
+            str(config),
+            "--store",
+            str(tmp_path / "t.db"),
+            OTEL_EXPORTER_OTLP_ENDPOINT=sink.url,
+        )
+    assert status == 0, said
+    for words in ("takes spans", "wants a key", "answers with status 503"):
+        assert words in said
+    status, said = run(
+        "check",
+        "--config",
+        str(config),
+        OTEL_EXPORTER_OTLP_PROTOCOL="http/json",
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1",
+    )
+    assert status == 1
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL" in said
+
+
+@contextlib.contextmanager
+def answering(status: int) -> Iterator[int]:
+    """The port of a server that answers everything with one status."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_healthcheck_says_no_to_another_answer_than_200() -> None:
+    """Something else may listen on the admin port."""
+    with answering(503) as port:
+        status, said = run("healthcheck", "--admin-port", str(port))
+    assert status == 1
+    assert "status 503" in said
 
 
 def test_check_explains_what_it_finds(upstream: int, tmp_path: Path) -> None:
