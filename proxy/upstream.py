@@ -7,38 +7,32 @@ Rules:
 
 1. A request is written once. It is never sent again behind the caller's back: a connection that
    the upstream had dropped is an error that says so (``design.md`` section 6).
-2. Idle connections are kept :data:`KEEP_IDLE_SECONDS` and looked at before use, so that rule 1
-   bites rarely.
-3. What an upstream sends on an idle connection is never taken for an answer.
+2. A connection that a request did not go over whole is never used again: the next request would
+   be taken for the rest of this one.
+3. The time to the first byte counts from the request's last byte, and interim answers, of which
+   there may be :data:`MAX_INTERIM_ANSWERS`, do not extend it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
-from aiohttp.http import HttpProcessingError, StreamWriter
+from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
 from aiohttp.web_protocol import RequestPayloadError
 
 from proxy.errors import GatewayError
 from proxy.tasks import spawn
+from proxy.upstream_connection import UpstreamConnector, abort_connection, get_protocol
 from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
-from proxy.upstream_response import (
-    UpstreamConnector,
-    UpstreamResponse,
-    abort_connection,
-    get_protocol,
-)
+from proxy.upstream_response import UpstreamResponse
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
     import ssl
 
-    from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
     from aiohttp.streams import StreamReader
     from yarl import URL
@@ -52,9 +46,6 @@ __all__ = (
     "UpstreamTimeouts",
 )
 
-KEEP_IDLE_SECONDS = 4.0
-"""Shorter than the 5 s after which common servers (Node, uvicorn) drop idle connections."""
-
 READ_BUFFER_BYTES = 64 * 1024
 """The most that is read ahead of a slow client; past twice of it the upstream waits."""
 
@@ -62,6 +53,9 @@ WRITE_BYTES = 64 * 1024
 """A body is written in pieces of this size, so that its copy in the transport stays small; a
 body of one piece is written before the answer is awaited, a longer one beside it, because an
 upstream may refuse it half-way."""
+
+MAX_INTERIM_ANSWERS = 16
+"""1xx heads before the answer's; real servers send one or two."""
 
 MAX_HEADER_FIELDS = 256
 """Fields of an answer; bounds the work that a head can cause."""
@@ -130,8 +124,7 @@ class UpstreamClient:
         self._forward_proxy = forward_proxy
         self._max_header_bytes = max_header_bytes
         self._keys: dict[URL, aiohttp.ClientRequest] = {}
-        self._used: weakref.WeakSet[ResponseHandler] = weakref.WeakSet()
-        self._connector = UpstreamConnector(keep_idle_seconds=KEEP_IDLE_SECONDS, tls=tls)
+        self._connector = UpstreamConnector(tls=tls)
 
     async def close(self) -> None:
         """Drop all connections."""
@@ -160,29 +153,15 @@ class UpstreamClient:
         if key is None:
             key = self._forward_proxy.connection_key(upstream.origin, self._tls)
             self._keys[upstream.origin] = key
+        limit_seconds = self._timeouts.connect_seconds
         with map_upstream_errors(upstream):
-            while True:
-                connection = await self._open(key)
-                protocol = get_protocol(connection)
-                if protocol not in self._used:
-                    self._used.add(protocol)
-                    return connection
-                if not protocol.should_close and not _is_readable(connection):
-                    return connection
-                abort_connection(connection)
-
-    async def _open(self, key: aiohttp.ClientRequest) -> Connection:
-        limit = self._timeouts.connect_seconds
-        timeout = aiohttp.ClientTimeout(total=None, connect=limit, sock_connect=limit)
-        try:
-            return await self._connector.connect(key, [], timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError from error
-        except aiohttp.ClientConnectorError:
-            raise
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            # Nobody else is talked to before there is a connection.
-            raise ForwardProxyError from error
+            try:
+                return await self._connector.open(key, limit_seconds=limit_seconds)
+            except aiohttp.ClientConnectorError:
+                raise
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                # Nobody else is talked to before there is a connection.
+                raise ForwardProxyError from error
 
 
 class _Sending:
@@ -209,11 +188,10 @@ class _Sending:
         """Write the request and read the head."""
         request = self._request
         head_only = request.method == "HEAD"
-        self._protocol.set_response_params(
+        self._protocol.begin(
             skip_payload=head_only,
             read_until_eof=True,
             auto_decompress=False,
-            read_timeout=self._timeouts.first_byte_seconds or None,
             read_bufsize=READ_BUFFER_BYTES,
             max_line_size=max_header_bytes,
             max_field_size=max_header_bytes,
@@ -223,17 +201,9 @@ class _Sending:
             await self._write()
         else:
             self._upload = spawn(self._write(), name="upload")
-        message, payload = await self._protocol.read()
-        while 100 <= message.code < 200:
-            if message.code == 101:
-                raise HttpProcessingError(message="101 without having been asked to upgrade")
-            if self._upload is None or self._upload.done():
-                self._protocol.start_timeout()  # the head of the interim answer stopped it
-            message, payload = await self._protocol.read()
+        message, payload = await self._read_head()
         self._head_read = True
-        self._protocol.read_timeout = self._timeouts.idle_seconds or None
-        if not payload.is_eof():
-            self._protocol.start_timeout()
+        self._protocol.watch(0 if payload.is_eof() else self._timeouts.idle_seconds, extends=True)
         return UpstreamResponse(
             self._connection,
             message,
@@ -241,6 +211,16 @@ class _Sending:
             has_body=not head_only and message.code not in {204, 304},
             upload=self._upload,
         )
+
+    async def _read_head(self) -> tuple[RawResponseMessage, StreamReader]:
+        """The head of the answer, after the interim ones (rule 3)."""
+        for _ in range(MAX_INTERIM_ANSWERS + 1):
+            message, payload = await self._protocol.read()
+            if message.code == 101:
+                raise HttpProcessingError(message="101 without having been asked to upgrade")
+            if not 100 <= message.code < 200:
+                return message, payload
+        raise HttpProcessingError(message="too many interim answers")
 
     async def _write(self) -> None:
         """Write head and body; never raises but cancellation.
@@ -261,9 +241,10 @@ class _Sending:
             self._protocol.set_exception(aiohttp.ClientError("the request's body broke off"))
             self._protocol.abort()
         except OSError:
+            self._protocol.force_close()  # rule 2
             return
         if not self._head_read:
-            self._protocol.start_timeout()
+            self._protocol.watch(self._timeouts.first_byte_seconds)
 
     async def _write_body(self, request: UpstreamRequest) -> None:
         writer = self._writer
@@ -286,14 +267,3 @@ class _Sending:
         if self._upload is not None:
             self._upload.cancel()
         abort_connection(self._connection)
-
-
-def _is_readable(connection: Connection) -> bool:
-    """An idle connection that can be read holds an end or junk: either way it is of no use."""
-    transport = connection.transport
-    sock = transport.get_extra_info("socket") if transport is not None else None
-    if sock is None or sock.fileno() < 0:
-        return True
-    poll = select.poll()
-    poll.register(sock.fileno(), select.POLLIN)
-    return bool(poll.poll(0))

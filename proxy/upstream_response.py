@@ -1,34 +1,29 @@
-"""The body of an upstream's answer, with aiohttp's client protocol made strict about its end.
+"""An upstream's answer: its head, and its body read to the very end.
 
 Rules:
 
 1. Every byte that arrived is handed out before the error that ended the body is raised: aiohttp's
    reader raises at once and keeps what it holds.
-2. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
-   waits for the next head, and the body's reader would wait for ever.
-3. A body that the end of the connection delimits is broken where that end was a reset.
-4. A head is parsed apart from what came with it: aiohttp's parser forgets it where something
-   after it is wrong, such as more bytes than the length says.
-5. What was received is never quoted in the words about it: it may hold a credential (R7).
+2. A body that the end of the connection delimits is broken where that end was a reset.
+3. What was received is never quoted in the words about it: it may hold a credential (R7).
+4. A connection is kept only when both bodies went over it whole.
 """
 
 from __future__ import annotations
 
-import functools
 from collections import deque
 from typing import TYPE_CHECKING
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpProcessingError
 
 from proxy.headers import find_header
+from proxy.upstream_connection import abort_connection, get_protocol
 from proxy.upstream_errors import describe_invalid
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
     import asyncio
-    import ssl
 
     from aiohttp.connector import Connection
     from aiohttp.http import RawResponseMessage
@@ -36,16 +31,7 @@ if TYPE_CHECKING:
 
     from proxy.headers import RawHeaders
 
-__all__ = (
-    "UpstreamBroken",
-    "UpstreamConnector",
-    "UpstreamResponse",
-    "abort_connection",
-    "get_protocol",
-)
-
-
-_BLANK_LINE = b"\r\n\r\n"
+__all__ = ("UpstreamBroken", "UpstreamResponse")
 
 
 class UpstreamBroken(Exception):  # noqa: N818 - names what happened
@@ -58,43 +44,6 @@ class UpstreamBroken(Exception):  # noqa: N818 - names what happened
     def __init__(self, message: str, end: EndKind = EndKind.UPSTREAM_BROKEN) -> None:
         super().__init__(message)
         self.end = end
-
-
-class _Protocol(ResponseHandler):
-    """One connection to an upstream (rules 2 and 4)."""
-
-    def data_received(self, data: bytes) -> None:
-        """Take what came in one read, the head by itself."""
-        while self._awaits_head():
-            head, blank_line, rest = data.partition(_BLANK_LINE)
-            if not rest:
-                break
-            super().data_received(head + blank_line)
-            data = rest
-        super().data_received(data)
-
-    def _awaits_head(self) -> bool:
-        return self._exception is None and (self._payload is None or self._payload.is_eof())
-
-    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
-        """Fail whoever waits for a head, and the body that is being read."""
-        super().set_exception(exc, *cause)
-        payload = self._payload
-        if payload is not None and not payload.is_eof() and payload.exception() is None:
-            payload.set_exception(exc, *cause)
-
-
-class UpstreamConnector(aiohttp.TCPConnector):
-    """aiohttp's connector, with connections of ours.
-
-    It has no limit of connections: there is at most one per client connection, and those are
-    limited where they are accepted. Queueing here would be waiting nobody sees.
-    """
-
-    def __init__(self, *, keep_idle_seconds: float, tls: ssl.SSLContext) -> None:
-        super().__init__(limit=0, keepalive_timeout=keep_idle_seconds, ssl=tls)
-        protocol: type[ResponseHandler] = _Protocol
-        self._factory = functools.partial(protocol, loop=self._loop)
 
 
 class UpstreamResponse:
@@ -150,7 +99,7 @@ class UpstreamResponse:
         return data
 
     def _find_reset(self) -> BaseException | None:
-        """What ended a body without framing of its own, where it was no proper end (rule 3)."""
+        """What ended a body without framing of its own, where it was no proper end (rule 2)."""
         error = self._protocol.exception()
         if not isinstance(error, OSError):
             return None
@@ -176,7 +125,8 @@ class UpstreamResponse:
         return b"".join(pieces)[:limit_bytes]
 
     def close(self) -> None:
-        """Keep the connection if both bodies went over it whole, else drop it at once."""
+        """Keep the connection if both bodies went over it whole, else drop it at once (rule 4)."""
+        self._protocol.end()
         uploaded = self._upload is None or self._upload.done()
         if not uploaded and self._upload is not None:
             self._upload.cancel()
@@ -199,18 +149,3 @@ def _take_unread(payload: StreamReader) -> bytes:
     """What the reader holds: it raises its error before it hands this out (rule 1)."""
     payload._exception = None  # noqa: SLF001 - there is no public way; a test guards it
     return payload.read_nowait(-1)
-
-
-def get_protocol(connection: Connection) -> ResponseHandler:
-    """The protocol of a connection that is in use."""
-    protocol = connection.protocol
-    if protocol is None:
-        raise AssertionError("only a released connection has none")
-    return protocol
-
-
-def abort_connection(connection: Connection) -> None:
-    """Drop it at once; what has not been sent is not sent."""
-    if connection.protocol is not None:
-        connection.protocol.abort()
-    connection.close()

@@ -20,7 +20,6 @@ from proxy.upstream import (
     UpstreamClient,
     UpstreamRequest,
     UpstreamTimeouts,
-    _is_readable,
 )
 from proxy.upstreams import Upstream
 from tests.proxy.harness import (
@@ -277,17 +276,3 @@ async def test_what_is_not_observed_breaks_off_as_plainly() -> None:
         answer = await ask(running.address, request_bytes(target=b"/v1/files"))
     assert (answer.body, answer.clean) == (b"half", False)
     assert not running.sink.frames
-
-
-async def test_a_connection_that_was_lost_is_readable(threaded: ThreadedServer) -> None:
-    """No socket left to look at: of no use either."""
-    async with open_client() as client:
-        response = await client.send(get(threaded.url))
-        await response.read()
-        connection = response._connection
-        assert not _is_readable(connection)
-        assert connection.transport is not None
-        connection.transport.abort()
-        await asyncio.sleep(0.01)
-        assert _is_readable(connection)
-        response.close()

@@ -1,0 +1,209 @@
+"""Connections to upstreams: aiohttp's connector, with a client protocol of ours.
+
+Rules:
+
+1. Idle connections are kept :data:`KEEP_IDLE_SECONDS` and looked at before use. What an upstream
+   sends on an idle one is never taken for an answer: it ends the connection.
+2. A head is parsed apart from what came with it: aiohttp's parser forgets it where something
+   after it is wrong, such as more bytes than the length says.
+3. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
+   waits for the next head, and the body's reader would wait for ever.
+4. One timer watches over silence and looks at the time of the last read when it fires; it is not
+   set anew at every read. While we hold the upstream back for a slow client, it is not silent.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import select
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
+    from aiohttp.connector import Connection
+
+__all__ = ("UpstreamConnector", "UpstreamProtocol", "abort_connection", "get_protocol")
+
+KEEP_IDLE_SECONDS = 4.0
+"""Shorter than the 5 s after which common servers (Node, uvicorn) drop idle connections."""
+
+_BLANK_LINE = b"\r\n\r\n"
+_TO_HEAD = re.compile(rb"[\r\n]*").match
+
+
+class UpstreamProtocol(ResponseHandler):
+    """One connection to an upstream."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._idle = False
+        self._head_ending = b""
+        self._limit_seconds = 0.0
+        self._extends = False
+        self._last_read = 0.0
+        self._watch: asyncio.TimerHandle | None = None
+
+    def begin(self, **parameters: Any) -> None:
+        """Prepare for one answer; the parameters are aiohttp's, without a timeout of its own."""
+        self._idle = False
+        self._head_ending = b""
+        self.set_response_params(**parameters)
+
+    def end(self) -> None:
+        """The exchange is over (rule 1)."""
+        self._idle = True
+        self.watch(0.0)
+
+    def watch(self, limit_seconds: float, *, extends: bool = False) -> None:
+        """Fail after so long (0: never) without a read (rule 4).
+
+        Args:
+            limit_seconds: from now, or from the last read.
+            extends: a read begins the time anew.
+        """
+        self._limit_seconds = limit_seconds
+        self._extends = extends
+        self._last_read = self._loop.time()
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if limit_seconds:
+            self._watch = self._loop.call_later(limit_seconds, self._look)
+
+    def _look(self) -> None:
+        self._watch = None
+        if not self.is_connected():
+            return
+        now = self._loop.time()
+        if self._reading_paused:
+            self._last_read = now
+        left = self._last_read + self._limit_seconds - now
+        if left > 0:
+            self._watch = self._loop.call_later(left, self._look)
+        else:
+            self.set_exception(aiohttp.SocketTimeoutError("no data within the time limit"))
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came in one read, each head by itself (rule 2)."""
+        if self._idle:
+            self.force_close()
+            self.abort()
+            return
+        if self._extends:
+            self._last_read = self._loop.time()
+        at = 0
+        while self._awaits_head():
+            begin, end = self._find_head(data, at)
+            if end == len(data):
+                at = begin
+                break
+            super().data_received(data[begin:end])
+            at = end
+        super().data_received(data[at:] if at else data)
+
+    def _awaits_head(self) -> bool:
+        return self._exception is None and (self._payload is None or self._payload.is_eof())
+
+    def _find_head(self, data: bytes, at: int) -> tuple[int, int]:
+        """Where the head goes on in ``data``, and where it ends or the data does."""
+        known = self._head_ending
+        # Blank lines before a head are none of its own.
+        skipped = None if known else _TO_HEAD(data, at)
+        begin = at if skipped is None else skipped.end()
+        seam = known + data[begin : begin + len(_BLANK_LINE) - 1]
+        if known and (found := seam.find(_BLANK_LINE)) >= 0:
+            end = begin + found + len(_BLANK_LINE) - len(known)
+        else:
+            found = data.find(_BLANK_LINE, begin)
+            end = len(data) if found < 0 else found + len(_BLANK_LINE)
+        tail = known + data[max(begin, end - len(_BLANK_LINE)) : end]
+        self._head_ending = b"" if tail.endswith(_BLANK_LINE) else tail[1 - len(_BLANK_LINE) :]
+        return begin, end
+
+    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - aiohttp's
+        """Called by aiohttp after each read: nothing to do unless reading was paused."""
+        if self._reading_paused or self._buffer_paused:
+            self._last_read = self._loop.time()
+            super().resume_reading(resume_parser)
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        """Fail whoever waits for a head, and the body that is being read (rule 3)."""
+        super().set_exception(exc, *cause)
+        payload = self._payload
+        if payload is not None and not payload.is_eof() and payload.exception() is None:
+            payload.set_exception(exc, *cause)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Stop watching."""
+        self.watch(0.0)
+        super().connection_lost(exc)
+
+
+class UpstreamConnector(aiohttp.TCPConnector):
+    """aiohttp's connector, with connections of ours and rule 1.
+
+    It has no limit of its own: there is at most one connection per open request of a client, and
+    queueing here would be waiting nobody sees.
+    """
+
+    def __init__(self, *, tls: ssl.SSLContext) -> None:
+        super().__init__(limit=0, keepalive_timeout=KEEP_IDLE_SECONDS, ssl=tls)
+        protocol: type[ResponseHandler] = UpstreamProtocol
+        self._factory = functools.partial(protocol, loop=self._loop)
+        self._used: weakref.WeakSet[UpstreamProtocol] = weakref.WeakSet()
+
+    async def open(self, key: aiohttp.ClientRequest, *, limit_seconds: float) -> Connection:
+        """A connection that is fit to be written to.
+
+        Raises:
+            aiohttp.ConnectionTimeoutError: it took longer than ``limit_seconds``.
+            aiohttp.ClientError: there is none to be had.
+        """
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=limit_seconds, sock_connect=limit_seconds
+        )
+        while True:
+            try:
+                connection = await self.connect(key, [], timeout)
+            except TimeoutError as error:
+                raise aiohttp.ConnectionTimeoutError from error
+            protocol = get_protocol(connection)
+            if protocol not in self._used:
+                self._used.add(protocol)
+                return connection
+            if not protocol.should_close and not _is_readable(connection):
+                return connection
+            abort_connection(connection)
+
+
+def get_protocol(connection: Connection) -> UpstreamProtocol:
+    """The protocol of a connection that is in use."""
+    protocol = connection.protocol
+    if isinstance(protocol, UpstreamProtocol):
+        return protocol
+    raise AssertionError("a released connection has none, and the factory makes no other")
+
+
+def abort_connection(connection: Connection) -> None:
+    """Drop it at once; what has not been sent is not sent."""
+    if connection.protocol is not None:
+        connection.protocol.abort()
+    connection.close()
+
+
+def _is_readable(connection: Connection) -> bool:
+    """An idle connection that can be read holds an end or junk: either way it is of no use."""
+    transport = connection.transport
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    if sock is None or sock.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
