@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint types check e2e lock format clean
+.PHONY: help demo test lint types e2e lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -37,8 +37,6 @@ lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
 
 types: $(VENV)/.dev.stamp  ## mypy strict, tests included
 	$(BIN)/mypy
-
-check: test lint types  ## what CI runs
 
 format: $(VENV)/.dev.stamp
 	$(BIN)/ruff check --fix .

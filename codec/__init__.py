@@ -4,7 +4,8 @@ What a client sent and what it asks for
     :func:`find_endpoint`, :func:`decode_request`.
 
 Asking for usage on its behalf, and hiding the answer to that
-    :class:`RequestScanner`, :func:`rewrite_request`, :class:`UsageFilter`.
+    :func:`scan_request` (:class:`RequestScanner` for pieces), :func:`rewrite_request`,
+    :class:`UsageFilter`.
 
 What a provider answered, whole or as a stream
     :func:`decode_response`, :class:`ChatStream`; below them :class:`SseDecoder` and
@@ -19,7 +20,7 @@ What a provider answered, whole or as a stream
 
 from __future__ import annotations
 
-from codec.accumulator import MAX_ACCUMULATED_BYTES, Accumulator
+from codec.accumulator import MAX_ACCUMULATED_BYTES, MAX_CHOICES, Accumulator
 from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.chunk import (
     ERROR_FINISH_REASONS,
@@ -42,19 +43,18 @@ from codec.rewrite import (
     names_usage_option,
     rewrite_request,
 )
-from codec.scan import MAX_DEPTH, MAX_MEMBERS, BodyScan, Member, Problem, RequestScanner
+from codec.scan import BodyScan, RequestScanner, scan_request
 from codec.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
 from codec.stream import ChatStream
-from codec.usage import MAX_USAGE_BYTES, Usage, UsageFold, decode_usage, merge_usage
+from codec.usage import MAX_USAGE_BYTES, Usage, decode_usage
 from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
 
 __all__ = (
     "ERROR_FINISH_REASONS",
     "MAX_ACCUMULATED_BYTES",
-    "MAX_DEPTH",
+    "MAX_CHOICES",
     "MAX_EVENT_BYTES",
     "MAX_HELD_BYTES",
-    "MAX_MEMBERS",
     "MAX_STREAM_OPTIONS_BYTES",
     "MAX_USAGE_BYTES",
     "USAGE_REWRITE",
@@ -71,9 +71,7 @@ __all__ = (
     "LimitExceeded",
     "MalformedRequest",
     "MalformedResponse",
-    "Member",
     "Message",
-    "Problem",
     "RequestScanner",
     "Rewrite",
     "ServerSentEvent",
@@ -81,7 +79,6 @@ __all__ = (
     "ToolCall",
     "Usage",
     "UsageFilter",
-    "UsageFold",
     "UsagePolicy",
     "decode_json",
     "decode_json_object",
@@ -94,7 +91,7 @@ __all__ = (
     "is_chunk",
     "is_done",
     "is_usage_only",
-    "merge_usage",
     "names_usage_option",
     "rewrite_request",
+    "scan_request",
 )

@@ -2,8 +2,8 @@
 
 Rules:
 
-1. Choices are known by their ``index``, never by position; one without an index takes its place
-   in the list (``dialects.md`` section 1, rule 2).
+1. Choices are known by their ``index`` (:func:`codec.integers.index_of`), never by position; one
+   without an index takes its place in the list (``dialects.md`` section 1, rule 2).
 2. ``id``, ``model``, ``created``, ``system_fingerprint`` and ``service_tier`` keep the first value
    that is not empty (rule 10): Azure's first chunk has ``""`` and ``0``.
 3. Usage is taken from ``usage``, ``x_groq.usage`` and ``choices[i].usage`` (rule 4), and comes
@@ -11,8 +11,9 @@ Rules:
 4. Finish reasons do not end anything: what follows is folded as well (rule 5).
 5. A value that is neither chunk nor error is noted (``foreign_chunk``) and passed over.
 6. No JSON value raises.
-7. Past :data:`MAX_ACCUMULATED_BYTES` nothing grows any more (anomaly ``observer_limit``), but
-   finish reasons, usage and errors are still taken (R5).
+7. Past :data:`MAX_ACCUMULATED_BYTES` nothing grows any more, past :data:`MAX_CHOICES` no choice is
+   added (anomaly ``observer_limit``), but finish reasons, usage and errors are still taken (R5).
+8. The work for a chunk follows the chunk, however much came before it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.answer import ChatResponse
+from codec.budget import Budget, size_bytes
 from codec.choice import ChoiceFold
 from codec.chunk import find_error, is_chunk
-from codec.members import Budget, merge_members
+from codec.integers import index_of
+from codec.members import merge_members
 from codec.usage import UsageFold, decode_usage
 
 if TYPE_CHECKING:
@@ -32,11 +35,19 @@ if TYPE_CHECKING:
     from codec.jsontext import JsonObject
     from codec.usage import Usage
 
-__all__ = ("MAX_ACCUMULATED_BYTES", "Accumulator")
+__all__ = ("MAX_ACCUMULATED_BYTES", "MAX_CHOICES", "Accumulator")
 
 MAX_ACCUMULATED_BYTES = 16 * 1024 * 1024
-"""What the answer of one stream may take in memory, as an estimate: some 240,000 deltas of one
-token each, about twice what the longest answers of today have, or 16 MiB in whole deltas."""
+"""What the answer of one stream may take in memory, as :mod:`codec.budget` estimates it: some
+240,000 deltas of one token each, about twice what the longest answers of today have, or 16 million
+characters in whole deltas."""
+
+MAX_CHOICES = 1024
+"""Choices of one answer, each of which is looked at in the end. OpenAI takes an ``n`` up to 128."""
+
+_MAX_IDENTITY_CHARACTERS = 1024
+"""What an identity may have, which is kept past the limit: model names that are file paths have
+less (``dialects.md`` section 3, llama.cpp)."""
 
 _CHOICE_BYTES = 2048  # what a choice takes before it says anything
 _IDENTITY = {
@@ -52,6 +63,12 @@ _NOT_MERGED = frozenset({"choices"})
 class Accumulator:
     """Folds the chunks of one stream, or one whole body. Not safe for concurrent calls.
 
+    Args:
+        choice_count: how many choices were asked for, at least 1.
+
+    Attributes:
+        has_content: text, reasoning, a refusal or a tool call was seen.
+
     >>> accumulator = Accumulator()
     >>> accumulator.feed({"choices": [{"index": 0, "delta": {"content": "Hel"}}]})
     >>> accumulator.feed({"choices": [{"index": 0, "delta": {"content": "lo"}}]})
@@ -63,13 +80,19 @@ class Accumulator:
         "_anomalies",
         "_body",
         "_budget",
+        "_choice_count",
         "_choices",
         "_error",
+        "_finished_count",
         "_identity",
         "_usage",
+        "has_content",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, choice_count: int = 1) -> None:
+        self.has_content = False
+        self._choice_count = choice_count
+        self._finished_count = 0
         self._budget = Budget(MAX_ACCUMULATED_BYTES)
         self._choices: dict[int, ChoiceFold] = {}
         self._usage = UsageFold()
@@ -79,20 +102,17 @@ class Accumulator:
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
     @property
-    def has_content(self) -> bool:
-        """Text, reasoning, a refusal or a tool call was seen."""
-        return any(choice.has_content for choice in self._choices.values())
-
-    @property
     def has_usage(self) -> bool:
-        """A usage object was seen, wherever it rode."""
-        return self._usage.raw is not None
+        """A usage with a count of completion tokens was seen, wherever it rode.
+
+        Databricks sends usage with every chunk, of nulls until the end (``dialects.md`` section 3).
+        """
+        return self._usage.has_completion
 
     @property
     def finished(self) -> bool:
-        """Every choice that was seen has a finish reason, and there is at least one."""
-        choices = self._choices.values()
-        return bool(choices) and all(choice.finish_reason for choice in choices)
+        """As many choices as were asked for have finished, and no other was seen."""
+        return self._choice_count <= self._finished_count == len(self._choices)
 
     def feed(
         self, chunk: Any, *, event_name: str | None = None, hidden_usage: bool = False
@@ -143,8 +163,12 @@ class Accumulator:
     def _feed_identity(self, chunk: JsonObject) -> None:
         for key, kind in _IDENTITY.items():
             value = chunk.get(key)
-            if value and type(value) is kind:
-                self._identity.setdefault(key, value)
+            if not value or type(value) is not kind or key in self._identity:
+                continue
+            if size_bytes(value) <= _MAX_IDENTITY_CHARACTERS:
+                self._identity[key] = value
+            else:
+                self.note("observer_limit")
 
     def _feed_usage(self, chunk: JsonObject, choices: Any) -> None:
         groq = chunk.get("x_groq")
@@ -152,26 +176,30 @@ class Accumulator:
             self._usage.feed(groq.get("usage"))
         usage = chunk.get("usage")
         if usage:
-            finished = sum(1 for choice in self._choices.values() if choice.finish_reason)
-            self._usage.feed(usage, alone_after=finished if choices == [] else None)
+            self._usage.feed(usage, alone_after=self._finished_count if choices == [] else 0)
 
     def _feed_choice(self, position: int, choice: JsonObject) -> None:
-        index = choice.get("index")
-        if not isinstance(index, int) or isinstance(index, bool):
+        index = index_of(choice.get("index"))
+        if index is None:
             index = position
         fold = self._choices.get(index)
         if fold is None:
-            if not self._budget.take(_CHOICE_BYTES):
+            if len(self._choices) == MAX_CHOICES or not self._budget.take(_CHOICE_BYTES):
+                self.note("observer_limit")
                 return
             fold = self._choices[index] = ChoiceFold(index, self._budget, self.note)
         if "usage" in choice:
             self._usage.feed(choice["usage"])  # Moonshot
+        was_finished = fold.finish_reason is not None
         fold.feed(choice)
+        self._finished_count += fold.finish_reason is not None and not was_finished
+        self.has_content = self.has_content or fold.has_content
 
     def response(self, *, done: bool = False, event_count: int = 0) -> ChatResponse:
         """Return the answer as it stands.
 
-        More chunks may follow; they then show in ``body`` and ``logprobs`` of this one, too.
+        More chunks may follow; they then show in ``body``, ``logprobs`` and ``usage.raw`` of this
+        one, too.
 
         Args:
             done: the end marker was seen.
@@ -182,6 +210,7 @@ class Accumulator:
         return ChatResponse(
             **self._identity,
             choices=tuple(choice.choice() for choice in choices),
+            choice_count=self._choice_count,
             usage=usage,
             error=self._error,
             done=done,
@@ -194,7 +223,8 @@ class Accumulator:
         """Judge the whole. Where there was an error, what is missing is no anomaly beside it."""
         if usage is not None and usage.total_inconsistent:
             yield "total_inconsistent"
-        if self._error is None and not self.finished:
+        unfinished = not self._choices or self._finished_count < len(self._choices)
+        if self._error is None and unfinished:
             yield "no_finish_reason"
         if self._error is None and usage is None:
             yield "no_usage"

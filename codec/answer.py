@@ -1,7 +1,7 @@
 """The values of an answer. Immutable, and nothing is invented: what did not come is ``None`` (R6).
 
 :mod:`codec.response` has the way to them from a plain body, :mod:`codec.stream` that from an event
-stream; users import them from the former.
+stream.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Message:
     Attributes:
         role: as sent; ``assistant`` is not assumed.
         content: the text; ``None`` where no text came.
-        reasoning: from ``reasoning_content`` or ``reasoning``, counted once where both came, and
-            from the thinking parts of ``content``.
+        reasoning: from ``reasoning_content``, ``reasoning`` and the thinking parts of ``content``,
+            equal texts counted once.
         refusal: the refusal text.
         tool_calls: in order of their index, or of arrival where that is missing.
         function_call: the legacy single call; its ``id`` is ``None``.
@@ -81,6 +81,7 @@ class ChatResponse:
         model: first non-empty model.
         created: seconds since the epoch, first non-zero.
         choices: sorted by index.
+        choice_count: how many choices were asked for, as far as known.
         usage: what the provider reported, wherever it rode.
         error: the error object found in the body or stream.
         done: the end marker ``[DONE]`` was seen (streams only).
@@ -96,6 +97,7 @@ class ChatResponse:
     system_fingerprint: str | None = None
     service_tier: str | None = None
     choices: tuple[Choice, ...] = ()
+    choice_count: int = 1
     usage: Usage | None = None
     error: ErrorObject | None = None
     done: bool = False
@@ -107,3 +109,17 @@ class ChatResponse:
     def finished(self) -> bool:
         """Every choice that was seen has a finish reason, and there is at least one."""
         return bool(self.choices) and all(c.finish_reason is not None for c in self.choices)
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing of this streamed answer is missing (``design.md`` section 6).
+
+        That is: the end marker was seen, or a finish reason of every choice, of as many as were
+        asked for, and a usage with a count of completion tokens.
+        """
+        return self.done or (
+            self.finished
+            and len(self.choices) >= self.choice_count
+            and self.usage is not None
+            and self.usage.completion is not None
+        )

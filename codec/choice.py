@@ -10,7 +10,9 @@ Rules:
    one is none (``dialects.md`` section 1, rule 5).
 2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
    are reasoning.
-3. Reasoning that comes under two names is counted once (vLLM's renaming).
+3. Reasoning may come several times, as ``reasoning_content``, ``reasoning`` (vLLM's renaming) and
+   thinking parts. Equal texts are counted once: those of one delta, and those of the whole answer
+   where each way said the same in deltas of its own. Texts that differ are all kept.
 4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
 """
 
@@ -20,16 +22,20 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from codec.answer import Choice, Message
-from codec.members import FRAGMENT_BYTES, compact_text, merge_members, without_empty
+from codec.budget import FRAGMENT_BYTES, size_bytes
+from codec.members import merge_members, without_empty
 from codec.tool_calls import CallSlot, ToolCallSlots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from codec.budget import Budget
     from codec.jsontext import JsonObject
-    from codec.members import Budget
 
 __all__ = ("ChoiceFold",)
+
+_MAX_REASON_CHARACTERS = 256
+"""A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
 
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _DELTA_MEMBERS = frozenset({
@@ -59,6 +65,7 @@ class ChoiceFold:
         "_function_call",
         "_logprobs",
         "_message_extra",
+        "_note",
         "_parts",
         "_reasoning",
         "_reasoning_by_name",
@@ -76,6 +83,7 @@ class ChoiceFold:
         self.tool_calls = ToolCallSlots(budget, note)
         self.has_content = False
         self._budget = budget
+        self._note = note
         self._role: str | None = None
         self._content: list[str] = []
         self._refusal: list[str] = []
@@ -96,30 +104,37 @@ class ChoiceFold:
             self._feed_delta(delta)
         finish_reason = choice.get("finish_reason")
         if finish_reason and self.finish_reason is None and isinstance(finish_reason, str):
-            self.finish_reason = finish_reason
+            self._finish(finish_reason)
         logprobs = choice.get("logprobs")
         if isinstance(logprobs, dict):
             self._merge(self._logprobs, logprobs)
         if not choice.keys() <= _CHOICE_MEMBERS:
             self._merge(self._extra, choice, _CHOICE_MEMBERS)
 
+    def _finish(self, finish_reason: str) -> None:
+        if len(finish_reason) <= _MAX_REASON_CHARACTERS:
+            self.finish_reason = finish_reason
+        else:
+            self._note("observer_limit")
+
     def _feed_delta(self, delta: JsonObject) -> None:
+        thinking = ""
         content = delta.get("content")
         if content:
             if isinstance(content, str):
                 if self._append(self._content, content) and self._parts is not None:
                     self._parts.append(("text", content))
             elif isinstance(content, list):
-                self._feed_parts(content)
+                thinking = self._feed_parts(content)
         if len(delta) == 1 and "content" in delta:
             return  # all there is in nearly every delta
         role = delta.get("role")
-        if role and isinstance(role, str):
+        if role and isinstance(role, str) and self._budget.take(len(role) - len(self._role or "")):
             self._role = role
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
             self._append(self._refusal, refusal)
-        self._feed_reasoning(delta)
+        self._feed_reasoning(delta, thinking)
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"])
             self.has_content = self.has_content or bool(self.tool_calls)
@@ -130,19 +145,20 @@ class ChoiceFold:
         if not delta.keys() <= _DELTA_MEMBERS:
             self._merge(self._message_extra, delta, _DELTA_MEMBERS)
 
-    def _feed_reasoning(self, delta: JsonObject) -> None:
-        before = None
+    def _feed_reasoning(self, delta: JsonObject, thinking: str) -> None:
+        said = {thinking}
         for name in ("reasoning_content", "reasoning"):
             text = delta.get(name)
             if not text or not isinstance(text, str):
                 continue
             kept = self._append(self._reasoning_by_name.setdefault(name, []), text)
-            if kept and text != before:
+            if kept and text not in said:
                 self._reasoning.append(text)
-            before = text
+            said.add(text)
 
-    def _feed_parts(self, parts: list[Any]) -> None:
-        """Take content that is a list of parts (rule 2)."""
+    def _feed_parts(self, parts: list[Any]) -> str:
+        """Take content that is a list of parts (rule 2) and return the thinking among it."""
+        thinking = []
         if self._parts is None:
             self._parts = [("text", text) for text in self._content]
         for part in parts:
@@ -154,15 +170,18 @@ class ChoiceFold:
                 continue
             target = {"text": self._content, "thinking": self._reasoning}.get(kind)
             if target is None:
-                if self._budget.take(len(compact_text(part)) + FRAGMENT_BYTES):
+                if self._budget.take(size_bytes(part) + FRAGMENT_BYTES):
                     self._parts.append(("", part))
             elif text and self._append(target, text):
                 self._parts.append((kind, text))
+                if kind == "thinking":
+                    thinking.append(text)
+        return "".join(thinking)
 
     def _feed_function_call(self, function_call: JsonObject) -> None:
         slot = self._function_call = self._function_call or CallSlot()
         name = function_call.get("name")
-        slot.identify(None, name if name and isinstance(name, str) else None, None)
+        slot.identify(self._budget, name=name if name and isinstance(name, str) else None)
         slot.feed(function_call, self._budget)
         self.has_content = True
 
@@ -195,11 +214,11 @@ class ChoiceFold:
         )
 
     def _joined_reasoning(self) -> str:
-        if len(self._reasoning_by_name) == 2:
-            first, second = ("".join(texts) for texts in self._reasoning_by_name.values())
-            if first == second:
-                return first  # under two names in different deltas
-        return "".join(self._reasoning)
+        """Return the reasoning, once where it came several times in different deltas (rule 3)."""
+        ways = list(self._reasoning_by_name.values())
+        ways.append([text for kind, text in self._parts or () if kind == "thinking"])
+        said = {"".join(texts) for texts in ways if texts}
+        return said.pop() if len(said) == 1 else "".join(self._reasoning)
 
     def body(self) -> JsonObject:
         """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""

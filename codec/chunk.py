@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from codec.members import compact_text
+from codec.jsontext import compact_text
 
 __all__ = (
     "ERROR_FINISH_REASONS",

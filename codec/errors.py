@@ -4,10 +4,12 @@
 
     CodecError                 (never raised itself)
     ├── MalformedRequest       the client's body is not what the endpoint takes
-    ├── MalformedResponse      the provider's body, event or chunk is not what was promised
+    ├── MalformedResponse      the provider's plain answer is not what was promised
     └── LimitExceeded          a named limit was passed (R5)
 
-``MalformedRequest`` says that the client was wrong, ``MalformedResponse`` that the provider was.
+``MalformedRequest`` says that the client was wrong, ``MalformedResponse`` that the provider was; it
+comes from :func:`codec.response.decode_response` alone. What is wrong with an event stream becomes
+an anomaly of its answer (:mod:`codec.stream`).
 Whoever catches them decides what follows; the relay never depends on it (R2).
 """
 
@@ -25,7 +27,7 @@ class MalformedRequest(CodecError):  # noqa: N818 - names the condition, as h11 
 
 
 class MalformedResponse(CodecError):  # noqa: N818 - as MalformedRequest
-    """The provider's body or event cannot be decoded."""
+    """The body of a provider's plain answer cannot be decoded."""
 
 
 class LimitExceeded(CodecError):  # noqa: N818 - as MalformedRequest

@@ -7,7 +7,8 @@ Rules:
 2. What the strict parser refuses gets a second chance with the standard library's lenient one
    (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
 3. Nothing but :class:`ValueError` comes out, either way: nesting too deep for the parser included.
-4. Encoded text is valid UTF-8 once encoded: a lone surrogate leaves as the escape it came as.
+4. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate leaves as the escape it
+   came as.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Any
 
 import msgspec
 
-__all__ = ("JsonObject", "decode_json", "decode_json_object", "encode_json")
+__all__ = ("JsonObject", "compact_text", "decode_json", "decode_json_object", "encode_json")
 
 JsonObject = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.encode
 _lenient = json.JSONDecoder(strict=False)
 
 
@@ -71,6 +73,22 @@ def encode_json(value: Any) -> str:
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
     return text if text.isascii() else _escape_surrogates(text)
+
+
+def compact_text(value: Any) -> str:
+    """Dump a JSON value without white space, whatever it holds.
+
+    What the fast encoder refuses (lone surrogates, big integers) the standard one writes;
+    what neither can write (nested too deeply, thousands of digits) is only named.
+    """
+    try:
+        return _encode(value).decode()
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        pass
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    except (ValueError, RecursionError) as error:
+        return f"[{type(error).__name__}]"
 
 
 def _escape_surrogates(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a plain (not streamed) chat completion says, and the values for it.
+"""What a plain (not streamed) chat completion says.
 
 :func:`decode_response` folds the body as if it were the one chunk of a stream, so that the same
 answer gives the same values whether it was streamed or not (``seeds.md`` S4.19).
@@ -7,14 +7,17 @@ answer gives the same values whether it was streamed or not (``seeds.md`` S4.19)
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from codec.accumulator import Accumulator
-from codec.answer import ChatResponse, Choice, Message, ToolCall
-from codec.chunk import ErrorObject, find_error
+from codec.chunk import find_error
 from codec.errors import MalformedResponse
 from codec.jsontext import decode_json
 
-__all__ = ("ChatResponse", "Choice", "ErrorObject", "Message", "ToolCall", "decode_response")
+if TYPE_CHECKING:
+    from codec.answer import ChatResponse
+
+__all__ = ("decode_response",)
 
 
 def decode_response(body: bytes) -> ChatResponse:

@@ -29,7 +29,15 @@ from codec.jsontext import decode_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ("MAX_DEPTH", "MAX_MEMBERS", "BodyScan", "Member", "Problem", "RequestScanner")
+__all__ = (
+    "MAX_DEPTH",
+    "MAX_MEMBERS",
+    "BodyScan",
+    "Member",
+    "Problem",
+    "RequestScanner",
+    "scan_request",
+)
 
 MAX_DEPTH = 512
 """Brackets open at once in a value: tool schemas take a dozen, parsers give up at about 1,000."""
@@ -107,6 +115,13 @@ class BodyScan:
         """
         member = self.members.get(name)
         return None if member is None else body[member.start : member.end]
+
+
+def scan_request(body: bytes) -> BodyScan:
+    """Scan a chat request that is there as a whole for the members the rewriter asks about."""
+    scanner = RequestScanner()
+    scanner.feed(body)
+    return scanner.finish()
 
 
 class RequestScanner:

@@ -1,4 +1,4 @@
-"""A streamed chat completion: bytes in, :class:`~codec.response.ChatResponse` out.
+"""A streamed chat completion: bytes in, :class:`~codec.answer.ChatResponse` out.
 
 Rules:
 
@@ -31,6 +31,8 @@ class ChatStream:
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
+        choice_count: how many choices were asked for (``n``): so many must finish before finish
+            reasons make the answer complete, for choices may come one after the other.
         hides_usage: the client does not receive usage-only events (:mod:`codec.usage_filter` takes
             them out): their usage counts, but ``body`` does not show them.
 
@@ -42,9 +44,9 @@ class ChatStream:
 
     __slots__ = ("_accumulator", "_decoder", "_hides_usage", "done", "event_count")
 
-    def __init__(self, *, hides_usage: bool = False) -> None:
+    def __init__(self, *, choice_count: int = 1, hides_usage: bool = False) -> None:
         self._decoder: SseDecoder | None = SseDecoder()
-        self._accumulator = Accumulator()
+        self._accumulator = Accumulator(choice_count=choice_count)
         self._hides_usage = hides_usage
         self.event_count = 0
         """Events with data so far, the end marker excluded."""
@@ -60,7 +62,8 @@ class ChatStream:
     def is_complete(self) -> bool:
         """Nothing is missing (``design.md`` section 6).
 
-        That is: the end marker was seen, or a finish reason of every choice and the usage.
+        That is: the end marker was seen, or a finish reason of every choice and the usage. It may
+        become false again, where another choice begins after all others finished.
         """
         return self.done or (self._accumulator.finished and self._accumulator.has_usage)
 

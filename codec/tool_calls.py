@@ -2,9 +2,9 @@
 
 Rules:
 
-1. With an ``index``, the calls at that index are looked at. A known id is that call; a new id
-   **with a name** is a new call (anomaly ``tool_index_reused``); anything else continues the
-   latest call there.
+1. With an ``index`` (:func:`codec.integers.index_of`), the calls at that index are looked at. A
+   known id is that call; a new id **with a name** is a new call (anomaly ``tool_index_reused``);
+   anything else continues the latest call there.
 2. Without an ``index``, an entry continues the last call unless its id (or, without an id, its
    name) is another one, or it stands beside another entry without index in the same delta.
 3. Of id, name and type the first non-empty one is kept. A later one that differs is no new call
@@ -17,13 +17,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.answer import ToolCall
-from codec.members import FRAGMENT_BYTES, compact_text, merge_members
+from codec.budget import FRAGMENT_BYTES
+from codec.integers import index_of
+from codec.jsontext import compact_text
+from codec.members import merge_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from codec.budget import Budget
     from codec.jsontext import JsonObject
-    from codec.members import Budget
 
 __all__ = ("CallSlot", "ToolCallSlots")
 
@@ -53,13 +56,20 @@ class CallSlot:
         self._extra: JsonObject = {}
         self._function_extra: JsonObject = {}
 
-    def identify(self, call_id: str | None, name: str | None, kind: str | None) -> bool:
-        """Take over what is not known yet; false where something differs (rule 3)."""
-        pairs = ((self.id, call_id), (self.name, name), (self.type, kind))
-        self.id = self.id or call_id
-        self.name = self.name or name
-        self.type = self.type or kind
-        return all(not kept or not new or kept == new for kept, new in pairs)
+    def identify(self, budget: Budget, **words: str | None) -> bool:
+        """Take over what is not known yet of ``id``, ``name`` and ``type``.
+
+        Returns:
+            False where something differs (rule 3).
+        """
+        same = True
+        for attribute, word in words.items():
+            known = getattr(self, attribute)
+            if known:
+                same = same and word in {None, known}
+            elif word and budget.take(len(word)):
+                setattr(self, attribute, word)
+        return same
 
     def feed(self, function: JsonObject, budget: Budget) -> None:
         """Take the arguments and the unknown members of a ``function`` object."""
@@ -111,13 +121,14 @@ class ToolCallSlots:
         note: is told the names of anomalies (``span-contract.md`` 1.8).
     """
 
-    __slots__ = ("_budget", "_by_index", "_last", "_note", "_slots")
+    __slots__ = ("_budget", "_by_id", "_last", "_latest", "_note", "_slots")
 
     def __init__(self, budget: Budget, note: Callable[[str], None]) -> None:
         self._budget = budget
         self._note = note
         self._slots: list[CallSlot] = []  # in order of arrival
-        self._by_index: dict[int, list[CallSlot]] = {}
+        self._latest: dict[int, CallSlot] = {}  # by index
+        self._by_id: dict[tuple[int, str], CallSlot] = {}  # by index and id
         self._last: CallSlot | None = None
 
     def __bool__(self) -> bool:
@@ -135,10 +146,8 @@ class ToolCallSlots:
         for entry in entries:
             if not isinstance(entry, dict) or not entry:
                 continue
-            index = entry.get("index")
-            if not isinstance(index, int) or isinstance(index, bool):
-                index = None
-                unnumbered += 1
+            index = index_of(entry.get("index"))
+            unnumbered += index is None
             self._feed_entry(entry, index, beside_another=unnumbered > 1)
 
     def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
@@ -157,9 +166,11 @@ class ToolCallSlots:
             slot = CallSlot(index)
             self._slots.append(slot)
             if index is not None:
-                self._by_index.setdefault(index, []).append(slot)
-        if not slot.identify(call_id, name, _word(entry.get("type"))):
+                self._latest[index] = slot
+        if not slot.identify(self._budget, id=call_id, name=name, type=_word(entry.get("type"))):
             self._note("tool_identity_conflict")
+        if index is not None and slot.id is not None:
+            self._by_id.setdefault((index, slot.id), slot)
         slot.feed(function, self._budget)
         if not entry.keys() <= _CALL_MEMBERS:
             slot.feed_extra(entry, self._budget)
@@ -167,15 +178,11 @@ class ToolCallSlots:
 
     def _continued_at(self, index: int, call_id: str | None, name: str | None) -> CallSlot | None:
         """Return the call that an entry with an index continues (rule 1)."""
-        slots = self._by_index.get(index)
-        if not slots:
-            return None
-        latest = slots[-1]
-        if not call_id or call_id == latest.id:
+        latest = self._latest.get(index)
+        if latest is None or not call_id or call_id == latest.id:
             return latest
-        for slot in slots:
-            if slot.id == call_id:
-                return slot
+        if known := self._by_id.get((index, call_id)):
+            return known
         if name and latest.id:
             self._note("tool_index_reused")
             return None

@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codec.members import compact_text
+from codec.budget import FRAGMENT_BYTES, Budget, size_bytes
+from codec.integers import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,10 +28,8 @@ if TYPE_CHECKING:
 __all__ = ("MAX_USAGE_BYTES", "Usage", "UsageFold", "decode_usage", "merge_usage")
 
 MAX_USAGE_BYTES = 64 * 1024
-"""Largest merged usage object. Real ones have less than 2 KiB; without a limit a stream could
-add members to it for ever."""
-
-_MAX_COUNT = 2**63 - 1
+"""What a merged usage object may take, as an estimate. Real ones have less than 2 KiB; without a
+limit a stream could add members to it for ever."""
 
 _PROMPT = (("prompt_tokens",),)
 _COMPLETION = (("completion_tokens",),)
@@ -67,7 +66,7 @@ class Usage:
         prompt_audio: the part of ``prompt`` that is audio.
         reasoning: tokens of reasoning.
         completion_audio: the part of ``completion`` that is audio.
-        raw: the merged usage object as it was on the wire.
+        raw: the merged usage object, other members as they were on the wire.
     """
 
     prompt: int | None = None
@@ -113,65 +112,79 @@ def decode_usage(raw: Any) -> Usage | None:
     )
 
 
-def merge_usage(old: JsonObject, new: JsonObject) -> JsonObject:
-    """Merge two usage objects by rule 2, details included; neither is changed."""
-    merged = dict(old)
+def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
+    """Merge a usage object into what is known, by rule 2, details included.
+
+    Args:
+        into: changed in place.
+        new: the newer object; neither changed nor shared but for its lists, which stay as they are.
+        budget: what the growth of ``into`` is taken from; members that do not fit are left out.
+    """
     for key, value in new.items():
-        kept = merged.get(key)
-        if isinstance(kept, dict) and isinstance(value, dict):
-            merged[key] = merge_usage(kept, value)
-        elif value is not None or key not in merged:
-            merged[key] = value
-    return merged
+        known = key in into
+        old = into.get(key)
+        if known and (value is None or value == old):
+            continue
+        if not (isinstance(old, dict) and isinstance(value, dict)):
+            kept = {} if isinstance(value, dict) else value
+            key_bytes = 0 if known else len(key) + FRAGMENT_BYTES
+            if not budget.take(size_bytes(kept) - size_bytes(old) + key_bytes):
+                continue
+            into[key] = kept
+        if isinstance(value, dict):
+            merge_usage(into[key], value, budget)
 
 
 class UsageFold:
     """The usage of one stream, wherever its parts ride.
 
     Attributes:
-        raw: the merged object, ``None`` until one came.
-        exceeded: an object was left out for :data:`MAX_USAGE_BYTES`.
+        raw: the merged object, empty until one came. It changes in place.
     """
 
-    __slots__ = ("_alone_after", "exceeded", "raw")
+    __slots__ = ("_alone_after", "_budget", "raw")
 
     def __init__(self) -> None:
-        self.raw: JsonObject | None = None
-        self.exceeded = False
-        self._alone_after: int | None = None
+        self.raw: JsonObject = {}
+        self._budget = Budget(MAX_USAGE_BYTES)
+        self._alone_after = 0
 
-    def feed(self, raw: Any, *, alone_after: int | None = None) -> None:
+    @property
+    def exceeded(self) -> bool:
+        """A member was left out for :data:`MAX_USAGE_BYTES`; known counts are still taken."""
+        return self._budget.exceeded
+
+    @property
+    def has_completion(self) -> bool:
+        """A count of completion tokens is known."""
+        return _count(self.raw, _COMPLETION) is not None
+
+    def feed(self, raw: Any, *, alone_after: int = 0) -> None:
         """Take the ``usage`` member of a chunk; anything but an object is ignored.
 
         Args:
-            raw: the member's value.
+            raw: the member's value; it is not changed.
             alone_after: for a chunk with ``choices: []`` the number of choices that had finished
-                before it, else ``None``. llama.cpp with ``n > 1`` sends one such chunk after the
-                finish of each choice, each counting only the tokens of that choice, and those
-                alone are summed (``dialects.md`` section 3).
+                before it. llama.cpp with ``n > 1`` sends one such chunk after the finish of each
+                choice, each counting only the tokens of that choice, and those alone are summed
+                (``dialects.md`` section 3). Before any finish, such a chunk holds running counts.
         """
-        if not isinstance(raw, dict) or not raw:
+        if not isinstance(raw, dict):
             return
-        merged = raw
-        if self.raw is not None:
-            merged = merge_usage(self.raw, raw)
-            if None not in {alone_after, self._alone_after} and alone_after != self._alone_after:
-                merged = _with_sums(self.raw, raw, merged)
-        if alone_after is not None:
-            self._alone_after = alone_after
-        if len(compact_text(merged)) > MAX_USAGE_BYTES:
-            self.exceeded = True
-        else:
-            self.raw = merged
+        sums = _sums(self.raw, raw) if 0 < self._alone_after < alone_after else {}
+        merge_usage(self.raw, raw, self._budget)
+        self.raw.update(sums)  # of counts that are there: nothing grows
+        self._alone_after = alone_after or self._alone_after
 
 
-def _with_sums(old: JsonObject, new: JsonObject, merged: JsonObject) -> JsonObject:
+def _sums(old: JsonObject, new: JsonObject) -> JsonObject:
+    """Return the counts of two choices together, none where they do not belong together."""
     prompt, *before = (_count(old, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
     same, *after = (_count(new, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
     if prompt is None or prompt != same or None in before or None in after:
-        return merged
+        return {}
     completion = sum(count for count in (before[0], after[0]) if count is not None)
-    return merged | {"completion_tokens": completion, "total_tokens": prompt + completion}
+    return {"completion_tokens": completion, "total_tokens": prompt + completion}
 
 
 def _count(raw: Mapping[str, Any], names: tuple[tuple[str, ...], ...]) -> int | None:
@@ -180,8 +193,6 @@ def _count(raw: Mapping[str, Any], names: tuple[tuple[str, ...], ...]) -> int | 
         value: Any = raw
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT:
-            return value
+        if (count := count_of(value)) is not None:
+            return count
     return None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from codec._version import __version__
-from proxy.settings import ConfigurationError, Settings, load_settings
+from proxy.configuration_error import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from proxy.settings import Settings
 
 __all__ = ("main",)
 
@@ -23,7 +25,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="spantap",
         description="Tap the LLM traffic you already have, and get a correct span for every call.",
     )
-    parser.add_argument("--version", action="version", version=f"spantap {__version__}")
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="the proxy")
@@ -34,7 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("demo", help="the whole thing on loopback: no key, no network")
 
     upstream = commands.add_parser("upstream", help="the demo upstream alone")
-    upstream.add_argument("--port", type=int, default=4010)
+    upstream.add_argument("--port", type=_port, default=4010, help="its port (4010); 0: any")
     upstream.add_argument("--dialect", default="openai", help="which provider it speaks like")
 
     _add_traces(commands.add_parser("traces", help="what was recorded"))
@@ -43,6 +45,13 @@ def build_parser() -> argparse.ArgumentParser:
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
     return parser
+
+
+class _ShowVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from codec._version import __version__  # noqa: PLC0415
+
+        parser.exit(message=f"spantap {__version__}\n")
 
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
@@ -68,11 +77,16 @@ def _add_traces(command: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="one JSON object a line")
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,21 +102,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+# Commands and settings are imported when they are needed: `healthcheck` runs every few seconds and
+# takes the standard library alone, and `traces` starts without a server's imports.
+
+
 def _settings_of(options: dict[str, Any]) -> Settings:
+    from proxy.settings import load_settings  # noqa: PLC0415
+
     flags = {name: options[name] for name in _SERVE_FLAGS if name in options}
     return load_settings(flags, options.get("config"))
 
 
-# Commands are imported when they run: `healthcheck` and `traces` start without a server's imports.
+def _check_otel_environment() -> None:
+    """Before anything imports the SDK, which would end in a traceback."""
+    from telemetry.errors import ConfigurationError as TelemetryMisconfigured  # noqa: PLC0415
+    from telemetry.otel_environment import check_otel_environment  # noqa: PLC0415
+
+    try:
+        check_otel_environment(os.environ)
+    except TelemetryMisconfigured as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def _serve(options: dict[str, Any]) -> int:
+    _check_otel_environment()
     from proxy.commands.serve import run_serve  # noqa: PLC0415
 
     return run_serve(_settings_of(options))
 
 
 def _demo(_: dict[str, Any]) -> int:
+    from proxy.demo.surroundings import forget_surroundings  # noqa: PLC0415
+
+    forget_surroundings(os.environ)
     from proxy.commands.demo import run_demo  # noqa: PLC0415
 
     return run_demo()
@@ -133,16 +165,16 @@ def _traces(options: dict[str, Any]) -> int:
 
 
 def _check(options: dict[str, Any]) -> int:
+    _check_otel_environment()
     from proxy.commands.check import run_check  # noqa: PLC0415
 
     return run_check(_settings_of(options))
 
 
 def _healthcheck(options: dict[str, Any]) -> int:
-    from proxy.commands.healthcheck import run_healthcheck  # noqa: PLC0415
+    from proxy.commands.healthcheck import find_admin_port, run_healthcheck  # noqa: PLC0415
 
-    settings = load_settings(options)
-    return run_healthcheck(settings.admin_host, settings.admin_port)
+    return run_healthcheck(*find_admin_port(options))
 
 
 _COMMANDS = {

@@ -11,18 +11,18 @@ from aiohttp import web
 
 from proxy.admin import create_admin_app
 from proxy.clock import Clock, SystemClock
-from proxy.downstream import DownstreamServer
+from proxy.downstream_server import DownstreamServer
 from proxy.exchange import ExchangeRules
 from proxy.forward_proxy import ForwardProxy
 from proxy.handler import Handler
-from proxy.listening import LISTEN_BACKLOG, listen
+from proxy.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
+from proxy.logs import limit_lines
 from proxy.open_exchanges import OpenExchanges
-from proxy.rate_limit import RateLimit
 from proxy.rejections import Rejections
+from proxy.routes import UpstreamTable
 from proxy.settings import ConfigurationError, Settings
 from proxy.tap import FrameSink, TapSource
-from proxy.upstream import UpstreamClient, UpstreamTimeouts
-from proxy.upstreams import UpstreamTable
+from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.identity import SpanIdentitySource
 
 if TYPE_CHECKING:
@@ -79,15 +79,22 @@ class Proxy:
             open_exchanges=self.open_exchanges,
         )
         self._server = DownstreamServer(
-            handler, max_header_bytes=settings.max_header_bytes, refusals=RateLimit(clock)
+            handler, max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock)
         )
 
     async def start(self) -> None:
-        """Listen on both ports.
+        """Listen on both ports, or leave nothing open.
 
         Raises:
             ConfigurationError: a port is taken, or an address is not ours.
         """
+        try:
+            await self._listen()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _listen(self) -> None:
         settings = self._settings
         admin_app = create_admin_app(is_ready=lambda: not self._draining, metrics=self.metrics)
         self._admin = web.AppRunner(admin_app, access_log=None)
@@ -101,8 +108,9 @@ class Proxy:
         await web.SockSite(self._admin, admin).start()
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
-            self._server, sock=traffic, backlog=LISTEN_BACKLOG
+            self._server, sock=traffic, backlog=ACCEPTED_AT_ONCE
         )
+        traffic.listen(LISTEN_BACKLOG)  # create_server has made it as short as its argument
         self.address: tuple[str, int] = traffic.getsockname()[:2]
         self.admin_address: tuple[str, int] = admin.getsockname()[:2]
 
@@ -112,6 +120,7 @@ class Proxy:
             "exchanges_open": len(self.open_exchanges),
             "requests_total": self._server.requests_count,
             "requests_refused_total": self._server.refused_count,
+            "upstream_failures_total": self._client.failure_count,
             **self._telemetry_metrics(),
         }
 
@@ -128,11 +137,21 @@ class Proxy:
         if self._listener is not None:
             self._listener.close()
         self._server.pre_shutdown()
-        if await self.open_exchanges.wait_until_none(self._settings.drain_seconds):
+        if await self._wait_until_ended(self._settings.drain_seconds):
             return
-        _log.warning("drain deadline: cutting %d open exchanges", len(self.open_exchanges))
-        self.open_exchanges.cut_all()
-        await self.open_exchanges.wait_until_none(CUT_SECONDS)
+        cut = self.open_exchanges.cut_all()
+        left = len(self._server.connections)
+        _log.warning("drain deadline: cutting %d open exchanges, %d connections left", cut, left)
+        if cut:
+            await self._wait_until_ended(CUT_SECONDS)
+
+    async def _wait_until_ended(self, timeout_seconds: float) -> bool:
+        """Whether all that is open ended in time, and its clients took all of it."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_seconds
+        if not await self.open_exchanges.wait_until_none(timeout_seconds):
+            return False
+        return await self._server.wait_until_unconnected(until - loop.time())
 
     async def close(self) -> None:
         """Close everything at once."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from telemetry.exchange import EndKind
+from telemetry.exchange import EndKind
 
-__all__ = ("GatewayError", "encode_error")
+__all__ = ("GatewayError", "broken_request_body", "encode_error")
 
 
 class GatewayError(Exception):
@@ -33,6 +31,20 @@ class GatewayError(Exception):
         self.code = code
         self.message = message
         self.end = end
+
+
+def broken_request_body(error: Exception) -> GatewayError:
+    """The answer to a client whose body broke off, or that its framing does not fit.
+
+    Args:
+        error: what the parser of the body said.
+    """
+    return GatewayError(
+        400,
+        "invalid_request_body",
+        f"The request's body broke off or is not well framed: {error}",
+        EndKind.CLIENT_GONE,
+    )
 
 
 def encode_error(status: int, code: str, message: str, *, has_body: bool = True) -> bytes:

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiohttp.web_protocol import RequestPayloadError
 
 from codec.rewrite import Rewrite, UsagePolicy, names_usage_option, rewrite_request
-from codec.scan import RequestScanner
+from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
-from proxy.errors import GatewayError
-from proxy.headers import RequestChanges, find_header, request_headers
+from proxy.errors import GatewayError, broken_request_body
+from proxy.headers import RequestChanges, field_options, find_header, request_headers
 from proxy.settings import OnDisconnect
 from proxy.tasks import spawn
-from proxy.tee import tee
-from proxy.upstream import UpstreamRequest
+from proxy.tee import relay_answer
+from proxy.upstream_client import UpstreamRequest
 from proxy.upstream_response import UpstreamBroken
 from telemetry.exchange import EndKind
 
@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
 
     from proxy.downstream import Downstream
+    from proxy.headers import RawHeaders
     from proxy.open_exchanges import OpenExchange
     from proxy.rejections import RejectionKey, Rejections
+    from proxy.routes import Route
     from proxy.tap import Tap
-    from proxy.upstream import UpstreamClient
+    from proxy.upstream_client import UpstreamClient
     from proxy.upstream_response import UpstreamResponse
-    from proxy.upstreams import Route
     from telemetry.identity import SpanIdentity
 
 __all__ = ("ExchangeRules", "ObservedExchange")
@@ -117,8 +118,8 @@ class ObservedExchange:
 
     async def _relay(self) -> web.StreamResponse:
         try:
-            body, rest, scanner = await self._read_body()
-            rewrite = self._rewrite(body, rest, scanner)
+            body, rest, scan = await self._read_body()
+            rewrite = self._rewrite(body, scan)
             response, rewrite, resend_count = await self._outlive_client(
                 self._ask(rewrite, body, rest)
             )
@@ -135,37 +136,33 @@ class ObservedExchange:
         finally:
             response.close()
 
-    async def _read_body(self) -> tuple[bytes, StreamReader | None, RequestScanner]:
-        """The body, what is left of it past the limit, and what the scanner saw of it."""
+    async def _read_body(self) -> tuple[bytes, StreamReader | None, BodyScan | None]:
+        """The body, what is left of it past the limit, and where its members lie.
+
+        The last is ``None`` where nobody can say: past the limit, and in compressed bytes.
+        """
         await self._downstream.continue_if_expected()
-        scanner = RequestScanner()
-        pieces: list[bytes] = []
-        size = 0
+        scanner = None if _is_encoded(self._downstream.headers) else RequestScanner()
+        body = bytearray()  # one buffer: a client that trickles costs no object for each read
         reader = self._downstream.body
         try:
             while data := await reader.readany():
-                scanner.feed(data)
-                pieces.append(data)
-                size += len(data)
-                if size > self._rules.max_body_bytes:
-                    self._tap.request_body(None, size)
-                    return b"".join(pieces), reader, scanner
+                body += data
+                if len(body) > self._rules.max_body_bytes:
+                    self._tap.request_body(None, len(body))
+                    return bytes(body), reader, None
+                if scanner is not None:
+                    scanner.feed(data)
         except RequestPayloadError as error:
-            self._tap.request_body(b"".join(pieces), size)
-            raise GatewayError(
-                400,
-                "invalid_request_body",
-                f"The request's body broke off or is not well framed: {error}",
-                EndKind.CLIENT_GONE,
-            ) from error
-        body = b"".join(pieces)
-        self._tap.request_body(body, size)
-        return body, None, scanner
+            self._tap.request_body(bytes(body), len(body))
+            raise broken_request_body(error) from error
+        whole = bytes(body)
+        self._tap.request_body(whole, len(whole))
+        return whole, None, None if scanner is None else scanner.finish()
 
-    def _rewrite(self, body: bytes, rest: StreamReader | None, scanner: RequestScanner) -> Rewrite:
-        if rest is not None:
+    def _rewrite(self, body: bytes, scan: BodyScan | None) -> Rewrite:
+        if scan is None:
             return Rewrite(body=body)
-        scan = scanner.finish()
         policy = self._upstream.usage
         model = scan.value(body, "model")
         self._rejection_key = (self._upstream.name, self._target, model)
@@ -196,7 +193,7 @@ class ObservedExchange:
 
     def _request(self, rewrite: Rewrite, rest: StreamReader | None) -> UpstreamRequest:
         upstream = self._upstream
-        replaced = dict(upstream.credentials)
+        replaced: dict[bytes, tuple[bytes, bytes] | None] = {**upstream.credentials}
         if self._rules.propagate:
             value = self._identity.traceparent.encode("ascii")
             replaced[b"traceparent"] = (b"traceparent", value)
@@ -226,31 +223,21 @@ class ObservedExchange:
     ) -> web.StreamResponse:
         if self._open_exchange.cut:
             raise asyncio.CancelledError  # just when the answer came
-        compressed = (find_header(response.headers, b"content-encoding") or b"identity").lower()
+        is_encoded = _is_encoded(response.headers)
         could_hide = rewrite.asked and response.status < 300
-        hides_usage = could_hide and compressed == b"identity" and _may_be_stream(response)
+        hides_usage = could_hide and not is_encoded and _may_be_stream(response)
         self._tap.response_head(
             response,
             resend_count=resend_count,
             rewrites=rewrite.rewrites,
             hides_usage=hides_usage,
-            usage_event_not_stripped=could_hide and compressed != b"identity",
+            usage_event_not_stripped=could_hide and is_encoded,
         )
-        downstream = self._downstream
-        await downstream.send_head(
-            response.status,
-            response.reason,
-            response.headers,
-            has_body=response.has_body,
-            keeps_length=not hides_usage,
+        answered, broken = await relay_answer(
+            response, self._downstream, self._tap, UsageFilter() if hides_usage else None
         )
-        try:
-            await tee(response, downstream, self._tap, UsageFilter() if hides_usage else None)
-        except UpstreamBroken as error:
-            self._ending = (error.end, str(error))
-            return await downstream.cut()
-        self._ending = (EndKind.UPSTREAM_EOF, "")
-        return await downstream.finish()
+        self._ending = (broken.end, str(broken)) if broken else (EndKind.UPSTREAM_EOF, "")
+        return answered
 
     async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
         """Take a step to its end, though the client may leave meanwhile (rule 3).
@@ -263,15 +250,18 @@ class ObservedExchange:
         # A task of its own: a client that leaves cancels twice, at its FIN and when it is closed.
         task = spawn(step, name="outlives its client")
         while not task.done():
+            gives_up = bool(task.cancelling())
             try:
-                done, _ = await asyncio.wait({task}, timeout=self._drain_seconds_left())
-                if not done:
-                    task.cancel()
+                # Once cancelled it is waited for without a limit: it may have things to close.
+                limit = None if gives_up else self._drain_seconds_left()
+                done, _ = await asyncio.wait({task}, timeout=limit)
+                too_long = not done
             except asyncio.CancelledError:
-                if self._open_exchange.cut:
-                    task.cancel()
-                else:
+                too_long = self._open_exchange.cut
+                if not too_long:
                     self._note_client_gone()
+            if too_long and not gives_up:
+                task.cancel()
         result: T = task.result()
         return result
 
@@ -294,6 +284,11 @@ class ObservedExchange:
                 size += len(data)
         except UpstreamBroken:
             return
+
+
+def _is_encoded(headers: RawHeaders) -> bool:
+    """Whether the body is compressed, so that its bytes say nothing."""
+    return not field_options(headers, b"content-encoding") <= {b"", b"identity"}
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:

@@ -42,9 +42,7 @@ class ForwardProxy:
         proxies = urllib.request.getproxies_environment()
         for scheme in ("http", "https"):
             if (text := proxies.get(scheme)) is not None:
-                url = URL(text)
-                if url.scheme not in {"http", "https"} or not url.raw_host:
-                    raise ValueError(f"{scheme.upper()}_PROXY must be an http:// or https:// URL")
+                _check(f"{scheme.upper()}_PROXY", text)
         return cls(proxies)
 
     def find(self, origin: URL) -> URL | None:
@@ -86,6 +84,17 @@ class ForwardProxy:
             proxy=proxy.with_user(None) if proxy else None,
             proxy_headers=headers,
         )
+
+
+def _check(name: str, text: str) -> None:
+    """Refuse what is no proxy URL, without quoting it: it may hold a password (R7)."""
+    try:
+        url = URL(text)
+        usable = url.scheme in {"http", "https"} and bool(url.raw_host)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"{name} must be an http:// or https:// URL")
 
 
 def _credentials(proxy: URL) -> str | None:

@@ -10,9 +10,8 @@ from codec.endpoint import Endpoint, find_endpoint
 from proxy.errors import GatewayError
 from proxy.exchange import ExchangeRules, ObservedExchange
 from proxy.headers import RequestChanges, find_header, join_header, request_headers
-from proxy.tee import tee
-from proxy.upstream import UpstreamRequest
-from proxy.upstream_response import UpstreamBroken
+from proxy.tee import relay_answer
+from proxy.upstream_client import UpstreamRequest
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from proxy.downstream import Downstream
     from proxy.open_exchanges import OpenExchange, OpenExchanges
     from proxy.rejections import Rejections
+    from proxy.routes import Route, UpstreamTable
     from proxy.tap import TapSource
-    from proxy.upstream import UpstreamClient
-    from proxy.upstreams import Route, UpstreamTable
+    from proxy.upstream_client import UpstreamClient
     from telemetry.identity import SpanIdentitySource
 
 __all__ = ("Handler",)
@@ -123,15 +122,10 @@ class Handler:
         except GatewayError as error:
             return await downstream.answer_error(error.status, error.code, error.message)
         try:
-            await downstream.send_head(
-                response.status, response.reason, response.headers, has_body=response.has_body
-            )
-            await tee(response, downstream, self._taps.open(observed=False))
-        except UpstreamBroken:
-            return await downstream.cut()
+            answered, _ = await relay_answer(response, downstream, self._taps.open(observed=False))
         finally:
             response.close()
-        return await downstream.finish()
+        return answered
 
 
 def _text(value: bytes | None) -> str | None:

@@ -7,10 +7,14 @@ import socket
 
 from proxy.settings import ConfigurationError
 
-__all__ = ("LISTEN_BACKLOG", "listen")
+__all__ = ("ACCEPTED_AT_ONCE", "LISTEN_BACKLOG", "listen")
 
 LISTEN_BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
+
+ACCEPTED_AT_ONCE = 64
+"""Connections that asyncio accepts in one turn of the loop. Without descriptors left it fails so
+often in one turn, too."""
 
 
 def listen(what: str, host: str, port: int) -> socket.socket:

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
-__all__ = ("set_up_logging",)
+from telemetry.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from proxy.clock import Clock
+
+__all__ = ("limit_lines", "set_up_logging")
+
+LINE_SECONDS = 10.0
+"""At most one line of a kind in this time."""
+
+
+def limit_lines(clock: Clock) -> RateLimit:
+    """A limit for one kind of line that clients or upstreams can cause at will."""
+    return RateLimit(clock.monotonic_ns, interval_seconds=LINE_SECONDS)
 
 
 def set_up_logging(level: str) -> None:

@@ -10,10 +10,10 @@ import os
 import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import platformdirs
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -23,8 +23,9 @@ from pydantic_settings import (
 )
 
 from codec.rewrite import UsagePolicy
-from proxy.upstreams import UpstreamConfig, check_url
-from telemetry.identity import TraceParentPolicy
+from proxy.configuration_error import ConfigurationError
+from proxy.routes import UpstreamConfig, check_url
+from telemetry.trace_parent import TraceParentPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,11 +34,7 @@ __all__ = ("ConfigurationError", "OnDisconnect", "Settings", "load_settings")
 
 _MIB = 1024 * 1024
 Port = Annotated[int, Field(ge=0, le=65535)]
-Seconds = Annotated[float, Field(ge=0)]
-
-
-class ConfigurationError(Exception):
-    """A setting is wrong; the message is one sentence that names it and says what to do."""
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 class OnDisconnect(StrEnum):
@@ -69,13 +66,13 @@ class Settings(BaseSettings):
     """The span store, an SQLite file."""
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
     """Largest size of the store, write-ahead log included; delivered spans go first."""
-    store_max_age_days: Annotated[float, Field(gt=0)] = 30
+    store_max_age_days: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 30
     """Spans older than this are deleted, delivered ones first."""
     linger_seconds: Seconds = 10
     """After SIGTERM, how long requests are still answered while readiness says no."""
     drain_seconds: Seconds = 30
     """After the linger, how long open exchanges may take to end."""
-    connect_timeout_seconds: Annotated[float, Field(gt=0)] = 10
+    connect_timeout_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10
     """Name look-up, TCP and TLS to the upstream. A healthy one takes well under a second."""
     first_byte_timeout_seconds: Seconds = 900
     """From the request's last byte to the answer's head; long, for models that think. 0: none."""
@@ -101,6 +98,19 @@ class Settings(BaseSettings):
     @classmethod
     def _upstream(cls, value: str) -> str:
         return check_url(value)
+
+    @field_validator("store")
+    @classmethod
+    def _store(cls, value: Path) -> Path:
+        if not value.name:
+            raise ValueError("must be the path of a file")
+        return value.expanduser()
+
+    @model_validator(mode="after")
+    def _client_key_has_its_certificate(self) -> Self:
+        if self.client_key is not None and self.client_cert is None:
+            raise ValueError("client_key needs client_cert, which is not set")
+        return self
 
     @field_validator("log_level")
     @classmethod

@@ -5,7 +5,8 @@ Rules:
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).
 2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
-3. Past :data:`MAX_TAPPED_BYTES` of one exchange, bodies are left out and counted (R5).
+3. A body with status >= 400 is copied without the request's credentials (R7).
+4. Past :data:`MAX_TAPPED_BYTES` of one exchange, bodies are left out and counted (R5).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, Protocol
 
+from proxy.credentials import CredentialMask, find_credentials
 from proxy.headers import select_headers
 from telemetry.frames import (
     RECORDED_REQUEST_HEADERS,
@@ -29,8 +31,8 @@ from telemetry.frames import (
 if TYPE_CHECKING:
     from proxy.clock import Clock
     from proxy.downstream import Downstream
+    from proxy.routes import Upstream
     from proxy.upstream_response import UpstreamResponse
-    from proxy.upstreams import Upstream
     from telemetry.exchange import EndKind
     from telemetry.identity import SpanIdentity
 
@@ -61,6 +63,8 @@ class Tap:
         self._tapped_bytes = 0
         self._shed_bytes = 0
         self._undelivered_reads = 0
+        self._credentials: tuple[bytes, ...] = ()
+        self._mask: CredentialMask | None = None
 
     def _now_ns(self) -> int:
         # One wall reading per exchange: its times never run backwards when the wall clock jumps.
@@ -85,6 +89,8 @@ class Tap:
         on_disconnect: str,
     ) -> None:
         """The request's head was read."""
+        held = tuple(upstream.credentials.values())
+        self._credentials = find_credentials((*downstream.headers, *held), downstream.target)
         self._emit(
             Begin(
                 exchange=self._number,
@@ -116,6 +122,8 @@ class Tap:
         usage_event_not_stripped: bool,
     ) -> None:
         """The head of the answer that the client gets."""
+        if response.status >= 400 and self._credentials:
+            self._mask = CredentialMask(self._credentials)
         self._emit(
             ResponseHead(
                 exchange=self._number,
@@ -136,6 +144,8 @@ class Tap:
         if self._tapped_bytes > MAX_TAPPED_BYTES:
             self._shed_bytes += len(data)
             return
+        if self._mask is not None:
+            data = self._mask.feed(data)
         self._emit(ResponseData(self._number, self._now_ns(), data))
 
     def delivered(self) -> None:
@@ -144,6 +154,8 @@ class Tap:
 
     def end(self, kind: EndKind, message: str = "") -> None:
         """The exchange is over."""
+        if self._mask is not None and (held := self._mask.finish()):
+            self._emit(ResponseData(self._number, self._now_ns(), held))
         self._emit(
             End(
                 exchange=self._number,

@@ -11,26 +11,51 @@ from typing import TYPE_CHECKING
 from proxy.upstream_response import UpstreamBroken
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from codec.usage_filter import UsageFilter
     from proxy.downstream import Downstream
     from proxy.tap import Tap
     from proxy.upstream_response import UpstreamResponse
 
-__all__ = ("tee",)
+__all__ = ("relay_answer",)
 
 
-async def tee(
+async def relay_answer(
     response: UpstreamResponse,
     downstream: Downstream,
     tap: Tap,
     usage_filter: UsageFilter | None = None,
-) -> None:
-    """Relay a body to its end.
+) -> tuple[web.StreamResponse, UpstreamBroken | None]:
+    """Relay an answer: its head, its body, and its end as it was, clean or broken.
+
+    Returns:
+        What aiohttp's connection loop wants to know, and how the body broke off.
 
     Raises:
-        UpstreamBroken: it broke off; all that arrived was relayed.
         ConnectionError: the client is gone.
     """
+    await downstream.send_head(
+        response.status,
+        response.reason,
+        response.headers,
+        has_body=response.has_body,
+        keeps_length=usage_filter is None,
+    )
+    try:
+        await _tee(response, downstream, tap, usage_filter)
+    except UpstreamBroken as broken:
+        return await downstream.cut(), broken
+    return await downstream.finish(), None
+
+
+async def _tee(
+    response: UpstreamResponse,
+    downstream: Downstream,
+    tap: Tap,
+    usage_filter: UsageFilter | None,
+) -> None:
+    """Relay a body to its end; raises where it broke off, after all that arrived was relayed."""
     try:
         while data := await response.read():
             tap.response_data(data)

@@ -19,7 +19,7 @@ from telemetry.exchange import EndKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proxy.upstreams import Upstream
+    from proxy.routes import Upstream
 
 __all__ = ("ForwardProxyError", "describe_invalid", "map_upstream_errors")
 
@@ -100,6 +100,8 @@ def describe_invalid(error: HttpProcessingError) -> str:
 
 
 def _explain(upstream: Upstream, error: BaseException) -> GatewayError:
+    if isinstance(error, aiohttp.ClientConnectorError) and error.host != upstream.origin.host:
+        return _explain(upstream, ForwardProxyError())  # it was the proxy that was not reached
     for kinds, status, code, sentence, end in _TABLE:
         if isinstance(error, kinds):
             cause = _cause(error)

@@ -2,19 +2,23 @@
 
 The client gets the encoded bytes; only this copy is decoded. Rules:
 
-1. A few bytes can decode to an endless output: decoding goes in steps of bounded output, and each
+1. A few bytes can decode to an endless output: decoding goes in slices of the input, and each
    coding puts out at most :data:`MAX_DECODED_BYTES` of one body (R5).
-2. However the encoded bytes are cut, the decoded ones are the same.
+2. However the encoded bytes are cut, what comes out is the same, and so is the error.
 3. A body that ends early has decoded to what came until then; that it ended early is not noticed
    here.
-4. What the steps before an error put out is kept: :meth:`ContentDecoder.feed` returns it and
-   raises nothing.
+4. What was decoded before an error is kept, to the byte that shows it: :meth:`ContentDecoder.feed`
+   returns it and raises nothing. Of codings on top of one another, the inner ones may lose what a
+   slice held.
+5. What follows the end of the encoding and does not begin another member or frame is passed over:
+   padding, or a server's slip.
+6. The work is linear in the encoded and decoded bytes, also where members or frames are empty.
 """
 
 from __future__ import annotations
 
-import functools
 import zlib
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
@@ -33,15 +37,30 @@ MAX_DECODED_BYTES = 64 * 1024 * 1024
 MAX_CODINGS = 4
 """Codings on top of one another; real bodies have one."""
 
+MAX_ENCODED_BYTES = 64 * 1024 * 1024
+"""Of one body, kept until its end for rule 4: as much as is tapped of one."""
+
+MAX_MEMBERS = 64 * 1024
+"""Members or frames of one body: a server may end one with every event, and long answers have some
+ten thousand. Each costs about ten microseconds, and an empty one puts out nothing that another
+limit would count."""
+
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """What a zstd frame may make its reader remember: RFC 8878 asks readers for that much."""
 
-_STEP_BYTES = 256 * 1024
-"""Output of one step of zlib or brotli."""
+_SLICE_BYTES = 256
+"""Input of one step. It bounds what a step puts out, which neither zlib nor zstd makes easy: with
+zstd 8 MiB (blocks of four bytes that repeat one byte 128 Ki times), with deflate 264 KiB. And it
+bounds what is copied at the end of a member: all that follows it in the slice."""
 
-_ZSTD_INPUT_BYTES = 256
-"""Input of one step of zstd, whose output cannot be limited. It decodes to at most 8 MiB: blocks of
-four bytes that repeat one byte 128 Ki times."""
+_STEP_BYTES = 256 * 1024
+"""Output of one step of brotli, which knows no bound by the input."""
+
+_GZIP_BEGINS = (b"\x1f\x8b\x08",)
+_ZSTD_BEGINS = (
+    b"\x28\xb5\x2f\xfd",
+    *(bytes((first, 0x2A, 0x4D, 0x18)) for first in range(0x50, 0x60)),  # skippable frames
+)
 
 
 class UndecodableContent(Exception):  # noqa: N818 - names the condition, as the codec's errors do
@@ -52,12 +71,22 @@ class _Coding(Protocol):
     """One coding, under way."""
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
-        """What the next bytes decode to, in pieces of bounded size."""
+        """What the next slice decodes to, in pieces of bounded size."""
         ...
 
 
+class _Member(Protocol):
+    """The decoder of one member or frame, as zlib and zstandard have it."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
 class ContentDecoder:
-    """Undoes the codings of a ``Content-Encoding`` value.
+    """Undoes the codings of a ``Content-Encoding`` value. Not safe for concurrent calls.
 
     Args:
         encoding: the header's value; empty and ``identity`` change nothing.
@@ -75,27 +104,71 @@ class ContentDecoder:
         names = [name for name in names if name not in {"", "identity"}]
         if len(names) > MAX_CODINGS:
             raise UndecodableContent("too many content codings")
-        self._stages = [_Stage(_make_coding(name)) for name in reversed(names)]
+        if not _CODINGS.keys() >= set(names):
+            raise UndecodableContent("unknown content coding")
+        self._names = tuple(reversed(names))
+        self._stages = _Stages(self._names)
+        self._encoded = bytearray()
+        self._decoded_bytes = 0
         self.error: UndecodableContent | LimitExceeded | None = None
 
     def feed(self, data: bytes) -> bytes:
         """What the next bytes of the body decode to, as far as they do (rule 4)."""
-        if not self._stages:
+        if not self._names:
             return data
-        if self.error is not None:
-            return b""
-        pieces: Iterable[bytes] = (data,)
+        decoded = bytearray()
+        if self.error is None:
+            try:
+                for piece in self._decode(data):
+                    decoded += piece
+            except (LimitExceeded, UndecodableContent) as error:
+                self.error = error
+            except _DAMAGED as error:
+                self.error = UndecodableContent(f"the body is not encoded as it says: {error}")
+            if self.error is not None:
+                self._encoded.clear()
+        return bytes(decoded)
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
+        room_bytes = MAX_ENCODED_BYTES - len(self._encoded)
+        for encoded in _slices(data[:room_bytes], _SLICE_BYTES):
+            try:
+                for piece in self._stages.decode(encoded):
+                    self._decoded_bytes += len(piece)
+                    yield piece
+            except _DAMAGED:
+                yield from self._decode_damaged(encoded)
+            self._encoded += encoded
+        if len(data) > room_bytes:
+            raise LimitExceeded("MAX_ENCODED_BYTES", MAX_ENCODED_BYTES)
+
+    def _decode_damaged(self, encoded: bytes) -> Iterator[bytes]:
+        """What a slice puts out before the byte that shows the damage.
+
+        The decoders forget what the failing call would have put out, and cannot be set back: the
+        body is decoded once more, this slice byte by byte.
+        """
+        stages = _Stages(self._names)
+        again = _slices(bytes(self._encoded), _SLICE_BYTES)
+        known_bytes = self._decoded_bytes
+        for part in chain(again, _slices(encoded, 1)):
+            for piece in stages.decode(part):
+                yield piece[known_bytes:]
+                known_bytes = max(0, known_bytes - len(piece))
+        self._stages = stages
+
+
+class _Stages:
+    """The codings of one body, the outermost first."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._stages = [_Stage(_CODINGS[name]()) for name in names]
+
+    def decode(self, encoded: bytes) -> Iterator[bytes]:
+        pieces: Iterator[bytes] = iter((encoded,))
         for stage in self._stages:
             pieces = stage.decode(pieces)
-        decoded = bytearray()
-        try:
-            for piece in pieces:
-                decoded += piece
-        except LimitExceeded as error:
-            self.error = error
-        except (zlib.error, brotli.error, zstandard.ZstdError) as error:
-            self.error = UndecodableContent(f"the body is not encoded as it says: {error}")
-        return bytes(decoded)
+        return pieces
 
 
 class _Stage:
@@ -107,36 +180,65 @@ class _Stage:
 
     def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         for encoded in pieces:
-            for piece in self._coding(encoded):
-                yield piece[: self._room_bytes]
-                if len(piece) > self._room_bytes:
-                    raise LimitExceeded("MAX_DECODED_BYTES", MAX_DECODED_BYTES)
-                self._room_bytes -= len(piece)
+            for part in _slices(encoded, _SLICE_BYTES):
+                for piece in self._coding(part):
+                    yield piece[: self._room_bytes]
+                    if len(piece) > self._room_bytes:
+                        raise LimitExceeded("MAX_DECODED_BYTES", MAX_DECODED_BYTES)
+                    self._room_bytes -= len(piece)
 
 
-class _Gzip:
-    """RFC 1952: one member or several."""
+class _Members:
+    """Members (RFC 1952) or frames (RFC 8878), one after the other.
 
-    def __init__(self) -> None:
-        self._begin = functools.partial(zlib.decompressobj, wbits=zlib.MAX_WBITS | 16)
-        self._member = self._begin()
+    Args:
+        begin: makes the decoder of one.
+        beginnings: what the first bytes of one look like, all of one length.
+    """
+
+    def __init__(self, begin: Callable[[], _Member], beginnings: tuple[bytes, ...]) -> None:
+        self._begin = begin
+        self._beginnings = beginnings
+        self._member = begin()
+        self._fresh = True
+        self._count = 1
+        self._next = b""  # what came after the last one's end, while too short to be judged
+        self._ended = False
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
-        more = False
-        while data or more:
+        while data and not self._ended:
             if self._member.eof:
-                self._member = self._begin()
-            piece = self._member.decompress(data, _STEP_BYTES)
-            yield piece
-            more = len(piece) == _STEP_BYTES and not self._member.eof
-            data = self._member.unused_data or self._member.unconsumed_tail
+                data = self._begin_next(data)
+                continue
+            # Of a frame that is there at once, zstd would check less: never let it see one.
+            part = data[:1] if self._fresh else data
+            self._fresh = False
+            yield self._member.decompress(part)
+            data = data[len(part) :] or self._member.unused_data
+
+    def _begin_next(self, data: bytes) -> bytes:
+        """What of the data belongs to another member, which is begun then."""
+        data = self._next + data
+        self._next = b""
+        if not any(begin[: len(data)] == data[: len(begin)] for begin in self._beginnings):
+            self._ended = True  # rule 5
+            return b""
+        if len(data) < len(self._beginnings[0]):
+            self._next = data
+            return b""
+        if self._count == MAX_MEMBERS:
+            raise UndecodableContent("too many members")
+        self._count += 1
+        self._member = self._begin()
+        self._fresh = True
+        return data
 
 
 class _Deflate:
     """zlib-wrapped as the RFC says, or raw as some servers send it: the first bytes tell."""
 
     def __init__(self) -> None:
-        self._inflate: zlib._Decompress | None = None
+        self._inflate: _Member | None = None
         self._first = b""
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
@@ -147,12 +249,8 @@ class _Deflate:
                 return
             wrapped = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
             self._inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
-        more = False
-        while (data or more) and not self._inflate.eof:
-            piece = self._inflate.decompress(data, _STEP_BYTES)
-            yield piece
-            more = len(piece) == _STEP_BYTES
-            data = self._inflate.unconsumed_tail
+        if not self._inflate.eof:
+            yield self._inflate.decompress(data)
 
 
 class _Brotli:
@@ -162,35 +260,37 @@ class _Brotli:
         self._decoder = brotli.Decompressor()
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
-        piece = self._decoder.process(data, output_buffer_limit=_STEP_BYTES)
-        while piece or not self._decoder.can_accept_more_data():
+        while not self._decoder.is_finished():
+            piece = self._decoder.process(data, output_buffer_limit=_STEP_BYTES)
+            data = b""
             yield piece
-            piece = self._decoder.process(b"", output_buffer_limit=_STEP_BYTES)
+            if not piece and self._decoder.can_accept_more_data():
+                return
 
 
-class _Zstd:
-    """RFC 8878: one frame or several."""
+def _begin_gzip() -> _Member:
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
 
-    def __init__(self) -> None:
-        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
-        self._decoder = decompressor.decompressobj(read_across_frames=True)
 
-    def __call__(self, data: bytes) -> Iterator[bytes]:
-        for start in range(0, len(data), _ZSTD_INPUT_BYTES):
-            yield self._decoder.decompress(data[start : start + _ZSTD_INPUT_BYTES])
+def _make_zstd() -> _Members:
+    decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+    return _Members(decompressor.decompressobj, _ZSTD_BEGINS)
 
+
+def _make_gzip() -> _Members:
+    return _Members(_begin_gzip, _GZIP_BEGINS)
+
+
+_DAMAGED = (zlib.error, brotli.error, zstandard.ZstdError)
 
 _CODINGS: dict[str, Callable[[], _Coding]] = {
     "br": _Brotli,
     "deflate": _Deflate,
-    "gzip": _Gzip,
-    "x-gzip": _Gzip,
-    "zstd": _Zstd,
+    "gzip": _make_gzip,
+    "x-gzip": _make_gzip,
+    "zstd": _make_zstd,
 }
 
 
-def _make_coding(name: str) -> _Coding:
-    coding = _CODINGS.get(name)
-    if coding is None:
-        raise UndecodableContent("unknown content coding")
-    return coding()
+def _slices(data: bytes, size_bytes: int) -> Iterator[bytes]:
+    return (data[start : start + size_bytes] for start in range(0, len(data), size_bytes))

@@ -9,15 +9,20 @@ Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R
    5xx and their like in gRPC. The specification names fewer HTTP statuses and lets the rest be
    dropped; a store can wait.
 3. What refuses the *sender* (401, 403, 404, a redirect, ...) is tried again too: a wrong key or
-   path in the settings says nothing about the spans, and must not cost them.
-4. Only what refuses the *content* (400, 413, 422 and other 4xx, ``INVALID_ARGUMENT``, rejected
-   spans in a success) counts against spans.
+   path in the settings says nothing about the spans, and must not cost them. So is a success that
+   is a web page: many a server answers every path with one.
+4. Only what refuses the *content* (413, 422, ``INVALID_ARGUMENT``, rejected spans in a success)
+   counts against spans. A 400, or another 4xx, does so only in the words of who has read them: a
+   ``google.rpc.Status``, which OTLP asks for, or a short plain text. An HTML page or nothing comes
+   from a server in between, or from a TLS port that was spoken to in plain text: rule 3.
 5. The backend's words are kept, without any credential of ours that it repeats (R7).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
@@ -26,6 +31,8 @@ from typing import TYPE_CHECKING, Protocol
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # as below
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from codec.jsontext import decode_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,6 +64,16 @@ _SENDER_REFUSED = frozenset({401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 4
 
 _TRY_AGAIN = frozenset({408, 425, 429})
 """4xx statuses that speak of the moment."""
+
+_CONTENT_REFUSED = frozenset({413, 422})
+"""4xx statuses that speak of the content, whatever their body: too large; no valid message, which
+is what Phoenix answers (``span-contract.md`` 5.2)."""
+
+_OF_THE_REQUEST = re.compile(rb"http|bad request", re.IGNORECASE)
+"""In the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS server",
+"Invalid HTTP request received.", "400 Bad Request: ..."."""
+
+_WEB_PAGE = "answered with a web page; is this the OTLP port?"
 
 
 class Verdict(Enum):
@@ -99,19 +116,26 @@ class Sender(Protocol):
         ...
 
 
-def classify_http(status: int, body: bytes, retry_after_seconds: float | None = None) -> Answer:
+def classify_http(
+    status: int,
+    body: bytes,
+    retry_after_seconds: float | None = None,
+    content_type: str | None = None,
+) -> Answer:
     """What an HTTP answer means.
 
     Args:
         status: its status code.
         body: its body, up to :data:`MAX_ANSWER_BYTES`.
         retry_after_seconds: from its ``Retry-After``, see :func:`parse_retry_after`.
+        content_type: its ``Content-Type``, ``None`` where it has none.
     """
     if 200 <= status < 300:
+        if body and _is_web_page(content_type):
+            return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE)
         return classify_success(body)
     words = f"HTTP {status}: {_readable(body)}".removesuffix(": ")
-    refused = 400 <= status < 500 and status not in _SENDER_REFUSED | _TRY_AGAIN
-    if refused:
+    if _refuses_content(status, body, content_type):
         return Answer(verdict=Verdict.REFUSED, words=words)
     return Answer(verdict=Verdict.RETRY, words=words, retry_after_seconds=retry_after_seconds)
 
@@ -209,6 +233,39 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
         if len(word) >= _MIN_SECRET_CHARS:
             text = text.replace(word, "***")
     return text
+
+
+def _refuses_content(status: int, body: bytes, content_type: str | None) -> bool:
+    """Whether an error counts against the spans (rule 4)."""
+    if status in _CONTENT_REFUSED:
+        return True
+    if not 400 <= status < 500 or status in _SENDER_REFUSED | _TRY_AGAIN:
+        return False
+    if _media_type(content_type) == "text/plain":
+        return 0 < len(body.strip()) <= _MAX_WORDS and not _OF_THE_REQUEST.search(body)
+    return _is_status(body)
+
+
+def _is_status(body: bytes) -> bool:
+    """Whether `body` is a ``google.rpc.Status`` that says something, in protobuf or JSON."""
+    with contextlib.suppress(DecodeError):
+        status = Status.FromString(body)
+        # Some texts pass for a message of unknown fields.
+        if status.code or status.message:
+            return True
+    try:
+        value = decode_json_object(body)
+    except ValueError:
+        return False
+    return isinstance(value.get("message"), str) or isinstance(value.get("code"), int)
+
+
+def _is_web_page(content_type: str | None) -> bool:
+    return _media_type(content_type) == "text/html"
+
+
+def _media_type(content_type: str | None) -> str:
+    return (content_type or "").partition(";")[0].strip().lower()
 
 
 def _readable(body: bytes) -> str:

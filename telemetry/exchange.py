@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from codec.answer import ChatResponse
     from codec.request import ChatRequest
-    from codec.response import ChatResponse
     from telemetry.identity import SpanIdentity
 
 __all__ = ("EndKind", "Exchange", "Outcome")

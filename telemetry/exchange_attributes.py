@@ -4,7 +4,8 @@ Rules:
 
 1. The order is the order of worth, least first, because a full span evicts its oldest attributes
    (``span-contract.md`` section 1, "attribute limit"): messages and tools, then identity, usage,
-   input and output.
+   input and output. Room is given in the other order (:mod:`telemetry.flattening`): an answer
+   comes before the tools, and these before the messages.
 2. Only values named in the contract are written, and of the headers nothing but the provider's
    request id (R7).
 3. ``metadata`` is one JSON object, its members each present only where they apply (contract 1.8).
@@ -29,6 +30,7 @@ from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, S
 
 from telemetry.attribute_values import clean_attributes, json_text
 from telemetry.exchange import Outcome
+from telemetry.flattening import Flattening
 from telemetry.provider import infer_provider
 from telemetry.request_attributes import (
     build_input_attributes,
@@ -43,6 +45,8 @@ from telemetry.response_attributes import (
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from telemetry.attribute_values import AttributePairs, AttributeValue
     from telemetry.exchange import Exchange
 
@@ -56,12 +60,16 @@ __all__ = (
 
 def build_exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
     """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
+    flattening = Flattening()
+    outputs = tuple(build_output_message_attributes(exchange, flattening))
+    tools = tuple(build_tool_attributes(exchange, flattening))
+    inputs = tuple(build_input_message_attributes(exchange, flattening))
     return clean_attributes(
         chain(
-            build_input_message_attributes(exchange),
-            build_tool_attributes(exchange),
-            build_output_message_attributes(exchange),
-            build_identity_attributes(exchange),
+            inputs,
+            tools,
+            outputs,
+            build_identity_attributes(exchange, flattening.cut),
             build_wire_attributes(exchange),
             build_usage_attributes(exchange),
             build_input_attributes(exchange),
@@ -70,12 +78,17 @@ def build_exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
     )
 
 
-def build_identity_attributes(exchange: Exchange) -> AttributePairs:
-    """Kind, system, provider and models (contract 1.1), and the metadata."""
+def build_identity_attributes(exchange: Exchange, cut: Mapping[str, int]) -> AttributePairs:
+    """Kind, system, provider and models (contract 1.1), and the metadata.
+
+    Args:
+        exchange: what the span is of.
+        cut: see :class:`telemetry.flattening.Flattening`.
+    """
     asked = exchange.request.model if exchange.request else None
     answered = exchange.response.model if exchange.response else None
     provider = exchange.provider or infer_provider(exchange.server_address)
-    yield SpanAttributes.METADATA, _dump_metadata(build_metadata(exchange))
+    yield SpanAttributes.METADATA, _dump_metadata(build_metadata(exchange, cut))
     yield SpanAttributes.OPENINFERENCE_SPAN_KIND, OpenInferenceSpanKindValues.LLM.value
     yield SpanAttributes.LLM_SYSTEM, OpenInferenceLLMSystemValues.OPENAI.value
     yield SpanAttributes.LLM_PROVIDER, provider
@@ -94,8 +107,13 @@ def build_wire_attributes(exchange: Exchange) -> AttributePairs:
     yield ERROR_TYPE, exchange.error_type
 
 
-def build_metadata(exchange: Exchange) -> dict[str, Any]:
-    """The members of ``metadata``; times are milliseconds since the start, to the microsecond."""
+def build_metadata(exchange: Exchange, cut: Mapping[str, int]) -> dict[str, Any]:
+    """The members of ``metadata``; times are milliseconds since the start, to the microsecond.
+
+    Args:
+        exchange: what the span is of.
+        cut: see :class:`telemetry.flattening.Flattening`.
+    """
     disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
     members = {
         MetadataMember.UPSTREAM: exchange.upstream,
@@ -109,6 +127,7 @@ def build_metadata(exchange: Exchange) -> dict[str, Any]:
         **_usage_members(exchange),
         MetadataMember.ANOMALIES: list(exchange.anomalies) or None,
         MetadataMember.USAGE_EVENT_NOT_STRIPPED: exchange.usage_event_not_stripped or None,
+        MetadataMember.CUT: dict(cut) or None,
     }
     return {member.value: value for member, value in members.items() if value is not None}
 

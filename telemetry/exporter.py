@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from telemetry.delivery import Backoff, Verdict
 from telemetry.errors import StoreError
 from telemetry.otlp_settings import OtlpProtocol
+from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,16 +230,16 @@ class _Journal:
 
     def __init__(self, backend: str, clock_ns: Callable[[], int]) -> None:
         self._backend = backend
-        self._clock_ns = clock_ns
-        self._said_ns: dict[str, int] = {}
+        self._failure_lines, self._rejection_lines, self._warning_lines, self._trouble_lines = (
+            RateLimit(clock_ns, interval_seconds=_LOG_SECONDS) for _ in range(4)
+        )
         self._failures = 0
         self._failure_told = False
-        self._rejections_untold = 0
 
     def tell_failure(self, words: str) -> None:
         """A try failed because of `words`."""
         self._failures += 1
-        if not self._failure_told and self._may_say("failure"):
+        if not self._failure_told and self._failure_lines.admit() is not None:
             self._failure_told = True
             _logger.warning(
                 "%s takes no spans (%s); they wait in the store and are sent when it does",
@@ -257,32 +258,22 @@ class _Journal:
 
     def tell_rejection(self, span_id: str, words: str) -> None:
         """The backend refused one span."""
-        self._rejections_untold += 1
-        if self._may_say("rejection"):
+        untold = self._rejection_lines.admit()
+        if untold is not None:
             _logger.warning(
                 "%s refused span %s (%s); it is set aside, %d in all since the last such line",
                 self._backend,
                 span_id,
                 words,
-                self._rejections_untold,
+                untold + 1,
             )
-            self._rejections_untold = 0
 
     def tell_warning(self, words: str) -> None:
         """The backend took everything, and said `words`; nothing where they are empty."""
-        if words and self._may_say("warning"):
+        if words and self._warning_lines.admit() is not None:
             _logger.warning("%s took the spans and says: %s", self._backend, words)
 
     def tell_trouble(self, words: str) -> None:
         """Something on our side went wrong."""
-        if self._may_say("trouble"):
+        if self._trouble_lines.admit() is not None:
             _logger.error("spans cannot be exported, the next try follows: %s", words)
-
-    def _may_say(self, kind: str) -> bool:
-        """Whether a line of `kind` is due. A clock that was put back does not silence us."""
-        now_ns = self._clock_ns()
-        said_ns = self._said_ns.get(kind)
-        if said_ns is not None and 0 <= now_ns - said_ns < _LOG_SECONDS * 1e9:
-            return False
-        self._said_ns[kind] = now_ns
-        return True

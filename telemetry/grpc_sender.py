@@ -1,5 +1,7 @@
 """OTLP over gRPC: stored bytes go out as they are, in one unary call.
 
+The ``OTEL_*`` variables alone say how; gRPC would take a proxy from ``grpc_proxy`` and others.
+
 Importing this module imports grpc, which costs memory: do so only when the settings ask for it.
 """
 
@@ -31,6 +33,7 @@ _STATUS_DETAILS = "grpc-status-details-bin"
 
 _CHANNEL_OPTIONS = (
     ("grpc.primary_user_agent", f"spantap/{__version__}"),
+    ("grpc.enable_http_proxy", 0),
     # The exporter paces its tries; the channel must not stay away longer than they do.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),

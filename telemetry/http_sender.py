@@ -1,5 +1,7 @@
 """OTLP over HTTP: stored bytes go out as they are, in one POST, and the answer is told whole.
 
+The ``OTEL_*`` variables alone say how: no ``HTTP_PROXY``, ``~/.netrc`` or ``REQUESTS_CA_BUNDLE``.
+
 The SDK's exporter is not used: it hides status, ``Retry-After`` and rejected spans, and retries
 inside its own ten seconds (``span-contract.md`` section 8).
 """
@@ -57,12 +59,12 @@ class HttpSender:
             self._headers["Content-Encoding"] = "gzip"
         url = urlsplit(settings.endpoint)
         self._session = requests.Session()
-        self._session.auth = (
-            HTTPBasicAuth(unquote(url.username), unquote(url.password or ""))
-            if url.username
-            # Without any, requests would take one from ~/.netrc.
-            else _no_credentials
-        )
+        self._session.trust_env = False
+        if url.username:
+            self._session.auth = HTTPBasicAuth(unquote(url.username), unquote(url.password or ""))
+        if settings.certificate:
+            self._session.verify = str(settings.certificate)
+        self._session.cert = _client_certificate(settings)
         self._secrets = [value for _, value in settings.headers]
         self._secrets.extend(filter(None, (url.password, unquote(url.password or ""))))
 
@@ -84,15 +86,13 @@ class HttpSender:
                 # A redirect is a wrong setting, and would carry the credentials elsewhere.
                 allow_redirects=False,
                 stream=True,
-                # Here and not on the session, where REQUESTS_CA_BUNDLE would win over it.
-                verify=str(settings.certificate) if settings.certificate else None,
-                cert=_client_certificate(settings),
             ) as response:
                 body = _read_bounded(response, deadline)
                 answer = classify_http(
                     response.status_code,
                     body,
                     parse_retry_after(response.headers.get("Retry-After"), time.time()),
+                    response.headers.get("Content-Type"),
                 )
         except (requests.RequestException, HTTPError, OSError) as error:
             return Answer(verdict=Verdict.RETRY, words=_describe(error, settings))
@@ -101,10 +101,6 @@ class HttpSender:
     def close(self) -> None:
         """Close idle connections."""
         self._session.close()
-
-
-def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
 
 
 def _client_certificate(settings: OtlpSettings) -> str | tuple[str, str] | None:

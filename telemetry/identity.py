@@ -16,7 +16,6 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opentelemetry.context import Context
@@ -35,22 +34,13 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from telemetry.trace_parent import TraceParentPolicy
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.trace import SpanContext
 
 __all__ = ("SpanIdentity", "SpanIdentitySource", "TraceParentPolicy")
-
-
-class TraceParentPolicy(StrEnum):
-    """What a valid ``traceparent`` of the client's request does."""
-
-    HONOR = "honor"
-    """The caller's span is the parent."""
-    LINK = "link"
-    """The span is a root that links to the caller's."""
-    IGNORE = "ignore"
-    """The span is a root that knows nothing of the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

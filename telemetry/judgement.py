@@ -4,8 +4,8 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
-3. A complete answer is complete, whoever closes next: [DONE], or every choice's finish reason
-   and the usage, having reached the client.
+3. A complete answer is complete, whoever closes next: [DONE], or the finish reason of every
+   choice, of as many as were asked for, and the usage, having reached the client.
 4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
    a complete answer, and the anomalies say why it is not known better (R6).
 5. Otherwise the end that the relay saw decides.
@@ -21,7 +21,8 @@ from codec.chunk import ERROR_FINISH_REASONS
 from telemetry.exchange import EndKind, Outcome
 
 if TYPE_CHECKING:
-    from codec.response import ChatResponse, ErrorObject
+    from codec.answer import ChatResponse
+    from codec.chunk import ErrorObject
     from telemetry.frames import End
 
 __all__ = ("Judgement", "judge")
@@ -132,10 +133,10 @@ def _error_label(error: ErrorObject) -> str:
 
 
 def _is_complete(response: ChatResponse | None, *, streamed: bool) -> bool:
-    """Rule 3. A plain answer that could be decoded is whole: its usage cannot come any more."""
+    """Rule 3. A plain answer that could be decoded is whole: nothing more of it can come."""
     if response is None:
         return False
-    return response.done or (response.finished and not (streamed and response.usage is None))
+    return response.is_complete if streamed else response.finished
 
 
 def _any_finish(response: ChatResponse | None) -> bool:

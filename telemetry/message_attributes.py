@@ -12,7 +12,7 @@ from openinference.semconv.trace import (
 )
 
 if TYPE_CHECKING:
-    from codec.response import ToolCall
+    from codec.answer import ToolCall
     from telemetry.attribute_values import AttributePairs
     from telemetry.semconv import ContentType
 

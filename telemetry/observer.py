@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.request import ChatRequest, decode_request
-from codec.response import ChatResponse, decode_response
+from codec.response import decode_response
 from codec.stream import ChatStream
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
 from telemetry.exchange import Exchange, Outcome
@@ -26,6 +26,9 @@ from telemetry.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from codec.answer import ChatResponse
+
 
 __all__ = ("OBSERVER_FAILED", "Observer")
 
@@ -40,6 +43,13 @@ MAX_ERROR_BYTES = 64 * 1024
 
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
+
+_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
+"""What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section
+9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
+
+MAX_CHOICES = 128
+"""The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
 
 _MISSING = frozenset({"no_finish_reason", "no_usage"})
 
@@ -89,6 +99,7 @@ class _Observation:
         self._request: ChatRequest | None = None
         self._head: ResponseHead | None = None
         self._decoder: ContentDecoder | None = None
+        self._first = b""  # of the body, while too short to tell its kind
         self._body: _StreamBody | _PlainBody | None = None
         self._unread = False
         self._reads = 0
@@ -111,6 +122,7 @@ class _Observation:
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
         self._request_body = self._request = self._decoder = self._body = None
+        self._first = b""
         self._cut(OBSERVER_FAILED)
 
     def _note(self, *anomalies: str) -> None:
@@ -155,10 +167,12 @@ class _Observation:
             self._cut("observer_limit" if limited else "response_undecodable")
             self._decoder = None
         if self._body is None:
-            data = data.lstrip(_BEFORE_BODY)
-            if not data:
+            data = (self._first + data).lstrip(_BEFORE_BODY)
+            self._body = _make_body(self._head, data, choice_count=_choice_count(self._request))
+            if self._body is None:
+                self._first = data
                 return
-            self._body = _make_body(self._head, data)
+            self._first = b""
         self._body.feed(data, frame.at_ns)
         if not self._body.is_complete:
             self._complete_at_read = None  # another choice may begin after all others finished
@@ -167,6 +181,9 @@ class _Observation:
 
     def end(self, frame: End) -> Exchange:
         """The record."""
+        if self._first:  # too little for the first line of a stream
+            self._body = _PlainBody(MAX_PLAIN_BYTES)
+            self._body.feed(self._first, frame.at_ns)
         begin, head, body = self._begin, self._head, self._body
         response, error_body = self._finish_body()
         if frame.shed_bytes:
@@ -259,20 +276,36 @@ class _Observation:
         return response, error_body
 
 
-def _make_body(head: ResponseHead, first: bytes) -> _StreamBody | _PlainBody:
-    """By shape, not by content type, which is often wrong (``dialects.md`` 4 and 5)."""
+def _make_body(
+    head: ResponseHead, first: bytes, *, choice_count: int
+) -> _StreamBody | _PlainBody | None:
+    """By shape before content type, which is often wrong (``dialects.md`` 4 and 5).
+
+    ``None`` where the first bytes are too few to tell.
+    """
     if head.status >= 400:
-        return _PlainBody(MAX_ERROR_BYTES)
+        return _PlainBody(MAX_ERROR_BYTES) if first else None
     if first[:1] in {b"{", b"["}:
         return _PlainBody(MAX_PLAIN_BYTES)
-    return _StreamBody(hides_usage=head.hides_usage)
+    called_stream = _header(head.headers, "content-type").lower().startswith("text/event-stream")
+    if first.startswith(_FIELDS) or (first and called_stream):
+        return _StreamBody(choice_count=choice_count, hides_usage=head.hides_usage)
+    if any(field.startswith(first) for field in _FIELDS):
+        return None
+    return _PlainBody(MAX_PLAIN_BYTES)
+
+
+def _choice_count(request: ChatRequest | None) -> int:
+    """How many choices were asked for, ``n``; where that is no such number, one."""
+    count = request.body.get("n") if request is not None else None
+    return count if type(count) is int and 0 < count <= MAX_CHOICES else 1
 
 
 class _StreamBody:
     """An event stream, folded as it arrives."""
 
-    def __init__(self, *, hides_usage: bool) -> None:
-        self.stream = ChatStream(hides_usage=hides_usage)
+    def __init__(self, *, choice_count: int, hides_usage: bool) -> None:
+        self.stream = ChatStream(choice_count=choice_count, hides_usage=hides_usage)
         self.first_chunk_ns: int | None = None
         self.first_content_ns: int | None = None
 

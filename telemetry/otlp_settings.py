@@ -6,7 +6,8 @@ Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General S
 2. The traces endpoint is used verbatim; the general one gets ``/v1/traces`` (HTTP only).
 3. No endpoint: nothing is sent and the store is the backend. The specification's default would be
    localhost; a proxy that everybody starts without a backend would then complain for ever.
-4. The timeout is in seconds, as every Python SDK reads it (the specification says milliseconds).
+4. The timeout is in seconds, as every Python SDK reads it (the specification says milliseconds);
+   one that looks like milliseconds gets a line in the log.
 5. Compression is gzip where nothing is said (the specification's default is none): prompts are
    text and shrink to a fifth.
 6. A value that cannot be followed is an error at start, in one sentence that names the variable.
@@ -15,6 +16,7 @@ Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General S
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from dataclasses import dataclass, field
@@ -30,8 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ("OtlpProtocol", "OtlpSettings", "read_otlp_settings")
 
+_log = logging.getLogger("spantap.telemetry")
+
 _DEFAULT_TIMEOUT_SECONDS = 10.0
 """The specification's."""
+
+_LONG_TIMEOUT_SECONDS = 1000.0
+"""Nobody waits so long for one request; one second in milliseconds is meant."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""
@@ -211,6 +218,8 @@ def _timeout_seconds(name: str, value: str) -> float:
         seconds = math.nan
     if not 0 < seconds < math.inf:
         raise ConfigurationError(f"{name} is {value!r}, but must be a number of seconds above 0")
+    if seconds >= _LONG_TIMEOUT_SECONDS:
+        _log.warning("%s is %s, and is read in seconds", name, value)
     return seconds
 
 

@@ -6,9 +6,10 @@ import logging
 import time
 from typing import TYPE_CHECKING, Self
 
-from telemetry.errors import ConfigurationError, StoreError
+from telemetry.errors import StoreError
 from telemetry.exporter import Exporter, open_sender
 from telemetry.in_process import InProcessTelemetry
+from telemetry.otel_environment import check_otel_environment
 from telemetry.otlp_settings import read_otlp_settings
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.resource import build_resource
@@ -57,18 +58,16 @@ class Pipeline:
     def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
         """Open the store and prepare the exporter; nothing runs yet.
 
-        The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.sdk_logs`). Resource
-        and span limits are read from the process's own environment, by the SDK.
+        The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.sdk_logs`). `environ`
+        is the process's own: the SDK reads resource and span limits from there.
 
         Raises:
             ConfigurationError: an ``OTEL_*`` variable cannot be followed.
             StoreError: the store cannot be opened.
         """
         quiet_sdk_logs()
-        try:
-            recorder = SpanRecorder(build_resource(), build_span_limits())
-        except ValueError as error:  # an OTEL_*_LIMIT that is no number
-            raise ConfigurationError(str(error)) from error
+        check_otel_environment(environ)
+        recorder = SpanRecorder(build_resource(), build_span_limits())
         settings = read_otlp_settings(environ)
         sender = open_sender(settings) if settings is not None else None
         try:
@@ -96,6 +95,7 @@ class Pipeline:
             "spans_recorded_total": counts.recorded,
             "spans_failed_total": counts.failed,
             "spans_dropped_total": counts.dropped,
+            "spans_waiting": self._service.waiting,
             "tap_queue_bytes": self._telemetry.queued_bytes,
             "tap_shed_bytes_total": self._telemetry.shed_bytes,
             "tap_shed_exchanges_total": self._telemetry.shed_exchanges,
@@ -113,8 +113,12 @@ class Pipeline:
         }
         return values
 
-    def close(self, flush_seconds: float) -> None:
-        """Commit what was emitted, send what is pending as far as time allows, and close."""
+    def close(self, flush_seconds: float) -> int:
+        """Commit what was emitted, send what is pending as far as time allows, and close.
+
+        Returns:
+            How many spans are lost: made, but not taken by the store (R5).
+        """
         if not self._telemetry.close(CLOSE_SECONDS):
             _log.error("observed exchanges were lost: not committed within %s s", CLOSE_SECONDS)
         if self._exporter is not None:
@@ -127,6 +131,11 @@ class Pipeline:
         if self._sender is not None:
             self._sender.close()
         self.store.close()
+        # Only now is it settled: until here the store may have taken a late commit.
+        if lost := self._service.waiting:
+            dropped = self._service.counts.dropped
+            _log.error("%d spans are lost: the store did not take them (%d before)", lost, dropped)
+        return lost
 
 
 def _nothing() -> None:

@@ -19,6 +19,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.context import Context
+from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.environment_variables import (
     OTEL_ATTRIBUTE_COUNT_LIMIT,
     OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT,
@@ -99,6 +100,8 @@ class SpanRecorder:
             span_limits=limits,
             id_generator=self._ids,
             shutdown_on_exit=False,
+            # Nobody reads the SDK's metrics of itself, and OTEL_PYTHON_METER_PROVIDER can fail.
+            meter_provider=NoOpMeterProvider(),
         )
         provider.add_span_processor(self._ended)
         self._tracer = provider.get_tracer(SCOPE_NAME, __version__)

@@ -9,7 +9,8 @@ Rules:
    nothing raises, whatever JSON the client sent.
 2. A message or part keeps its own position: one that is left out leaves a hole, as with the
    in-process instrumentor.
-3. ``input.value`` is the body's text as it came, not a dump of what was decoded.
+3. ``input.value`` is the body's text as it came, not a dump of what was decoded, and whole.
+4. Messages, tools, parts and calls are as many as :mod:`telemetry.flattening` allows.
 """
 
 from __future__ import annotations
@@ -27,9 +28,15 @@ from openinference.semconv.trace import (
     ToolAttributes,
 )
 
+from codec.answer import ToolCall
 from codec.jsontext import decode_json
-from codec.response import ToolCall
 from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.flattening import (
+    MAX_FLATTENED_MESSAGES,
+    MAX_FLATTENED_PARTS,
+    MAX_FLATTENED_TOOL_CALLS,
+    MAX_FLATTENED_TOOLS,
+)
 from telemetry.message_attributes import (
     build_function_call_attributes,
     build_text_part_attributes,
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
 
     from telemetry.attribute_values import AttributePairs
     from telemetry.exchange import Exchange
+    from telemetry.flattening import Flattening
 
 __all__ = (
     "build_input_attributes",
@@ -50,23 +58,31 @@ __all__ = (
 )
 
 
-def build_input_message_attributes(exchange: Exchange) -> AttributePairs:
+def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.input_messages.<i>.*``: the conversation as the client sent it."""
-    messages = exchange.request.messages if exchange.request else ()
-    for index, message in enumerate(messages):
+
+    def flatten(index: int, message: object) -> AttributePairs:
         if isinstance(message, dict):
-            yield from _message(f"{SpanAttributes.LLM_INPUT_MESSAGES}.{index}", message)
+            prefix = f"{SpanAttributes.LLM_INPUT_MESSAGES}.{index}"
+            yield from _message(prefix, message, flattening)
+
+    return flattening.take(
+        SpanAttributes.LLM_INPUT_MESSAGES,
+        exchange.request.messages if exchange.request else (),
+        flatten,
+        limit=MAX_FLATTENED_MESSAGES,
+        newest=True,
+    )
 
 
-def build_tool_attributes(exchange: Exchange) -> AttributePairs:
+def build_tool_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.tools.<i>.*``: the tools on offer; name and description title the card in Phoenix."""
-    for index, tool in enumerate(exchange.request.tools if exchange.request else ()):
-        prefix = f"{SpanAttributes.LLM_TOOLS}.{index}"
-        function = _object(_object(tool).get("function"))
-        yield f"{prefix}.{ToolAttributes.TOOL_JSON_SCHEMA}", json_text(tool)
-        yield f"{prefix}.{ToolAttributes.TOOL_NAME}", non_empty_text(function.get("name"))
-        description = non_empty_text(function.get("description"))
-        yield f"{prefix}.{ToolAttributes.TOOL_DESCRIPTION}", description
+    return flattening.take(
+        SpanAttributes.LLM_TOOLS,
+        exchange.request.tools if exchange.request else (),
+        _tool,
+        limit=MAX_FLATTENED_TOOLS,
+    )
 
 
 def build_input_attributes(exchange: Exchange) -> AttributePairs:
@@ -81,25 +97,36 @@ def build_input_attributes(exchange: Exchange) -> AttributePairs:
             yield SpanAttributes.INPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
 
 
-def _message(prefix: str, message: dict[str, Any]) -> AttributePairs:
+def _tool(index: int, tool: object) -> AttributePairs:
+    prefix = f"{SpanAttributes.LLM_TOOLS}.{index}"
+    function = _object(_object(tool).get("function"))
+    yield f"{prefix}.{ToolAttributes.TOOL_JSON_SCHEMA}", json_text(tool)
+    yield f"{prefix}.{ToolAttributes.TOOL_NAME}", non_empty_text(function.get("name"))
+    description = non_empty_text(function.get("description"))
+    yield f"{prefix}.{ToolAttributes.TOOL_DESCRIPTION}", description
+
+
+def _message(prefix: str, message: dict[str, Any], flattening: Flattening) -> AttributePairs:
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", non_empty_text(message.get("role"))
     tool_call_id = non_empty_text(message.get("tool_call_id"))
     yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", tool_call_id
-    yield from _content(prefix, message.get("content"))
+    yield from _content(prefix, message.get("content"), flattening)
     yield f"{prefix}.{MessageAttributes.MESSAGE_NAME}", non_empty_text(message.get("name"))
     call = message.get("function_call")
     yield from build_function_call_attributes(prefix, _call(None, call))
-    for position, tool_call in enumerate(_list(message.get("tool_calls"))):
+    calls, name = _list(message.get("tool_calls")), MessageAttributes.MESSAGE_TOOL_CALLS
+    for position, tool_call in flattening.first(name, calls, MAX_FLATTENED_TOOL_CALLS):
         entry = _object(tool_call)
         call = _call(_text(entry.get("id")), entry.get("function"))
         yield from build_tool_call_attributes(prefix, position, call)
 
 
-def _content(prefix: str, content: object) -> AttributePairs:
+def _content(prefix: str, content: object, flattening: Flattening) -> AttributePairs:
     if isinstance(content, list) and content:
         if all(isinstance(part, dict) for part in content):
-            for position, part in enumerate(content):
-                yield from _part(f"{prefix}.{MessageAttributes.MESSAGE_CONTENTS}.{position}", part)
+            name = MessageAttributes.MESSAGE_CONTENTS
+            for position, part in flattening.first(name, content, MAX_FLATTENED_PARTS):
+                yield from _part(f"{prefix}.{name}.{position}", part)
         else:
             yield f"{prefix}.{MessageAttributes.MESSAGE_CONTENT}", json_text(content)
     else:

@@ -11,6 +11,7 @@ Rules:
 4. A count that the provider did not report has no attribute; a reported zero has (R6). The finish
    reason is choice 0's, verbatim, and absent where none came.
 5. A body with status >= 400 is no output: it is the exception's message (contract 2.1).
+6. Choices and calls are as many as :mod:`telemetry.flattening` allows; ``output.value`` is whole.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from openinference.semconv.trace import (
 )
 
 from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS
 from telemetry.message_attributes import (
     build_function_call_attributes,
     build_text_part_attributes,
@@ -32,9 +34,10 @@ from telemetry.message_attributes import (
 from telemetry.semconv import ContentType
 
 if TYPE_CHECKING:
-    from codec.response import Message
+    from codec.answer import Choice, Message
     from telemetry.attribute_values import AttributePairs
     from telemetry.exchange import Exchange
+    from telemetry.flattening import Flattening
 
 __all__ = (
     "build_output_attributes",
@@ -43,10 +46,19 @@ __all__ = (
 )
 
 
-def build_output_message_attributes(exchange: Exchange) -> AttributePairs:
+def build_output_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.output_messages.<choice index>.*``."""
-    for choice in exchange.response.choices if exchange.response else ():
-        yield from _message(f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{choice.index}", choice.message)
+
+    def flatten(_: int, choice: Choice) -> AttributePairs:
+        prefix = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{choice.index}"
+        return _message(prefix, choice.message, flattening)
+
+    return flattening.take(
+        SpanAttributes.LLM_OUTPUT_MESSAGES,
+        exchange.response.choices if exchange.response else (),
+        flatten,
+        limit=MAX_FLATTENED_CHOICES,
+    )
 
 
 def build_usage_attributes(exchange: Exchange) -> AttributePairs:
@@ -80,7 +92,7 @@ def build_output_attributes(exchange: Exchange) -> AttributePairs:
         yield SpanAttributes.OUTPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
 
 
-def _message(prefix: str, message: Message) -> AttributePairs:
+def _message(prefix: str, message: Message, flattening: Flattening) -> AttributePairs:
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", non_empty_text(message.role)
     if message.reasoning:
         parts = [(ContentType.REASONING, message.reasoning), (ContentType.TEXT, message.content)]
@@ -91,5 +103,6 @@ def _message(prefix: str, message: Message) -> AttributePairs:
         yield f"{prefix}.{MessageAttributes.MESSAGE_CONTENT}", non_empty_text(message.content)
     if message.function_call is not None:
         yield from build_function_call_attributes(prefix, message.function_call)
-    for position, call in enumerate(message.tool_calls):
+    calls, name = message.tool_calls, MessageAttributes.MESSAGE_TOOL_CALLS
+    for position, call in flattening.first(name, calls, MAX_FLATTENED_TOOL_CALLS):
         yield from build_tool_call_attributes(prefix, position, call)

@@ -7,7 +7,8 @@ Rules:
 2. A migration runs whole or not at all, and is never edited once released: append the next one.
 3. Only an owner writes, and only an owner migrates. A reader opens the file read-only.
 4. The file and its companions (``-wal``, ``-shm``) are readable by their owner alone: prompts and
-   answers are in them (R7). SQLite gives the companions the mode of the file.
+   answers are in them (R7). SQLite gives the companions the mode of the file. A file is made with
+   that mode; one that was there gets it once rule 1 has found it to be ours.
 """
 
 from __future__ import annotations
@@ -88,14 +89,18 @@ def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
         StoreTooNew: its schema is newer than :data:`MIGRATIONS`.
         StoreUnavailable: the file or its folder cannot be written.
     """
-    _make_private(path)
+    _make_file(path)
     with explain_sqlite_errors(path), _connect(path, "rw") as connection:
         version = _checked_version(connection, path)
+        _make_private(path)
         # Takes effect in an empty file only, and only before anything is written to it.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if fsync_each_commit else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+        # Some builds (Debian's) overwrite what is removed with zeros, through the WAL: removing a
+        # span wrote as much as recording it. FAST does so where it costs no further writing.
+        connection.execute("PRAGMA secure_delete = FAST")
         for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
             _migrate(connection, number, statements)
         return connection
@@ -158,25 +163,38 @@ def wal_path(path: Path) -> Path:
     return Path(f"{path}-wal")
 
 
-def fold_wal(connection: sqlite3.Connection) -> None:
-    """Write the WAL into the file and cut it to nothing, as far as readers let it."""
+def fold_wal(connection: sqlite3.Connection) -> bool:
+    """Write the WAL into the file and cut it to nothing; false where a reader does not let it."""
     # Never wait for a reader here: whoever prunes holds up those who record.
     connection.execute("PRAGMA busy_timeout = 0")
     try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
     finally:
         connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
 
 
-def _make_private(path: Path) -> None:
-    """Make the file, and its folder where that is missing, for the owner alone (rule 4)."""
-    try:
+def _make_file(path: Path) -> None:
+    """Make the file, and its folder, for the owner alone (rule 4); what is there stays as it is."""
+    with _explain_os_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.fchmod(descriptor, 0o600)
-        finally:
-            os.close(descriptor)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _make_private(path: Path) -> None:
+    """Give a file that is ours the mode that rule 4 wants."""
+    with _explain_os_errors(path):
+        path.chmod(0o600)
+        # To find out whose the file is SQLite has opened it, and given these the mode it had.
+        for companion in (wal_path(path), Path(f"{path}-shm")):
+            with contextlib.suppress(FileNotFoundError):
+                companion.chmod(0o600)
+
+
+@contextlib.contextmanager
+def _explain_os_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise StoreUnavailable(
             f"the store {path} cannot be opened for writing: {error.strerror};"

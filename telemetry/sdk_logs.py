@@ -3,8 +3,8 @@
 Its messages quote what it was given: a client's ``tracestate``, an attribute that cannot be
 encoded. Rules:
 
-1. Of a record only the logger, the line and the message's fixed text come out; not its arguments,
-   not an exception, and not a message that was formatted before.
+1. Of a record only the logger, the line and the message's fixed text come out, with an ellipsis
+   where its arguments belong; not an exception, and not a message that was formatted before.
 2. Each line of code is told once per process: its cause lies with us or the settings, and no
    client can fill the log with it.
 """
@@ -12,10 +12,14 @@ encoded. Rules:
 from __future__ import annotations
 
 import logging
+import re
 
 __all__ = ("quiet_sdk_logs",)
 
 _log = logging.getLogger("spantap.telemetry")
+
+_DIRECTIVE = re.compile(r"%(?:\(\w+\))?[#0 +-]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[hlL]?[a-zA-Z]")
+"""Where ``%`` formatting puts an argument."""
 
 
 def quiet_sdk_logs() -> None:
@@ -35,5 +39,11 @@ class _SdkLogHandler(logging.Handler):
         if place in self._told:
             return
         self._told.add(place)
-        text = str(record.msg) if record.args else "(no fixed text)"
+        text = _fixed_text(str(record.msg)) if record.args else "(no fixed text)"
         _log.log(record.levelno, "OpenTelemetry's SDK says (once) at %s:%d: %s", *place, text)
+
+
+def _fixed_text(template: str) -> str:
+    """A message without its arguments."""
+    # Piece by piece, so that the second half of an escaped per cent sign begins no directive.
+    return "%".join(_DIRECTIVE.sub("...", piece) for piece in template.split("%%"))

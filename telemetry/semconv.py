@@ -57,3 +57,4 @@ class MetadataMember(StrEnum):
     USAGE_RAW = "usage_raw"
     ANOMALIES = "anomalies"
     USAGE_EVENT_NOT_STRIPPED = "usage_event_not_stripped"
+    CUT = "cut"

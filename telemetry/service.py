@@ -24,6 +24,7 @@ from opentelemetry.trace import StatusCode
 from telemetry.errors import StoreError
 from telemetry.observer import OBSERVER_FAILED, Observer
 from telemetry.otlp import encode_span
+from telemetry.rate_limit import RateLimit
 from telemetry.store_rows import SpanRow
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ BATCH_BYTES = 8 * 1024 * 1024
 """Spans that are committed without waiting for :meth:`TelemetryService.commit`, so that a backlog
 of frames does not become a backlog of spans."""
 
-PRUNE_SECONDS = 10.0
-"""Between two looks at the store's size and age limits."""
+PRUNE_SECONDS = 1.0
+"""Between two looks at the store's size and age limits, where the last one left nothing to do."""
 
 LOG_SECONDS = 60.0
 """Between two log lines of one kind."""
@@ -96,9 +97,15 @@ class TelemetryService:
         self._waiting: deque[SpanRow] = deque()
         self._waiting_bytes = 0
         self._store_fails = False
-        self._prune_at_ns = 0
-        self._said_ns: dict[str, int] = {}
+        self._prunings = RateLimit(now_ns, interval_seconds=PRUNE_SECONDS)
+        self._more_to_prune = False
+        self._lines: dict[str, RateLimit] = {}
         self.counts = ServiceCounts()
+
+    @property
+    def waiting(self) -> int:
+        """How many spans wait in memory for the store; any thread may ask."""
+        return len(self._waiting)
 
     def feed(self, frame: Frame) -> None:
         """Take one frame; where it ends an exchange, its span waits for the next commit."""
@@ -148,6 +155,7 @@ class TelemetryService:
             request_body=None,
             response=None,
             error_body=None,
+            undecoded_body=None,
             error_message=None,
             anomalies=(*exchange.anomalies, OBSERVER_FAILED),
         )
@@ -185,10 +193,10 @@ class TelemetryService:
                 self._add((row,))
 
     def _prune(self) -> None:
-        now_ns = self._now_ns()
-        if now_ns >= self._prune_at_ns:
-            self._prune_at_ns = now_ns + int(PRUNE_SECONDS * 1e9)
-            self._store.prune(now_ns)
+        """One step at a time: frames are waiting, and the next commit is soon."""
+        if self._more_to_prune or self._prunings.admit() is not None:
+            self._more_to_prune = False  # a step that fails waits for its turn
+            self._more_to_prune = self._store.prune(self._now_ns()).more
 
     def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1
@@ -199,12 +207,10 @@ class TelemetryService:
             _log.error("%s: %s at %s", what, type(error).__name__, _place(error))
 
     def _may_say(self, kind: str) -> bool:
-        """Whether a line of this kind is due. A clock that was put back does not silence us."""
-        now_ns, said_ns = self._now_ns(), self._said_ns.get(kind)
-        if said_ns is not None and 0 <= now_ns - said_ns < LOG_SECONDS * 1e9:
-            return False
-        self._said_ns[kind] = now_ns
-        return True
+        """Whether a line of this kind is due."""
+        if kind not in self._lines:
+            self._lines[kind] = RateLimit(self._now_ns, interval_seconds=LOG_SECONDS)
+        return self._lines[kind].admit() is not None
 
 
 def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:

@@ -11,8 +11,12 @@ Rules (``design.md`` section 3, "The store"; R8):
 4. Spans go out oldest first.
 5. Retention: what nobody waits for goes by age; by size delivered spans go first, then the oldest.
    A span removed unsent is counted as lost.
-6. Any thread may call any method: one lock serialises them. Each call is short: one transaction,
-   or a few small ones with the lock free in between.
+6. Any thread may call any method: one lock serialises them. Each call is short. A pruning is one
+   bounded step: a transaction of removing, and one of giving room back to the disk. What cannot be
+   divided is folding in a WAL that grew under a long reader.
+7. Room is made before it lacks, so that what is added goes where something was removed: at its
+   limit a file needs no vacuuming. Where it is over its limit, room is given back only while the
+   WAL can be folded in: to a pinned WAL vacuuming would add pages, and take none from the disk.
 """
 
 from __future__ import annotations
@@ -39,19 +43,23 @@ if TYPE_CHECKING:
 
     from telemetry.store_rows import SpanRow
 
-__all__ = ("MAX_ERROR_CHARS", "Store")
+__all__ = ("MAX_ERROR_CHARS", "MAX_PRUNE_BYTES", "MAX_PRUNE_ROWS", "MAX_VACUUM_PAGES", "Store")
 
 MAX_ERROR_CHARS = 500
 """A backend's words are kept up to here: enough to see the reason, not enough to fill the file."""
 
-_PRUNE_ROWS = 500
-"""Rows per transaction of a pruning: some milliseconds, which another thread can wait for."""
+MAX_PRUNE_ROWS = 500
+"""Spans that one step of pruning removes: 5 ms for spans of 4 KB."""
 
-_VACUUM_PAGES = 2000
-"""Pages (8 MB) per step of giving room back: the WAL holds a step until it is folded in."""
+MAX_PRUNE_BYTES = 64 << 20
+"""Bytes that it removes, but always one span: 10 ms, each page of a span is visited."""
 
-_ROOM_TO_MAKE = 0.1
-"""Share of the size limit that a pruning frees, so that not every added span causes one."""
+MAX_VACUUM_PAGES = 256
+"""Pages (1 MB) that it gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
+
+_FULL_SHARE = 0.9
+"""Share of the size limit where removing begins (rule 7). The rest is for what is added between
+two prunings, and for the WAL."""
 
 _INSERT = """
 INSERT INTO spans (
@@ -63,6 +71,11 @@ ON CONFLICT (span_id) DO NOTHING
 
 _DUE = """
 FROM spans WHERE state = 'pending' AND next_try_ns <= ? ORDER BY recorded_ns, seq LIMIT ?
+"""
+
+_EXPIRED = """
+SELECT seq, state, size_bytes FROM spans
+WHERE state IN ('delivered', 'kept', 'rejected') AND recorded_ns < ? LIMIT ?
 """
 
 _OLDEST_DELIVERED = """
@@ -228,24 +241,22 @@ class Store:
             return StoreCounts(**by_state, oldest_pending_ns=oldest_ns, lost=self._lost)
 
     def prune(self, now_ns: int) -> PruneResult:
-        """Remove what retention does not keep, and give the room back to the disk (rule 5).
+        """Take one step to what retention wants: remove spans, give room back (rules 5 to 7).
 
-        Between two calls the file grows by what is added, so call it every few seconds.
+        Call it every second or so, because between two calls the file grows by what is added, and
+        again soon while there is more to do.
 
         Raises:
             StoreError: the store cannot be written.
         """
-        # A WAL that only waits to be folded in is no reason to remove anything.
-        self._shrink()
-        removed = lost = 0
-        while rows := self._expired(now_ns) or self._in_excess():
-            self._remove([seq for seq, _ in rows])
-            removed += len(rows)
-            lost += sum(state == SpanState.PENDING for _, state in rows)
-        self._shrink()
-        with self._lock:
+        with self._use() as connection:
+            rows, more = self._surplus(connection, now_ns)
+            if rows:
+                _remove(connection, [seq for seq, _, _ in rows])
+            lost = sum(state == SpanState.PENDING for _, state, _ in rows)
             self._lost += lost
-        return PruneResult(removed=removed, lost=lost)
+        more = self._shrink() or more
+        return PruneResult(removed=len(rows), lost=lost, more=more)
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
@@ -283,71 +294,74 @@ class Store:
                 [(*values, seq) for seq in seqs],
             )
 
-    def _expired(self, now_ns: int) -> list[tuple[int, str]]:
-        """Some spans that nobody waits for and that are past the age limit: number and state."""
-        with self._use() as connection:
-            return connection.execute(
-                "SELECT seq, state FROM spans WHERE state IN ('delivered', 'kept', 'rejected')"
-                " AND recorded_ns < ? LIMIT ?",
-                (now_ns - self._retention.max_age_ns, _PRUNE_ROWS),
-            ).fetchall()
+    def _surplus(
+        self, connection: sqlite3.Connection, now_ns: int
+    ) -> tuple[list[tuple[int, str, int]], bool]:
+        """Spans for one step to remove (number, state, bytes), and whether more are left."""
+        expired = connection.execute(
+            _EXPIRED, (now_ns - self._retention.max_age_ns, MAX_PRUNE_ROWS)
+        ).fetchall()
+        if expired:
+            return _up_to(MAX_PRUNE_BYTES, expired), True
+        excess_bytes = self._excess_bytes(connection)
+        if excess_bytes <= 0:
+            return [], False
+        oldest = (
+            connection.execute(_OLDEST_DELIVERED, (MAX_PRUNE_ROWS,)).fetchall()
+            or connection.execute(_OLDEST, (MAX_PRUNE_ROWS,)).fetchall()
+        )
+        rows = _up_to(min(excess_bytes, MAX_PRUNE_BYTES), oldest)
+        return rows, bool(rows) and sum(size_bytes for _, _, size_bytes in rows) < excess_bytes
 
-    def _in_excess(self) -> list[tuple[int, str]]:
-        """Some spans to remove for want of room: number and state."""
-        with self._use() as connection:
-            excess_bytes = self._excess_bytes(connection)
-            if excess_bytes <= 0:
-                return []
-            rows = (
-                connection.execute(_OLDEST_DELIVERED, (_PRUNE_ROWS,)).fetchall()
-                or connection.execute(_OLDEST, (_PRUNE_ROWS,)).fetchall()
-            )
-        chosen = []
-        for seq, state, size_bytes in rows:
-            if excess_bytes <= 0:
-                break
-            chosen.append((seq, state))
-            excess_bytes -= size_bytes
-        return chosen
+    def _excess_bytes(self, connection: sqlite3.Connection) -> int:
+        """How much is in use past the share of the limit where removing begins.
 
-    def _excess_bytes(self, connection: sqlite3.Connection) -> float:
-        """How much a pruning has to remove: nothing under the limit, else somewhat more than due.
-
-        The WAL counts, but for no more than half of the limit: while a foreign reader pins it, no
-        removal makes it smaller, and removing everything would be no help.
+        The WAL does not count: no removal makes it smaller, and it is folded in time.
         """
         page_bytes, pages, free_pages = (
             connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_size", "page_count", "freelist_count")
         )
-        limit_bytes = self._retention.max_bytes
-        allowed_bytes = max(limit_bytes - _size_bytes(wal_path(self.path)), limit_bytes // 2)
         used_bytes = (pages - free_pages) * page_bytes
-        if used_bytes <= allowed_bytes:
-            return 0
-        return float(used_bytes - allowed_bytes * (1 - _ROOM_TO_MAKE))
+        return int(used_bytes - self._retention.max_bytes * _FULL_SHARE)
 
-    def _remove(self, seqs: list[int]) -> None:
-        with self._use() as connection, transaction(connection):
-            for table in ("spans", "span_bytes"):
-                connection.executemany(
-                    f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
-                    [(seq,) for seq in seqs],
-                )
-
-    def _shrink(self) -> None:
-        """Give free pages back, some at a time, until file and WAL are under the limit."""
-        while self._disk_bytes() > self._retention.max_bytes:
-            with self._use() as connection:
-                (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
-                # Vacuuming is one page per row fetched.
-                connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
-                fold_wal(connection)
-            if not free_pages:
-                break
+    def _shrink(self) -> bool:
+        """Where file and WAL are over the limit give some room back; whether more is to be had."""
+        limit_bytes = self._retention.max_bytes
+        if self._disk_bytes() <= limit_bytes:
+            return False
+        with self._use() as connection:
+            if not fold_wal(connection) or self._disk_bytes() <= limit_bytes:
+                return False
+            # As a script, because `execute` stops at the first of its empty rows: after one page.
+            connection.executescript(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})")
+            (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+            fold_wal(connection)
+            return free_pages > 0 and self._disk_bytes() > limit_bytes
 
     def _disk_bytes(self) -> int:
         return _size_bytes(self.path) + _size_bytes(wal_path(self.path))
+
+
+def _up_to(limit_bytes: int, rows: Sequence[tuple[int, str, int]]) -> list[tuple[int, str, int]]:
+    """The first of `rows` (number, state, bytes), until they make up `limit_bytes`."""
+    chosen = []
+    total_bytes = 0
+    for row in rows:
+        if total_bytes >= limit_bytes:
+            break
+        chosen.append(row)
+        total_bytes += row[2]
+    return chosen
+
+
+def _remove(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
+    with transaction(connection):
+        for table in ("spans", "span_bytes"):
+            connection.executemany(
+                f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
+                [(seq,) for seq in seqs],
+            )
 
 
 def _size_bytes(path: Path) -> int:

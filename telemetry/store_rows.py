@@ -147,8 +147,9 @@ class Retention:
     Attributes:
         max_age_ns: spans that nobody waits for go when they are older. A pending span never goes
             by age: a backend may be away as long as it likes.
-        max_bytes: the file and its WAL together stay under this. Pending spans go too when
-            nothing else is left, because a full disk would hurt more.
+        max_bytes: the file and its WAL together are held to this by every pruning; between two
+            they grow by what is added, and while a foreign reader pins the WAL it cannot be cut.
+            Pending spans go too when nothing else is left, because a full disk would hurt more.
     """
 
     max_age_ns: int = 7 * 24 * 3600 * 1_000_000_000
@@ -157,12 +158,14 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneResult:
-    """What one pruning removed.
+    """What one step of pruning did.
 
     Attributes:
         removed: all spans removed.
         lost: those of them that were still to be sent.
+        more: work is left that another step can do.
     """
 
     removed: int = 0
     lost: int = 0
+    more: bool = False

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceRequest,
@@ -48,7 +49,8 @@ class SinkAnswer:
     Attributes:
         status: HTTP status; 200 takes the spans.
         grpc_code: name of a gRPC status code, ``OK`` takes the spans.
-        words: the message of an error, or of a partial success.
+        words: the message of an error (of a 400 in a ``google.rpc.Status``, as OTLP asks for), or
+            of a partial success.
         rejected_spans: count in a success's ``partial_success``.
         headers: further HTTP headers, such as ``Retry-After``.
         retry_delay_seconds: in a gRPC error's ``RetryInfo``.
@@ -57,6 +59,7 @@ class SinkAnswer:
         breaks: the connection is reset ``before`` the answer or ``within`` it, or closed
             ``silently``, without one.
         body: the body of an HTTP answer instead of one made from the rest.
+        content_type: of an HTTP answer.
         drip_seconds: wait before each of its bytes.
     """
 
@@ -70,6 +73,7 @@ class SinkAnswer:
     delay_seconds: float = 0.0
     breaks: Literal["no", "before", "within", "silently"] = "no"
     body: bytes | None = None
+    content_type: str = "application/x-protobuf"
     drip_seconds: float = 0.0
 
     @property
@@ -82,6 +86,8 @@ class SinkAnswer:
         """The body of the answer."""
         if self.body is not None:
             return self.body
+        if self.status == 400:
+            return bytes(Status(code=3, message=self.words).SerializeToString())
         if self.status >= 300:
             return self.words.encode()
         partial = ExportTracePartialSuccess(
@@ -240,7 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in answer.headers:
             self.send_header(name, value)
         missing = 10 if answer.breaks == "within" else 0
-        self.send_header("Content-Type", "application/x-protobuf")
+        self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(encoded) + missing))
         self.end_headers()
         pieces = [bytes([byte]) for byte in encoded] if answer.drip_seconds else [encoded]
@@ -317,7 +323,6 @@ def _encode_retry_info(delay_seconds: float) -> bytes:
     from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]  # noqa: PLC0415
         RetryInfo,
     )
-    from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # noqa: PLC0415
 
     info = RetryInfo()
     info.retry_delay.FromNanoseconds(int(delay_seconds * 1e9))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from openinference.semconv.trace import SpanAttributes
 
+from codec.answer import ToolCall
 from codec.jsontext import decode_json
-from codec.response import ToolCall
 from telemetry.otlp import DecodedSpan, decode_spans
 from telemetry.semconv import MetadataMember
 

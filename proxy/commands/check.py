@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from proxy.app import build_client, build_upstreams
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
-from proxy.upstream import UpstreamRequest
+from proxy.upstream_client import UpstreamRequest
 from telemetry.delivery import Verdict
-from telemetry.errors import TelemetryError
+from telemetry.errors import StoreError, StoreLocked, TelemetryError
 from telemetry.exporter import open_sender
 from telemetry.otlp_settings import read_otlp_settings
+from telemetry.store_lock import StoreLock
+from telemetry.store_reader import StoreReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from proxy.routes import Upstream
     from proxy.settings import Settings
-    from proxy.upstreams import Upstream
 
 __all__ = ("run_check",)
 
@@ -34,7 +37,7 @@ def run_check(
     """Probe everything and explain; 0 if nothing was found wrong, else 1."""
     report = _Report(out or sys.stdout)
     report.good("settings", f"listening on {settings.host}:{settings.port} when served")
-    report.good("store", f"{settings.store}")
+    _check_store(settings.store, report)
     asyncio.run(_check_upstreams(settings, report))
     _check_backend(environ, report)
     return 1 if report.found else 0
@@ -53,6 +56,42 @@ class _Report:
     def bad(self, what: str, words: str) -> None:
         self.found = True
         self._out.write(f"bad   {what}: {words}\n")
+
+
+def _check_store(path: Path, report: _Report) -> None:
+    """Whether ``serve`` could own it, found out without making anything."""
+    if (obstacle := _find_obstacle(path)) is not None:
+        hint = "mend that, or name another store with --store or SPANTAP_STORE"
+        report.bad("store", f"{path} cannot be written: {obstacle}; {hint}")
+        return
+    exists = path.exists() and path.stat().st_size > 0
+    try:
+        if exists:
+            StoreReader(path).close()
+        if Path(f"{path}.lock").exists():
+            StoreLock(path).release()
+    except StoreLocked as error:
+        holder = error.holder_pid or "another one"
+        fine = "as it should be while `spantap serve` runs"
+        report.good("store", f"{path} is in use by process {holder}, {fine}")
+    except StoreError as error:
+        report.bad("store", str(error))
+    else:
+        report.good("store", f"{path}" if exists else f"{path} will be made when served")
+
+
+def _find_obstacle(path: Path) -> str | None:
+    """What is in the way of writing a file, in its folder or where that would be made."""
+    folder = path.parent.absolute()
+    while not os.path.exists(folder):  # noqa: PTH110 - Path.exists raises below a closed folder
+        folder = folder.parent
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"the folder {folder} is not ours to write in"
+    if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+        return "it is no file of ours"
+    return None
 
 
 async def _check_upstreams(settings: Settings, report: _Report) -> None:

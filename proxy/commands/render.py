@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from typing import TextIO
 
+    from codec.answer import ToolCall
     from codec.jsontext import JsonObject
-    from codec.response import ToolCall
     from proxy.commands.call import RecordedCall, RecordedMessage
 
 __all__ = ("format_duration", "open_console", "print_call", "print_table")

@@ -7,7 +7,9 @@ import logging
 import os
 
 from proxy.app import Proxy, build_upstreams
+from proxy.clock import SystemClock
 from proxy.commands.signals import ShutdownSignals
+from proxy.file_limit import quieten_file_limit, raise_file_limit
 from proxy.logs import set_up_logging
 from proxy.settings import ConfigurationError, Settings
 from telemetry.errors import TelemetryError
@@ -45,32 +47,48 @@ def run_serve(settings: Settings) -> int:
     build_upstreams(settings)  # so that a wrong URL leaves no store behind
     pipeline = open_pipeline(settings)
     pipeline.start()
+    raise_file_limit()
+    flush_seconds = FLUSH_SECONDS
     try:
-        asyncio.run(_serve(settings, pipeline))
+        if asyncio.run(_serve(settings, pipeline)):
+            flush_seconds = 0.0
     finally:
-        pipeline.close(FLUSH_SECONDS)
-    return 0
+        lost = pipeline.close(flush_seconds)
+    return 1 if lost else 0
 
 
-async def _serve(settings: Settings, pipeline: Pipeline) -> None:
+async def _serve(settings: Settings, pipeline: Pipeline) -> bool:
+    """Serve until told to end; whether it was told twice."""
+    loop = asyncio.get_running_loop()
+    quieten_file_limit(loop, SystemClock())
     proxy = Proxy(settings, pipeline, telemetry_metrics=pipeline.metrics)
-    signals = ShutdownSignals(asyncio.get_running_loop())
+    signals = ShutdownSignals(loop)
     await proxy.start()
     try:
         _announce(settings, proxy, pipeline)
         await signals.first.wait()
-        _log.info("going: readiness says no for %g s, then draining", settings.linger_seconds)
+        _log.info(
+            "going: readiness says no for %g s, then draining for up to %g s; "
+            "a second signal ends at once",
+            settings.linger_seconds,
+            settings.drain_seconds,
+        )
         await signals.unless_second(proxy.linger)
         await signals.unless_second(proxy.drain)
     finally:
         await proxy.close()
+    return signals.is_second
 
 
 def _announce(settings: Settings, proxy: Proxy, pipeline: Pipeline) -> None:
-    host, port = proxy.address
-    _log.info("listening on http://%s:%d, admin on http://%s:%d", host, port, *proxy.admin_address)
+    traffic, admin = (_url(*address) for address in (proxy.address, proxy.admin_address))
+    _log.info("listening on %s, admin on %s", traffic, admin)
     for upstream in build_upstreams(settings):
         joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
         _log.info("%s/v1/chat/completions goes to %s", upstream.prefix, joined)
     where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
     _log.info("spans are recorded in %s and %s", settings.store, where)
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -25,11 +25,20 @@ class ShutdownSignals:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._take)
 
+    @property
+    def is_second(self) -> bool:
+        """Whether the second signal came."""
+        return self._second.is_set()
+
     def _take(self) -> None:
         (self._second if self.first.is_set() else self.first).set()
 
     async def unless_second(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a step of the end, and leave it at the second signal."""
+        """Run a step of the end, and leave it at the second signal.
+
+        Raises:
+            Exception: what the step raised.
+        """
         if self._second.is_set():
             return
         second = asyncio.ensure_future(self._second.wait())
@@ -37,4 +46,6 @@ class ShutdownSignals:
         await asyncio.wait({second, running}, return_when=asyncio.FIRST_COMPLETED)
         second.cancel()
         running.cancel()
-        await asyncio.gather(second, running, return_exceptions=True)
+        await asyncio.wait({second, running})
+        if not running.cancelled():
+            running.result()

@@ -61,13 +61,13 @@ def run_traces(
         The exit status.
     """
     console, complaints = open_console(out), open_console(err)
-    if not store.exists():
-        complaints.out(
-            f"spantap traces: there is no store at {store}. `spantap serve` makes it when it"
-            " starts; if yours is elsewhere, name it with --store or SPANTAP_STORE."
-        )
-        return 1
     try:
+        if not store.exists():
+            complaints.out(
+                f"spantap traces: there is no store at {store}. `spantap serve` makes it when it"
+                " starts; if yours is elsewhere, name it with --store or SPANTAP_STORE."
+            )
+            return 1
         with StoreReader(store) as reader:
             if call_id is not None:
                 return _show(reader, call_id, console, complaints, as_json=as_json)
@@ -78,7 +78,7 @@ def run_traces(
                 _follow(reader, last_seq, console, wait, as_json=as_json)
             elif not summaries:
                 complaints.out(f"spantap traces: no call is recorded in {store} yet.")
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         complaints.out(f"spantap traces: {error}")
         return 1
     return 0

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec import accumulator as module
-from codec.accumulator import Accumulator
+from codec.accumulator import MAX_CHOICES, Accumulator
 from tests.codec.test_chunk import json_values
 
 if TYPE_CHECKING:
-    from codec.response import ChatResponse
+    from codec.answer import ChatResponse
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
@@ -73,6 +73,20 @@ def test_choices_are_known_by_index() -> None:
     assert not response.finished
 
 
+@pytest.mark.parametrize("index", [1, 1.0, "1"])
+def test_an_index_may_be_written_in_other_ways(index: Any) -> None:
+    """Rule 1: gateways in languages with one number type, or with form fields."""
+    chunk = {"choices": [{"index": index, "delta": {"content": "b"}}]}
+    assert contents(fold(delta("a", 0), chunk, delta("c", 1))) == {0: "a", 1: "bc"}
+
+
+@pytest.mark.parametrize("index", [-1, "-1", "01", 0.5, None])
+def test_what_is_no_index_is_none(index: Any) -> None:
+    """Rule 1: such an entry takes its place in the list."""
+    chunk = {"choices": [{"index": index, "delta": {"content": "b"}}]}
+    assert contents(fold(delta("a", 0), chunk)) == {0: "ab"}
+
+
 def test_a_choice_without_index_takes_its_place() -> None:
     """Rule 1."""
     entries = [{"delta": {"content": "a"}}, {"index": True, "delta": {"content": "b"}}, None, 7]
@@ -117,6 +131,17 @@ def test_llama_cpp_sums_its_choices() -> None:
     )  # fmt: skip
     assert response.usage is not None
     assert (response.usage.completion, response.usage.total) == (2, 3)
+
+
+def test_running_usage_alone_is_not_summed() -> None:
+    """dialects.md section 3: llama.cpp's first usage chunk comes after a finish, not before any."""
+    running = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
+    response = fold(
+        delta("a"), {"choices": [], "usage": running}, delta("b", finish_reason="stop"),
+        {"choices": [], "usage": running | {"completion_tokens": 50, "total_tokens": 60}},
+    )  # fmt: skip
+    assert response.usage is not None
+    assert (response.usage.prompt, response.usage.completion, response.usage.total) == (10, 50, 60)
 
 
 def test_deltas_after_a_finish_reason_are_folded() -> None:
@@ -256,6 +281,39 @@ def test_progress_is_visible_between_chunks() -> None:
     ]  # fmt: skip
 
 
+def test_as_many_choices_must_finish_as_were_asked_for() -> None:
+    """design.md section 6: every choice's finish reason, also of one that has not begun."""
+    accumulator = Accumulator(choice_count=2)
+    seen = []
+    for index in (0, 1, 2):
+        accumulator.feed(delta("a", index, finish_reason="stop"))
+        seen.append(accumulator.finished)
+    accumulator.feed(delta("a", 3))
+    seen.append(accumulator.finished)
+    accumulator.feed(delta(None, 3, finish_reason="stop"))
+    accumulator.feed(delta(None, 3, finish_reason="stop"))
+    seen.append(accumulator.finished)
+    assert seen == [False, True, True, False, True]
+    assert accumulator.response().choice_count == 2
+
+
+def test_a_choice_that_never_began_is_no_missing_finish_reason() -> None:
+    """span-contract.md 1.8: a server that ignores ``n`` finished what it sent."""
+    accumulator = Accumulator(choice_count=2)
+    accumulator.feed(delta("a", finish_reason="stop") | {"usage": USAGE})
+    assert accumulator.response().anomalies == ()
+
+
+def test_usage_of_nulls_is_not_yet_the_usage() -> None:
+    """dialects.md section 3: Databricks sends it with every chunk until the end."""
+    accumulator = Accumulator()
+    seen = []
+    for completion in (None, None, 54, None):
+        accumulator.feed(delta("a") | {"usage": USAGE | {"completion_tokens": completion}})
+        seen.append(accumulator.has_usage)
+    assert seen == [False, False, True, True]
+
+
 GROWING: dict[str, Any] = {
     "text": lambda _: delta("x" * 1000),
     "reasoning": lambda _: {"choices": [{"index": 0, "delta": {"reasoning": "x" * 1000}}]},
@@ -294,8 +352,94 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
 def test_a_usage_object_over_its_limit_is_noted() -> None:
     """Rule 7: the usage has a limit of its own, for it is taken past the other."""
     response = fold(delta() | {"usage": USAGE | {"x": "y" * 100_000}})
-    assert response.usage is None
+    assert response.usage is not None
+    assert response.usage.raw == USAGE
     assert "observer_limit" in response.anomalies
+
+
+def test_what_no_writer_can_follow_is_weighed_all_the_same() -> None:
+    """Rule 7: text that stands beside a list of the greatest depth a parser takes."""
+    nested: Any = []
+    for _ in range(987):
+        nested = [nested]
+    accumulator = Accumulator()
+    for _ in range(60):
+        accumulator.feed({"choices": [{"index": 0, "delta": {"x": ["A" * 1_000_000, nested]}}]})
+    response = accumulator.response()
+    kept = [text for text in response.body["choices"][0]["message"]["x"] if isinstance(text, str)]
+    assert 10 < len(kept) < 17
+    assert "observer_limit" in response.anomalies
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        pytest.param(lambda n: delta("", n, finish_reason="x" * 50_000), id="finish reasons"),
+        pytest.param(
+            lambda n: {"choices": [{"index": n, "delta": {"role": "x" * 50_000}}]}, id="roles",
+        ),
+        pytest.param(lambda n: {"id": "x" * 50_000, "choices": []}, id="an id"),
+        *(
+            pytest.param(
+                lambda n, kind=kind: {"choices": [{"index": 0, "delta": {"tool_calls": [
+                    {"index": n, "id": "i", "type": "t", "function": {"name": "f"}}
+                    | ({"function": {"name": "x" * 50_000}} if kind == "name"
+                       else {kind: "x" * 50_000})]}}]},
+                id=f"calls by {kind}",
+            )
+            for kind in ("id", "type", "name")
+        ),
+    ],
+)  # fmt: skip
+def test_words_are_bounded(monkeypatch: pytest.MonkeyPatch, chunk: Any) -> None:
+    """Rule 7: what is no text of the answer, but a name or a reason, is weighed as well."""
+    monkeypatch.setattr(module, "MAX_ACCUMULATED_BYTES", 100_000)
+    accumulator = Accumulator()
+    for n in range(40):
+        accumulator.feed(chunk(n))
+    response = accumulator.response()
+    assert "observer_limit" in response.anomalies
+    assert len(repr(response.choices) + repr(response.id)) < 150_000
+
+
+def test_a_role_that_is_repeated_takes_nothing() -> None:
+    """Z.ai sends it with every delta."""
+    response = fold(*[{"choices": [{"index": 0, "delta": {"role": "assistant"}}]}] * 1000)
+    assert response.choices[0].message.role == "assistant"
+    assert "observer_limit" not in response.anomalies
+
+
+def test_the_number_of_choices_is_bounded() -> None:
+    """Rule 7: those past the limit are left out, and the others go on."""
+    response = fold(
+        *(delta("a", n) for n in range(MAX_CHOICES + 1)),
+        delta("b", 0, finish_reason="stop"), delta("b", MAX_CHOICES),
+    )  # fmt: skip
+    assert len(response.choices) == MAX_CHOICES
+    assert contents(response)[0] == "ab"
+    assert "observer_limit" in response.anomalies
+    assert "observer_limit" not in fold(*(delta("a", n) for n in range(MAX_CHOICES))).anomalies
+
+
+def test_the_work_for_a_chunk_does_not_follow_what_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rule 8: the choices are not gone through for one chunk, nor to tell how far all is."""
+
+    class Uncounted(dict[int, Any]):
+        def __iter__(self) -> Any:
+            raise AssertionError("the choices were gone through")
+
+        keys = values = items = __iter__
+
+    accumulator = Accumulator()
+    accumulator.feed({"choices": [{"index": n, "delta": {"content": "a"}} for n in range(100)]})
+    monkeypatch.setattr(accumulator, "_choices", Uncounted(accumulator._choices))
+    accumulator.feed({"choices": [], "usage": USAGE})
+    accumulator.feed(delta("b", 7, finish_reason="stop") | {"usage": USAGE})
+    assert (accumulator.finished, accumulator.has_content, accumulator.has_usage) == (
+        False, True, True,
+    )  # fmt: skip
 
 
 @given(st.lists(json_values, max_size=4))

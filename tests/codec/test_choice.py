@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from codec.answer import Message
+from codec.budget import Budget
 from codec.choice import ChoiceFold
-from codec.members import Budget
 
 
 def fold(*choices: dict[str, Any], room: int = 10**6) -> ChoiceFold:
@@ -63,6 +63,26 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
         pytest.param(
             [{"reasoning_content": "a"}, {"reasoning": "b"}], Message(reasoning="ab"),
             id="both names, different text: in order",
+        ),
+        pytest.param(
+            [{"reasoning": "a", "reasoning_content": "b"}], Message(reasoning="ba"),
+            id="both names in a delta, different text: both",
+        ),
+        pytest.param(
+            [{"content": [THINKING], "reasoning": "Hm"}, {"reasoning": "!"}],
+            Message(reasoning="Hm!"), id="a thinking part and a name in a delta: once",
+        ),
+        pytest.param(
+            [{"content": [THINKING, THINKING], "reasoning_content": "HmHm", "reasoning": "HmHm"}],
+            Message(reasoning="HmHm"), id="several thinking parts and both names: once",
+        ),
+        pytest.param(
+            [{"content": [THINKING]}, {"reasoning": "H"}, {"reasoning": "m"}],
+            Message(reasoning="Hm"), id="thinking parts and a name in different deltas: once",
+        ),
+        pytest.param(
+            [{"content": [THINKING]}, {"reasoning": "m"}], Message(reasoning="Hmm"),
+            id="thinking parts and a name, different text: in order",
         ),
         pytest.param(
             [{"content": [THINKING]}, {"content": [THINKING, {"type": "text", "text": "A"}]},
@@ -138,6 +158,8 @@ def test_a_message_alone_is_a_whole_answer() -> None:
         ([None, "", "length"], "length"),
         (["stop", "stop"], "stop"),
         (["stop", "length"], "stop"),
+        (["x" * 257, "stop"], "stop"),
+        (["x" * 256, "stop"], "x" * 256),
         ([7, None], None),
         ([], None),
     ],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import decode_json, decode_json_object, encode_json
+from codec.jsontext import compact_text, decode_json, decode_json_object, encode_json
 from tests.codec.test_scan import json_values
 
 
@@ -111,3 +111,25 @@ def test_encoding_too_deep_a_value_is_a_value_error() -> None:
         value = [value]
     with pytest.raises(ValueError, match="nested too deeply"):
         encode_json(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"a": [1, "é"]}, '{"a":[1,"é"]}'),
+        ("\ud800", '"\ud800"'),
+        (2**70, str(2**70)),
+        pytest.param(10**5000, "[ValueError]", id="thousands of digits"),
+    ],
+)
+def test_compact_text(value: Any, expected: str) -> None:
+    """Any JSON value has a compact text, with the standard encoder where the fast one refuses."""
+    assert compact_text(value) == expected
+
+
+def test_compact_text_of_endless_nesting() -> None:
+    """What is nested too deeply is named instead of raising."""
+    value: Any = []
+    for _ in range(100_000):
+        value = [value]
+    assert compact_text(value) == "[RecursionError]"

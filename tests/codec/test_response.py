@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.errors import MalformedResponse
-from codec.response import ChatResponse, Choice, Message, ToolCall, decode_response
+from codec.response import decode_response
 from codec.stream import ChatStream
 from tests.codec.test_chunk import json_values
 

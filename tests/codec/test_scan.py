@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.jsontext import decode_json
-from codec.scan import MAX_DEPTH, MAX_MEMBERS, BodyScan, Problem, RequestScanner
+from codec.scan import MAX_DEPTH, MAX_MEMBERS, BodyScan, Problem, RequestScanner, scan_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -231,3 +231,16 @@ def test_other_names_can_be_asked_for() -> None:
     scanner = RequestScanner(("include_usage",))
     scanner.feed(b'{"include_usage": null}')
     assert scanner.finish().value(b'{"include_usage": null}', "include_usage") == b"null"
+
+
+@pytest.mark.parametrize("body", [b'{"stream": true, "model":"m"}', b"{}", b"[", b""])
+def test_a_whole_body_in_one_call(body: bytes) -> None:
+    """The same as feeding it to a scanner."""
+    assert scan_request(body) == scan(body)
+
+
+def test_the_one_call_finds_what_the_rewriter_asks_about() -> None:
+    """Values as they stand in the body."""
+    body = b'{"stream": true, "x": 1}'
+    assert scan_request(body).value(body, "stream") == b"true"
+    assert scan_request(body).value(body, "x") is None

@@ -13,7 +13,7 @@ from codec.stream import ChatStream
 from tests.codec.test_sse import split
 
 if TYPE_CHECKING:
-    from codec.response import ChatResponse
+    from codec.answer import ChatResponse
 
 USAGE = {"prompt_tokens": 4, "completion_tokens": 2, "total_tokens": 6}
 
@@ -212,6 +212,32 @@ def test_progress_is_visible_while_reading() -> None:
         (1, False, False, False), (1, False, False, False), (2, True, False, False),
         (3, True, False, False), (4, True, True, False), (4, True, True, True),
     ]  # fmt: skip
+
+
+def test_a_stream_is_complete_when_all_choices_that_were_asked_for_are() -> None:
+    """design.md section 6: choices may come one after the other, each with the usage so far."""
+    stream = ChatStream(choice_count=2)
+    seen = []
+    for index in (0, 1):
+        chunk = {"choices": [{"index": index, "delta": {"content": "a"}, "finish_reason": "stop"}]}
+        stream.feed(sse_event(chunk | {"usage": USAGE}))
+        seen.append(stream.is_complete)
+    assert seen == [False, True]
+    assert stream.finish().is_complete
+
+
+def test_a_stream_is_not_complete_while_the_completion_count_is_null() -> None:
+    """Databricks: a finish reason of each choice, and the usage is still to come."""
+    stream = ChatStream()
+    seen = []
+    for completion in (None, 2):
+        stream.feed(
+            sse_event(
+                delta(finish_reason="stop") | {"usage": USAGE | {"completion_tokens": completion}}
+            )
+        )
+        seen.append(stream.is_complete)
+    assert seen == [False, True]
 
 
 def test_the_end_marker_alone_completes() -> None:

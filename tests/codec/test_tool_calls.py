@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from codec.answer import ToolCall
-from codec.members import Budget
-from codec.tool_calls import ToolCallSlots
+from codec.budget import Budget
+from codec.tool_calls import CallSlot, ToolCallSlots
 
 
 def entry(
@@ -71,6 +71,15 @@ CASES = [
     pytest.param(
         [[entry(1, "b", "g", "{}")], [entry(0, "a", "f", '{"x":')], [entry(0, arguments="1}")]],
         [("a", "f", '{"x":1}'), ("b", "g", "{}")], [], id="S1.2 sorted by index",
+    ),
+    pytest.param(
+        [[{"index": "1", "id": "a"}, {"index": 0.0, "id": "b"}],
+         [{"index": 1, "function": {"name": "f"}}, {"index": 0, "function": {"name": "g"}}]],
+        [("b", "g", ""), ("a", "f", "")], [], id="indices written in other ways",
+    ),
+    pytest.param(
+        [[{"index": -1, "id": "a"}, {"index": "-1", "id": "b"}]],
+        [("a", None, ""), ("b", None, "")], [], id="a negative index is none",
     ),
     pytest.param(
         [[entry(1, "a", "f", "{}")]], [("a", "f", "{}")], [], id="Anthropic begins at 1",
@@ -171,3 +180,25 @@ def test_calls_and_arguments_are_bounded() -> None:
     assert 5 < len(slots.calls()) < 10
     slots, _ = fold([entry(0, "c", "f")], *[[entry(0, arguments="x" * 100)]] * 1000, room=10_000)
     assert 1000 < len(slots.calls()[0].arguments) < 10_000
+
+
+def test_calls_at_one_index_are_found_without_a_search() -> None:
+    """Rule 1: a call is looked up by index and id, however many there are."""
+    slots, _ = fold(*[[entry(0, f"c{n}", "f")] for n in range(500)])
+    slots._slots = []  # would show a search through them
+    slots.feed([entry(0, "c7", None, "7")])
+    assert slots._by_id[0, "c7"].call() == ToolCall(id="c7", name="f", arguments="7")
+    assert not slots._slots
+
+
+def test_words_are_taken_from_the_budget() -> None:
+    """An id, a name and a type cost what they hold, once."""
+    budget = Budget(100)
+    slot = CallSlot()
+    assert slot.identify(budget, id="i" * 10, name="n" * 20, type=None)
+    assert slot.identify(budget, id="i" * 10, name=None, type="t" * 5)
+    assert budget.left_bytes == 100 - 10 - 20 - 5
+    assert not slot.identify(budget, id="another", name=None, type=None)
+    other = CallSlot()
+    assert other.identify(budget, id="i" * 66, name=None, type=None)
+    assert (other.id, budget.exceeded) == (None, True)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codec.answer import Choice, ToolCall
+    from codec.budget import Budget
     from codec.jsontext import JsonObject
     from codec.rewrite import Rewrite
     from proxy.headers import RawHeaders
@@ -160,9 +161,9 @@ def lose_data(monkeypatch: pytest.MonkeyPatch) -> None:
 def concatenate_names(monkeypatch: pytest.MonkeyPatch) -> None:
     identify = CallSlot.identify
 
-    def concatenate(self: CallSlot, call_id: Any, name: Any, kind: Any) -> bool:
-        before, same = self.name, identify(self, call_id, name, kind)
-        self.name = (before or "") + (name or "") or None
+    def concatenate(self: CallSlot, budget: Budget, **words: Any) -> bool:
+        before, same = self.name, identify(self, budget, **words)
+        self.name = (before or "") + (words["name"] or "") or None
         return same
 
     monkeypatch.setattr(CallSlot, "identify", concatenate)
@@ -187,7 +188,7 @@ def one_call_per_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ToolCallSlots,
         "_continued_at",
-        lambda self, index, call_id, name: (self._by_index.get(index) or [None])[-1],
+        lambda self, index, call_id, name: self._latest.get(index),
     )
 
 
@@ -196,15 +197,16 @@ def one_call_without_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sum_usage(monkeypatch: pytest.MonkeyPatch) -> None:
-    def add(old: JsonObject, new: JsonObject) -> JsonObject:
-        counts = {key: value for key, value in old.items() if isinstance(value, int)}
-        return old | new | {key: value + (new.get(key) or 0) for key, value in counts.items()}
+    def add(into: JsonObject, new: JsonObject, budget: Budget) -> None:
+        counts = {key: value for key, value in into.items() if isinstance(value, int)}
+        sums = {key: value + (new.get(key) or 0) for key, value in counts.items()}
+        into.update(new | sums)
 
     monkeypatch.setattr(usage, "merge_usage", add)
 
 
 def let_null_erase(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "merge_usage", lambda old, new: old | new)
+    monkeypatch.setattr(usage, "merge_usage", lambda into, new, budget: into.update(new))
 
 
 def lose_later_choices(monkeypatch: pytest.MonkeyPatch) -> None:

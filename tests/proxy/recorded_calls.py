@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits
 
+from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.request import ChatRequest
-from codec.response import ChatResponse, Choice, Message, ToolCall
 from codec.usage import Usage
 from proxy.commands.call import RecordedCall, decode_call
 from telemetry.exchange import Exchange, Outcome

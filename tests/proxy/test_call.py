@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.response import ChatResponse, Choice, Message, ToolCall
+from codec.answer import ChatResponse, Choice, Message, ToolCall
 from proxy.commands.call import ContentPart, RecordedCall, RecordedMessage
 from proxy.commands.record import build_call_record, encode_line
 from tests.proxy.recorded_calls import (

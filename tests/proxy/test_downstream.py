@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy import downstream
+from proxy import downstream, downstream_server
 from proxy.clock import SystemClock
-from proxy.downstream import DownstreamServer
-from proxy.rate_limit import RateLimit
+from proxy.downstream_server import DownstreamServer
+from proxy.logs import limit_lines
 from telemetry.exchange import Outcome
 from tests.proxy.harness import (
     DONE,
@@ -48,7 +48,7 @@ async def serving(
     handler: Callable[[Downstream], Awaitable[web.StreamResponse]],
 ) -> AsyncIterator[tuple[Address, DownstreamServer]]:
     """A server with a handler of the test's own."""
-    server = DownstreamServer(handler, max_header_bytes=8192, refusals=RateLimit(SystemClock()))
+    server = DownstreamServer(handler, max_header_bytes=8192, refusals=limit_lines(SystemClock()))
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
         yield listener.sockets[0].getsockname()[:2], server
@@ -238,14 +238,46 @@ async def test_a_fault_before_the_answer_is_a_500_and_logged(
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
 
+@pytest.mark.parametrize(
+    ("fault", "status"), [(ValueError, b"500 "), (TimeoutError, b"504 ")], ids=["500", "504"]
+)
+async def test_an_interim_answer_of_ours_is_not_the_beginning_of_the_answer(
+    fault: type[Exception], status: bytes
+) -> None:
+    """A fault after the 100 Continue is told like any other before the head."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await client.continue_if_expected()
+        raise fault
+
+    request = b"PUT / HTTP/1.1\r\nHost: c\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
+    async with serving(handler) as (address, _):
+        got = await send_raw(address, request)
+    assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 " + status)
+    assert b'"code": "internal_error"' in got
+
+
+async def test_a_fault_in_answer_to_head_has_no_body() -> None:
+    """RFC 9110 section 9.3.2."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        raise ValueError
+
+    async with serving(handler) as (address, _):
+        answer = await send_raw(address, b"HEAD / HTTP/1.1\r\nHost: c\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("fault", [ValueError, TimeoutError])
 async def test_a_fault_in_the_middle_of_an_answer_is_a_reset(
-    caplog: pytest.LogCaptureFixture,
+    fault: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Never a clean end, whatever the framing."""
 
     async def handler(client: Downstream) -> web.StreamResponse:
         await client.send_head(200, "OK", (), has_body=True)
-        raise ValueError
+        raise fault
 
     async with serving(handler) as (address, _):
         _, was_reset = await _read_until_cut(address, GET_1_0)
@@ -286,12 +318,13 @@ async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Then the connection is closed on a client that never closes its own."""
-    monkeypatch.setattr(downstream, "MAX_LINGER_SECONDS", 0.1)
 
     async def handler(client: Downstream) -> web.StreamResponse:
         return await client.answer_error(502, "code", "message")
 
     async with serving(handler) as (address, server):
+        # Only now, so that the base class would wait as long as ever in our stead.
+        monkeypatch.setattr(downstream_server, "MAX_LINGER_SECONDS", 0.1)
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 9000000\r\n\r\n")
         assert (await read_to_end(reader)).startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
@@ -346,11 +379,98 @@ async def test_a_server_that_is_closing_says_so() -> None:
     assert fields == [(b"Content-Length", b"0"), (b"Connection", b"close")]
 
 
+# Rule 6: going down.
+
+
+async def test_rule_6_an_answer_whose_head_promised_more_ends_its_connection_too() -> None:
+    """The head was sent before we knew."""
+    go_on = asyncio.Event()
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await client.send_head(200, "OK", ((b"Content-Length", b"2"),), has_body=True)
+        await go_on.wait()
+        await client.send(b"ok")
+        return await client.finish()
+
+    async with serving(handler) as (address, server):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(GET)
+        head = await reader.readuntil(b"\r\n\r\n")
+        server.closing = True
+        server.pre_shutdown()
+        go_on.set()
+        async with asyncio.timeout(1):
+            assert await reader.read() == b"ok"
+        writer.transport.abort()
+    assert b"Connection" not in head
+
+
+async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
+    """Idle connections are closed at once, busy ones at their end."""
+    begun = asyncio.Event()
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        begun.set()
+        size = 0
+        while data := await client.body.readany():
+            size += len(data)
+        await client.send_head(200, "OK", ((b"X-Size", b"%d" % size),), has_body=True)
+        return await client.finish()
+
+    async with serving(handler) as (address, server):
+        idle_reader, idle_writer = await asyncio.open_connection(*address)
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 2000000\r\n\r\nx")
+        await begun.wait()
+        server.closing = True
+        waiting = asyncio.ensure_future(server.wait_until_unconnected(5))
+        async with asyncio.timeout(1):
+            assert await idle_reader.read() == b""
+        assert not waiting.done()
+        writer.write(b"x" * 1_999_999)
+        async with asyncio.timeout(5):
+            _, fields, _ = split_answer(await read_to_end(reader))
+        assert await waiting
+        idle_writer.close()
+        writer.close()
+    assert fields[0] == (b"X-Size", b"2000000")
+    assert (b"Connection", b"close") in fields
+
+
+async def test_rule_6_a_connection_that_becomes_idle_later_is_closed_then() -> None:
+    """Its answer was over before we knew, and the rest of its request came after."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await client.send_head(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
+        return await client.finish()
+
+    async with serving(handler) as (address, server):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 2\r\n\r\nx")
+        await reader.readuntil(b"\r\n\r\n")
+        server.closing = True
+        assert not await server.wait_until_unconnected(0.1)
+        writer.write(b"x")
+        assert await server.wait_until_unconnected(2)
+        writer.close()
+
+
 @pytest.mark.parametrize(
     ("request_data", "coding", "expected"),
     [
         (GET, b"gzip", [(b"Transfer-Encoding", b"gzip"), (b"Transfer-Encoding", b"chunked")]),
         (GET, b"gzip, Chunked", [(b"Transfer-Encoding", b"gzip, Chunked")]),
+        (GET, b"gzip, chunked ,\t,", [(b"Transfer-Encoding", b"gzip, chunked ,\t,")]),
+        (
+            GET,
+            b"chunked, gzip",
+            [(b"Transfer-Encoding", b"chunked, gzip"), (b"Transfer-Encoding", b"chunked")],
+        ),
+        (
+            GET,
+            b"xchunked",
+            [(b"Transfer-Encoding", b"xchunked"), (b"Transfer-Encoding", b"chunked")],
+        ),
         (GET_1_0, b"chunked", [(b"Connection", b"close")]),
     ],
 )
@@ -370,3 +490,37 @@ async def test_the_transfer_coding_says_how_this_hop_is_framed(
         _, fields, _ = split_answer(await reader.readuntil(b"\r\n\r\n"))
         writer.transport.abort()
     assert fields == expected
+
+
+HEAD = b"HEAD / HTTP/1.1\r\nHost: c\r\n\r\n"
+HEAD_1_0 = b"HEAD / HTTP/1.0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_data", "status", "relayed"),
+    [
+        (HEAD, 200, True),
+        (GET, 304, True),
+        (GET, 204, False),
+        (HEAD, 204, False),
+        (HEAD_1_0, 200, False),
+        (GET_1_0, 304, False),
+        (GET_1_0, 204, False),
+    ],
+)
+async def test_the_transfer_coding_of_no_body_is_relayed_where_it_may_be(
+    request_data: bytes, status: int, relayed: bool
+) -> None:
+    """Not in a 204, nor to a client of HTTP/1.0 (RFC 9112 section 6.1)."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        headers = ((b"Transfer-Encoding", b"chunked"),)
+        await client.send_head(status, "Fine", headers, has_body=False)
+        return await client.finish()
+
+    async with serving(handler) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(request_data)
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+    assert (b"Transfer-Encoding: chunked\r\n" in head) is relayed

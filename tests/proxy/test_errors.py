@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from proxy.errors import GatewayError, encode_error
+from proxy.errors import GatewayError, broken_request_body, encode_error
 from telemetry.exchange import EndKind
 from tests.proxy.harness import split_answer
 
@@ -53,3 +53,14 @@ def test_a_gateway_error_says_how_the_exchange_ended() -> None:
     error = GatewayError(504, "code", "message", EndKind.TIMEOUT)
     assert str(error) == error.message == "message"
     assert (error.status, error.code, error.end) == (504, "code", EndKind.TIMEOUT)
+
+
+def test_a_client_whose_body_broke_off_is_told_why() -> None:
+    """One error, whether the body was being read or relayed; the client ended the exchange."""
+    error = broken_request_body(ValueError("a chunk has no size"))
+    assert (error.status, error.code, error.end) == (
+        400,
+        "invalid_request_body",
+        EndKind.CLIENT_GONE,
+    )
+    assert error.message.endswith(": a chunk has no size")

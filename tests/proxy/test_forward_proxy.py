@@ -268,11 +268,12 @@ async def test_a_proxy_that_does_not_connect_is_a_502_that_says_so(
     assert exchange.error_type == "connection_error"
 
 
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "http://no-such-proxy.invalid:3128"])
 async def test_a_proxy_that_cannot_be_reached_is_a_502_that_says_so(
-    monkeypatch: pytest.MonkeyPatch,
+    proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The upstream is not blamed."""
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    """Refused, or without an address: the upstream is not blamed."""
+    monkeypatch.setenv("HTTP_PROXY", proxy)
     async with running_proxy("http://upstream.invalid") as running:
         got = await ask(running.address, request_bytes())
     assert got.error["code"] == "forward_proxy_error"
@@ -296,7 +297,9 @@ async def test_a_proxy_that_never_answers_is_a_connect_timeout(
     assert got.error["code"] == "upstream_connect_timeout"
 
 
-@pytest.mark.parametrize("url", ["socks5://127.0.0.1:1080", "http://", "proxy:3128"])
+@pytest.mark.parametrize(
+    "url", ["socks5://127.0.0.1:1080", "http://", "proxy:3128", "http://h:port"]
+)
 async def test_a_proxy_url_that_cannot_be_used_is_a_configuration_error(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

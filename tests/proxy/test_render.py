@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from codec.response import ChatResponse, Choice, Message
+from codec.answer import ChatResponse, Choice, Message
 from proxy.commands.render import format_duration, open_console, print_call, print_table
 from telemetry.exchange import Outcome
 from telemetry.store_rows import SpanState

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from codec.rewrite import UsagePolicy
 from proxy.settings import ConfigurationError, OnDisconnect, Settings, load_settings
 from telemetry.identity import TraceParentPolicy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +89,11 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
         ("log_level = 'loud'", "must be DEBUG"),
         ("port = ", "is no TOML"),
         ("workers = 4", "setting 'workers'"),
+        ("store_max_age_days = inf", "setting 'store_max_age_days'"),
+        ("store_max_age_days = 1000000", "setting 'store_max_age_days'"),
+        ("linger_seconds = inf", "setting 'linger_seconds'"),
+        ("store = ''", "setting 'store'"),
+        ("client_key = 'key.pem'", "client_key needs client_cert"),
     ],
 )
 def test_a_wrong_file_ends_in_one_clear_sentence(tmp_path: Path, text: str, words: str) -> None:
@@ -120,3 +122,16 @@ def test_an_environment_variable_that_is_wrong_is_named(monkeypatch: pytest.Monk
     monkeypatch.setenv("SPANTAP_UPSTREAMS", "[")
     with pytest.raises(ConfigurationError, match="environment"):
         load_settings()
+
+
+def test_the_store_may_be_in_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file has no shell that would expand the tilde."""
+    monkeypatch.setenv("HOME", "/home/me")
+    assert str(load_settings({"store": "~/t.db"}).store) == "/home/me/t.db"
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    """``docs/settings.md`` names them all."""
+    text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    for name in Settings.model_fields.keys() - {"upstreams"}:
+        assert f"`SPANTAP_{name.upper()}`" in text, name

@@ -268,6 +268,30 @@ async def test_an_answer_of_any_framing_arrives_whole(target: bytes, answer: byt
     assert_same_answer(await compare(post(target), replies(answer)))
 
 
+@TARGETS
+async def test_a_204_that_names_a_transfer_coding_loses_it(target: bytes) -> None:
+    """It must not have one (RFC 9112 section 6.1); the next answer is not taken for its body."""
+    no_content = b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n"
+    compared = await compare(post(target), replies(no_content))
+    assert compared.proxied.answer == b"HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n"
+
+
+@TARGETS
+async def test_chunks_inside_another_coding_are_no_framing(target: bytes) -> None:
+    """The last coding alone frames: such a body ends with its connection, and is a body here."""
+    coded = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+    async with (
+        ScriptedUpstream(replies(coded, closes=True)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        _, fields, body = split_answer(await exchange_raw(running.address, post(target)))
+    assert fields == [
+        (b"Transfer-Encoding", b"chunked, gzip"),
+        (b"Transfer-Encoding", b"chunked"),
+    ]
+    assert join_chunks(body) == (b"5\r\nhello\r\n0\r\n\r\n", True)
+
+
 _CHUNKED_ANSWER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
 EXCESSIVE = {
     "more than its length": (plain(), b"garbage"),

@@ -9,7 +9,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from proxy.errors import GatewayError
 from proxy.settings import OnDisconnect
-from proxy.upstream import MAX_INTERIM_ANSWERS
+from proxy.upstream_client import MAX_INTERIM_ANSWERS
 from proxy.upstream_connection import UpstreamProtocol, _is_readable
 from tests.proxy.harness import (
     ANSWER,
@@ -19,7 +19,7 @@ from tests.proxy.harness import (
     request_bytes,
     running_proxy,
 )
-from tests.proxy.test_upstream import get, open_client, read_all
+from tests.proxy.test_upstream_client import get, open_client, read_all
 
 EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
 
@@ -87,7 +87,7 @@ async def test_rule_1_a_connection_that_was_lost_is_readable() -> None:
 
 
 async def test_a_half_sent_request_is_never_followed_by_another() -> None:
-    """Rule 2 of ``proxy.upstream``: the next one would be read as the rest of its body.
+    """Rule 2 of ``proxy.upstream_client``: the next one would be read as the rest of its body.
 
     The client leaves in the middle of a body over the limit, and the upstream answers early and
     keeps the connection.
@@ -122,7 +122,7 @@ async def test_a_half_sent_request_is_never_followed_by_another() -> None:
 
 
 async def test_interim_answers_are_limited_in_number_and_do_not_extend_the_time() -> None:
-    """Rule 3 of ``proxy.upstream``."""
+    """Rule 3 of ``proxy.upstream_client``."""
 
     async def script(connection: Connection) -> None:
         if connection.number == 1:

@@ -10,11 +10,15 @@ from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from proxy.errors import GatewayError
+from proxy.routes import Upstream
 from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
-from proxy.upstreams import Upstream
 from telemetry.exchange import EndKind
 
-UPSTREAM = Upstream(name="main", origin=URL("https://api.example:8443"), api_key="sk-secret")
+UPSTREAM = Upstream(
+    name="main",
+    origin=URL("https://api.example:8443"),
+    credentials={b"authorization": (b"Authorization", b"Bearer sk-secret")},
+)
 
 
 def map_error(error: BaseException) -> GatewayError:

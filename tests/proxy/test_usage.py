@@ -115,6 +115,25 @@ async def test_what_is_asked_and_hidden_follows_the_policy(form: str, policy: st
     assert exchange.response.usage.total == 5
 
 
+@pytest.mark.parametrize("coding", [b"gzip", b"identity", b"Identity, gzip", b""])
+async def test_a_request_that_says_it_is_compressed_is_not_looked_into(coding: bytes) -> None:
+    """Its bytes say nothing: what looks like JSON in them would be an accident."""
+    async with (
+        ScriptedUpstream(lambda c: c.stream(*STREAM, USAGE_EVENT, DONE)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        head = b"Content-Encoding: %b\r\n" % coding
+        answer = await ask(running.address, request_bytes(STREAMED_CHAT, head=head))
+        exchange = await running.sink.wait_for()
+    if coding in {b"identity", b""}:
+        assert exchange.rewrites == (USAGE,)
+        assert answer.body == WITHOUT
+    else:
+        assert upstream.last.body == STREAMED_CHAT
+        assert exchange.rewrites == ()
+        assert answer.body == WITH_USAGE
+
+
 # --- taking the event out
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from codec.answer import ChatResponse, Choice, Message
 from codec.jsontext import encode_json
 from codec.request import ChatRequest
-from codec.response import ChatResponse, Choice, Message
 from codec.usage import Usage
 from telemetry.exchange import Exchange
 from telemetry.identity import SpanIdentity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import zlib
 from typing import TYPE_CHECKING
@@ -141,19 +142,144 @@ def test_what_is_not_encoded_is_an_error(name: str, encode: Encode, garbage: byt
     assert decoder.feed(encode(TEXT)) == b""
 
 
-@pytest.mark.parametrize(
-    ("name", "encode"), [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", _zstd)]
+def _bytewise(name: str, encoded: bytes) -> tuple[bytes, type[Exception] | None]:
+    decoded, error = _decode(name, *(encoded[at : at + 1] for at in range(len(encoded))))
+    return decoded, type(error) if error is not None else None
+
+
+@real_coding
+@settings(max_examples=60, deadline=None)
+@given(
+    damage=st.tuples(st.integers(0, 2**16), st.integers(1, 255)),
+    at=st.lists(st.integers(0, 2**16), max_size=4),
+    count=st.sampled_from([1, 40, 400]),
 )
-def test_rule_4_what_decoded_before_an_error_is_kept(name: str, encode: Encode) -> None:
-    """Garbage after the end costs nothing of what was read before it."""
-    decoded, error = _decode(name, encode(TEXT), b"garbage, garbage")
+def test_rules_2_and_4_damage_shows_the_same_however_it_is_cut(
+    name: str, encode: Encode, damage: tuple[int, int], at: list[int], count: int
+) -> None:
+    """One byte changed anywhere: what comes out, and whether there is an error, as byte by byte."""
+    numbers = random.Random(count)
+    text = b"".join(b"%x " % numbers.getrandbits(40) for _ in range(count))
+    encoded = bytearray(encode(text))
+    encoded[damage[0] % len(encoded)] ^= damage[1]
+    decoded, error = _decode(name, *cut(bytes(encoded), at))
+    assert (decoded, type(error) if error else None) == _bytewise(name, bytes(encoded))
+
+
+@pytest.mark.parametrize(
+    ("name", "encode", "begin"),
+    [
+        ("gzip", gzip.compress, b"\x1f\x8b\x08\xff"),
+        ("zstd", _zstd, b"\x28\xb5\x2f\xfd\xff\xff\xff"),
+    ],
+)
+@pytest.mark.parametrize("together", [True, False])
+def test_rule_4_what_decoded_before_an_error_is_kept(
+    name: str, encode: Encode, begin: bytes, together: bool
+) -> None:
+    """A second member that is none costs nothing of the first, be they of one read or of two."""
+    first, second = encode(TEXT), begin + b"garbage, garbage"
+    decoded, error = _decode(name, first + second) if together else _decode(name, first, second)
     assert decoded == TEXT
     assert isinstance(error, UndecodableContent)
 
 
-def test_garbage_after_a_deflated_body_is_passed_over() -> None:
-    """Nothing can follow it, so nothing is asked of what does."""
-    assert _decode("deflate", zlib.compress(TEXT) + b"garbage", b"more") == (TEXT, None)
+def test_rule_4_codings_on_top_of_one_another_keep_what_came_before_the_damage() -> None:
+    """The inner one is damaged; the outer one has it all in one slice."""
+    inner = gzip.compress(TEXT) + b"\x1f\x8b\x08\xff garbage"
+    encoded = brotli.compress(inner)
+    decoded, error = _decode("gzip, br", encoded)
+    assert TEXT.startswith(decoded)
+    assert isinstance(error, UndecodableContent)
+    assert _bytewise("gzip, br", encoded) == (decoded, UndecodableContent)
+
+
+@real_coding
+@pytest.mark.parametrize("padding", [bytes(1), bytes(2000), b"garbage", b"\x1f\x8b", b"\x28\xb5?"])
+def test_rule_5_what_begins_no_member_is_passed_over(
+    name: str, encode: Encode, padding: bytes
+) -> None:
+    """However it is cut from the body, and however much more of it there is."""
+    encoded = encode(TEXT) + padding
+    assert _decode(name, encoded) == (TEXT, None)
+    assert _decode(name, encoded[: -len(padding)], padding, b"more", encode(TEXT)) == (TEXT, None)
+    assert _bytewise(name, encoded) == (TEXT, None)
+
+
+def test_rule_5_a_frame_that_zstd_skips_is_a_frame() -> None:
+    """RFC 8878 section 3.1.2: before, between and after frames."""
+    skipped = b"\x5e\x2a\x4d\x18\x03\0\0\0abc"
+    encoded = skipped + _zstd(b"one, ") + skipped + _zstd(b"two") + skipped
+    assert _decode("zstd", encoded) == (b"one, two", None)
+    assert _bytewise("zstd", encoded) == (b"one, two", None)
+
+
+def test_rule_2_a_frame_with_too_large_a_window_is_refused_also_in_one_piece() -> None:
+    """Else zstd would not look at the window of a frame that it gets whole."""
+    frame = b"\x28\xb5\x2f\xfd\x40\x70\x00\x00" + b"\x03\x08\x00\x00"  # 16 MiB, 256 zeros
+    assert _bytewise("zstd", frame) == (b"", UndecodableContent)
+    decoded, error = _decode("zstd", frame)
+    assert (decoded, type(error)) == (b"", UndecodableContent)
+
+
+class _CountedMember:
+    """A decoder whose work is counted: bytes that go in, and bytes that it copies at its end."""
+
+    work = 0
+
+    def __init__(self, wbits: int) -> None:
+        self._member = _decompressobj(wbits=wbits)
+
+    def decompress(self, data: bytes) -> bytes:
+        decoded = self._member.decompress(data)
+        _CountedMember.work += len(data) + len(self._member.unused_data)
+        return decoded
+
+    @property
+    def eof(self) -> bool:
+        return self._member.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._member.unused_data
+
+
+_decompressobj = zlib.decompressobj
+
+
+@pytest.mark.parametrize("size", [250_000, 1_000_000])
+def test_rule_6_a_body_of_empty_members_is_linear_work(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each copies what follows it, which must not be the rest of the body."""
+    monkeypatch.setattr(zlib, "decompressobj", _CountedMember)
+    monkeypatch.setattr(_CountedMember, "work", 0)
+    member = gzip.compress(b"")
+    encoded = member * (size // len(member))
+    assert _decode("gzip", encoded) == (b"", None)
+    assert _CountedMember.work < 20 * len(encoded)
+
+
+@pytest.mark.parametrize(("name", "encode"), [("gzip", gzip.compress), ("zstd", _zstd)])
+def test_rule_6_the_number_of_members_is_bounded(
+    name: str, encode: Encode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as the limit come out, one more is an error."""
+    monkeypatch.setattr(content_decoding, "MAX_MEMBERS", 3)
+    assert _decode(name, encode(b"x") * 3) == (b"xxx", None)
+    decoded, error = _decode(name, encode(b"x") * 4)
+    assert (decoded, type(error)) == (b"xxx", UndecodableContent)
+
+
+def test_rule_1_the_encoded_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are kept until the end, for rule 4; what came before the limit comes out."""
+    encoded = gzip.compress(TEXT)
+    monkeypatch.setattr(content_decoding, "MAX_ENCODED_BYTES", len(encoded))
+    assert _decode("gzip", encoded) == (TEXT, None)
+    for pieces in ((encoded + b"\0",), (encoded[:9], encoded[9:], b"\0")):
+        decoded, error = _decode("gzip", *pieces)
+        assert isinstance(error, LimitExceeded)
+        assert (decoded, error.limit) == (TEXT, "MAX_ENCODED_BYTES")
 
 
 @settings(deadline=None)

@@ -36,7 +36,8 @@ def partial(rejected_spans: int, words: str) -> bytes:
         (DELIVERED, [200, 202, 204]),
         (RETRY, [408, 425, 429, 500, 501, 502, 503, 504, 507, 599]),  # rule 2
         (RETRY, [301, 302, 307, 308, 401, 402, 403, 404, 405, 407, 415]),  # rule 3
-        (REFUSED, [400, 409, 413, 422]),  # rule 4
+        (REFUSED, [413, 422]),  # rule 4
+        (RETRY, [400, 409, 418]),  # rule 4: nobody says that the spans are to blame
     ],
 )
 def test_http_statuses(verdict: Verdict, statuses: list[int]) -> None:
@@ -109,6 +110,77 @@ def test_any_body_is_classified(body: bytes) -> None:
 def test_words_of_an_error(body: bytes, words: str) -> None:
     """Rule 5: the message of a ``google.rpc.Status``, or the text on one line, cut."""
     assert classify_http(400, body).words == words
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "Text/HTML; charset=utf-8"])
+@pytest.mark.parametrize("status", [200, 202])
+def test_rule_3_a_web_page_is_no_delivery(status: int, content_type: str) -> None:
+    """Whoever answers every path with a page has not taken spans; they are tried again."""
+    answer = classify_http(status, b"<!doctype html>", None, content_type)
+    assert answer == Answer(verdict=RETRY, words="answered with a web page; is this the OTLP port?")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"", "text/html"),
+        (b"OK", "text/plain"),
+        (b"{}", "application/json"),
+        (b"", "application/x-protobuf"),
+        (b"OK", None),
+        (b"OK", ""),
+    ],
+)
+def test_rule_1_any_other_success_is_a_delivery(body: bytes, content_type: str | None) -> None:
+    """Nothing in it, or of another type: the status has said it all."""
+    assert classify_http(200, body, None, content_type) == Answer(verdict=DELIVERED)
+
+
+STATUS = Status(code=3, message="bad span id").SerializeToString()
+TLS_PORT_PAGE = (
+    b"<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>"
+    b"</html>\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "body", "content_type"),
+    [
+        (REFUSED, STATUS, "application/x-protobuf"),
+        (REFUSED, STATUS, None),
+        (REFUSED, Status(code=3).SerializeToString(), "application/x-protobuf"),
+        (REFUSED, b'{"code": 3, "message": "bad span id"}', "application/json"),
+        (REFUSED, b'{"message": "bad span id"}', None),
+        (REFUSED, b'{"code": 3}', "application/json; charset=utf-8"),
+        (REFUSED, b"bad span id", "text/plain; charset=utf-8"),
+        (RETRY, TLS_PORT_PAGE, "text/html"),
+        (RETRY, TLS_PORT_PAGE, None),
+        (RETRY, b"Client sent an HTTP request to an HTTPS server.\n", None),
+        (RETRY, b"Client sent an HTTP request to an HTTPS server.\n", "text/plain"),
+        (RETRY, b"Invalid HTTP request received.", "text/plain; charset=utf-8"),
+        (RETRY, b"400 Bad Request: missing required Host header", "text/plain"),
+        (RETRY, b"bad span id", None),
+        (RETRY, b"x" * 401, "text/plain"),
+        (RETRY, b" \n", "text/plain"),
+        (RETRY, b"", "text/plain"),
+        (RETRY, b"", "application/x-protobuf"),
+        (RETRY, b"\r\n<htm", "text/html"),  # parses as a message of unknown fields
+        (RETRY, b'"no"', "application/json"),
+        (RETRY, b'{"error": "no"}', "application/json"),
+        (RETRY, b"[" * 60_000, "application/json"),
+    ],
+)
+def test_rule_4_a_400_counts_against_spans_in_the_words_of_who_read_them(
+    verdict: Verdict, body: bytes, content_type: str | None
+) -> None:
+    """A status or a short text does; a server's own page, or nothing, is a slip of the settings."""
+    assert classify_http(400, body, 7.0, content_type).verdict is verdict
+
+
+def test_rule_4_the_words_of_a_server_in_between_are_kept() -> None:
+    """So that the slip can be found."""
+    words = classify_http(400, TLS_PORT_PAGE, None, "text/html").words
+    assert "The plain HTTP request was sent to HTTPS port" in words
 
 
 def test_retry_after_is_passed_on() -> None:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.response import ChatResponse, Message, ToolCall
+from codec.answer import ChatResponse, Message, ToolCall
+from codec.request import ChatRequest
 from codec.usage import Usage
+from telemetry import request_attributes
 from telemetry.exchange import Exchange, Outcome
 from telemetry.exchange_attributes import build_exchange_attributes, build_metadata
+from telemetry.flattening import MAX_FLATTENED_MESSAGES, Flattening
+from telemetry.recorder import MAX_SPAN_ATTRIBUTES
 from tests.telemetry.exchanges import (
     FIRST_CHUNK_NS,
     FIRST_CONTENT_NS,
     make_exchange,
     make_response,
 )
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributePairs
 
 BODY = {"id": "chatcmpl-1", "choices": []}
 
@@ -265,7 +272,7 @@ def test_rule_3_all_metadata_members() -> None:
         anomalies=("foreign_chunk",),
         usage_event_not_stripped=True,
     )
-    assert build_metadata(exchange) == {
+    assert build_metadata(exchange, {"llm.tools": 600}) == {
         "upstream": "default",
         "request_id": "req",
         "proxy_rewrites": ["stream_options.include_usage"],
@@ -278,15 +285,16 @@ def test_rule_3_all_metadata_members() -> None:
         "usage_raw": USAGE,
         "anomalies": ["foreign_chunk"],
         "usage_event_not_stripped": True,
+        "cut": {"llm.tools": 600},
     }
 
 
 def test_rule_3_metadata_without_what_does_not_apply() -> None:
     """Rule 3: an exchange that had nothing special has the two members that always apply."""
-    assert build_metadata(make_exchange()) == {"upstream": "default", "outcome": "completed"}
+    assert build_metadata(make_exchange(), {}) == {"upstream": "default", "outcome": "completed"}
     empty = make_exchange(response=ChatResponse(usage=Usage(prompt=1)))
-    assert build_metadata(empty)["usage_source"] == "provider"
-    assert "usage_raw" not in build_metadata(empty)
+    assert build_metadata(empty, {})["usage_source"] == "provider"
+    assert "usage_raw" not in build_metadata(empty, {})
 
 
 def test_rule_3_unwritable_usage_costs_only_itself() -> None:
@@ -298,3 +306,51 @@ def test_rule_3_unwritable_usage_costs_only_itself() -> None:
         "outcome": "completed",
         "usage_source": "provider",
     }
+
+
+def test_a_million_messages_cost_neither_the_essentials_nor_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The newest are attributes, the body is whole, the cut is noted; the rest is not looked at."""
+    built: list[str] = []
+    flatten = request_attributes._message
+
+    def count(prefix: str, message: dict[str, Any], flattening: Flattening) -> AttributePairs:
+        built.append(prefix)
+        return flatten(prefix, message, flattening)
+
+    monkeypatch.setattr(request_attributes, "_message", count)
+    number = 1_000_000
+    body = b"the body, whole"
+    request = {"model": "gpt-4o", "messages": [{"role": "a", "content": "b"}] * number}
+    exchange = make_exchange({}, request_body=body, response=make_response(Message(content="c")))
+    exchange = replace(exchange, request=ChatRequest(request))
+    attributes = attributes_of(exchange, decode=("metadata",))
+    assert len(built) <= MAX_FLATTENED_MESSAGES
+    assert len(attributes) < MAX_SPAN_ATTRIBUTES
+    assert attributes["metadata"]["cut"] == {"llm.input_messages": number}
+    assert attributes["input.value"] == body.decode()
+    assert attributes["llm.output_messages.0.message.content"] == "c"
+    assert attributes[f"llm.input_messages.{number - 1}.message.content"] == "b"
+    assert attributes["llm.token_count.total"] == 15
+
+
+def test_rule_1_the_answer_has_the_first_claim_on_the_room() -> None:
+    """An answer of many calls and a request of many tools leave the messages what remains."""
+    calls = (ToolCall(id="c", name="f", arguments="{}"),) * 256
+    response = make_response(*(Message(tool_calls=calls),) * 20)
+    request = {
+        "model": "gpt-4o",
+        "messages": [{"role": "a", "content": "b"}] * 100,
+        "tools": [{"function": {"name": "f", "description": "d"}}] * 512,
+    }
+    attributes = attributes_of(make_exchange(request, response=response))
+    kinds = [key.partition(".")[2].partition(".")[0] for key in attributes]
+    assert kinds.count("output_messages") == 12 * 256 * 3
+    assert kinds.count("tools") == (9_900 - 12 * 256 * 3) // 3 * 3
+    assert attributes["metadata"]["cut"] == {
+        "llm.output_messages": 20,
+        "llm.tools": 512,
+        "llm.input_messages": 100,
+    }
+    assert attributes["llm.token_count.total"] == 15

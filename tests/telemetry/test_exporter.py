@@ -274,6 +274,19 @@ def test_refused_spans_are_found(store: Store, refusal: SinkAnswer, bad: list[in
         assert str(summaries(store)[one].last_error).endswith(refusal.words)
 
 
+def test_slip_of_the_settings_costs_no_span(store: Store) -> None:
+    """R8: what a TLS port says to plain HTTP is about us; the spans wait for the right setting."""
+    store.add(make_rows(range(3)))
+    page = b"<html><title>400 The plain HTTP request was sent to HTTPS port</title></html>"
+    with HttpSink() as sink:
+        sink.script.append(SinkAnswer(status=400, body=page, content_type="text/html"))
+        with running(store, sink.url) as exporter:
+            sink.wait_for_requests(1)
+            assert exporter.flush(5.0) == 0
+        assert sink.accepted == ids(range(3))
+    assert in_state(store, SpanState.REJECTED) == set()
+
+
 def test_backend_that_fails_amid_halving(store: Store, clock: Clock) -> None:
     """Rules 2 and 3: halves not sent yet stay pending, and go out in order later."""
     rows = make_rows(range(4))

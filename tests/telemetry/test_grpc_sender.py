@@ -110,6 +110,17 @@ def test_details_without_retry_info(sink: GrpcSink, details: bytes) -> None:
     assert send(f"http://{sink.address}").retry_after_seconds is None
 
 
+def test_a_proxy_of_the_environment_is_not_used(
+    sink: GrpcSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is for other traffic: what fails there would be told of the backend."""
+    for name in ("no_grpc_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert send(f"http://{sink.address}") == Answer(verdict=Verdict.DELIVERED)
+
+
 def test_message_too_large(sink: GrpcSink) -> None:
     """A span over the backend's message limit is refused, not tried for ever."""
     sender = open_sender(f"http://{sink.address}")

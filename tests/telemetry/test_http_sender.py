@@ -85,6 +85,17 @@ def test_credentials_come_from_the_settings_only(
     assert sink.requests[1].headers["authorization"] == "Basic dXNlcjpwQHNz"
 
 
+def test_a_proxy_of_the_environment_is_not_used(
+    sink: HttpSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is for other traffic: what fails there would be told of the backend."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert send(sink.url) == Answer(verdict=Verdict.DELIVERED)
+
+
 @pytest.mark.parametrize(
     ("scripted", "answer"),
     [
@@ -104,6 +115,10 @@ def test_credentials_come_from_the_settings_only(
         (
             SinkAnswer(status=307, headers=(("Location", "/elsewhere"),)),
             Answer(verdict=Verdict.RETRY, words="HTTP 307"),
+        ),
+        (
+            SinkAnswer(body=b"<!doctype html>", content_type="text/html; charset=utf-8"),
+            Answer(verdict=Verdict.RETRY, words="answered with a web page; is this the OTLP port?"),
         ),
         (
             SinkAnswer(breaks="before"),
@@ -224,6 +239,17 @@ def test_tls(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         mistrusting = send(sink.url)
         assert mistrusting.verdict is Verdict.RETRY
         assert mistrusting.words.startswith("TLS: unable to get local issuer certificate")
+
+
+@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+def test_an_authority_of_the_environment_does_not_count(
+    variable: str, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whom to trust is said by ``OTEL_EXPORTER_OTLP_CERTIFICATE`` alone."""
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)  # it would hide the other
+    monkeypatch.setenv(variable, str(tmp_path / "ca.pem"))
+    with HttpSink(tls=server_context(authority)) as sink:
+        assert send(sink.url).words.startswith("TLS: unable to get local issuer certificate")
 
 
 def _other_authority(tmp_path: Path) -> Path:

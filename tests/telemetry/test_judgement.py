@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from codec.response import ChatResponse, Choice, ErrorObject, Message
+from codec.answer import ChatResponse, Choice, Message
+from codec.chunk import ErrorObject
 from codec.usage import Usage
 from telemetry.exchange import EndKind, Outcome
 from telemetry.frames import End
@@ -16,6 +17,7 @@ EOF = EndKind.UPSTREAM_EOF
 BROKEN = EndKind.UPSTREAM_BROKEN
 GONE = EndKind.CLIENT_GONE
 USAGE = Usage(prompt=1, completion=1, total=2)
+NO_USAGE_YET = Usage(prompt=1)
 
 _Row = tuple[Outcome, str | None]
 OK: _Row = (Outcome.COMPLETED, None)
@@ -80,6 +82,26 @@ STREAMS: dict[str, tuple[_Row, EndKind, ChatResponse, dict[str, Any]]] = {
         answer("stop", None, usage=USAGE),
         {},
     ),
+    "one of two choices, the other not begun, then the upstream resets": (
+        CUT,
+        BROKEN,
+        answer("stop", usage=USAGE, choice_count=2),
+        {},
+    ),
+    "both of two choices, then the upstream resets": (
+        OK,
+        BROKEN,
+        answer("stop", "stop", usage=USAGE, choice_count=2),
+        {},
+    ),
+    "one of two choices, clean end": (OK, EOF, answer("stop", usage=USAGE, choice_count=2), {}),
+    "[DONE] after one of two choices": (OK, BROKEN, answer("stop", done=True, choice_count=2), {}),
+    "a usage that does not count the answer yet, then the upstream resets": (
+        CUT,
+        BROKEN,
+        answer("stop", usage=NO_USAGE_YET),
+        {},
+    ),
     "[DONE] that did not reach the client": (LEFT, GONE, DONE, {"delivered": False}),
     "finish reason without usage, then the upstream resets": (CUT, BROKEN, answer("stop"), {}),
     "broken framing": (CUT, BROKEN, PARTIAL, {}),
@@ -128,6 +150,7 @@ PLAIN: dict[str, tuple[_Row, EndKind, ChatResponse | None, dict[str, Any]]] = {
     "a redirect": (OK, EOF, None, {"status": 307}),
     "nothing": (OK, EOF, None, {"status": 204}),
     "whole, then the client closes": (OK, GONE, answer("stop"), {}),
+    "fewer choices than asked for": (OK, GONE, answer("stop", choice_count=2), {}),
     "whole, but not delivered": (LEFT, GONE, FINISHED, {"delivered": False}),
     "in parts, then the client closes": (LEFT, GONE, None, {}),
     "in parts, then the upstream resets": (CUT, BROKEN, None, {}),

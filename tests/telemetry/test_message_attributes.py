@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codec.response import ToolCall
+from codec.answer import ToolCall
 from telemetry.message_attributes import (
     build_function_call_attributes,
     build_text_part_attributes,

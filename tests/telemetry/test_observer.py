@@ -131,6 +131,17 @@ SHAPES: dict[str, tuple[bytes, dict[str, Any]]] = {
     "encoded plain": (gzip.compress(ANSWER), {"headers": [("content-encoding", "gzip")]}),
     "refusal": (b'{"error":{"message":"No","type":"t"}}', {"status": 401}),
     "refusal in HTML": ("<h1>Zu groß</h1>".encode(), {"status": 413}),
+    "HTML for a plain request": (b"<html>No such page</html>", {}),
+    "text that begins like a field": (b"dat", {}),
+    "stream of a comment": (b": hello\n\n", {"asked": ASKED_STREAM}),
+    "encoded stream with garbage after it": (
+        gzip.compress(b"".join(WHOLE_STREAM)) + bytes(100),
+        {"asked": ASKED_STREAM, "headers": [("content-encoding", "gzip")]},
+    ),
+    "encoded stream that is damaged": (
+        gzip.compress(b"".join(WHOLE_STREAM))[:-8] + b"no check",
+        {"asked": ASKED_STREAM, "headers": [("content-encoding", "gzip")]},
+    ),
     "empty": (b"", {"asked": ASKED_STREAM}),
     "no answer at all": (b"", {"status": None, "kind": EndKind.CONNECT_ERROR, "message": "down"}),
 }
@@ -382,7 +393,7 @@ UNREAD: dict[str, tuple[str, list[bytes], dict[str, Any]]] = {
     ),
     "garbage after some of it": (
         "response_undecodable",
-        [gzip.compress(ROLE + HEL), b"garbage that is no member", b"more of it"],
+        [gzip.compress(ROLE + HEL), b"\x1f\x8b\x08 and no member", b"more of it"],
         {"headers": [("content-encoding", "gzip")]},
     ),
     "shed": ("observer_limit", [ROLE, HEL], {"shed_bytes": 1000}),
@@ -574,3 +585,118 @@ def test_what_a_complete_stream_lacks_is_an_anomaly() -> None:
     exchange = observe(exchange_frames(ROLE, HEL, DONE, asked=ASKED_STREAM))
     assert exchange.outcome is Outcome.COMPLETED
     assert exchange.anomalies == ("no_finish_reason", "no_usage")
+
+
+TEXTS: dict[str, bytes] = {
+    "HTML": b"<!doctype html><title>Welcome</title>",
+    "text": b"OK",
+    "text after blank lines": b"\r\n\r\nService is up: yes\ndata: none\n\n",
+    "text that begins like a field": b"date: today",
+    "the beginning of a field": b"dat",
+    "a JSON string": b'"no"',
+    "XML": b"<?xml version='1.0'?><Error/>",
+}
+
+
+@pytest.mark.parametrize("asked", [ASKED, ASKED_STREAM])
+@pytest.mark.parametrize("data", TEXTS.values(), ids=TEXTS)
+def test_a_text_that_is_no_stream_is_a_plain_answer(data: bytes, asked: bytes) -> None:
+    """Whatever was asked for: its end was clean, its text is kept, and it is marked."""
+    exchange = observe(exchange_frames(data, asked=asked, headers=[("content-type", "text/html")]))
+    assert (exchange.outcome, exchange.error_type) == (Outcome.COMPLETED, None)
+    assert (exchange.streamed, exchange.response) == (False, None)
+    assert exchange.undecoded_body == data.lstrip().decode()
+    assert exchange.anomalies == ("response_undecodable",)
+    broken = observe(exchange_frames(data, asked=asked, kind=EndKind.UPSTREAM_BROKEN))
+    assert (broken.outcome, broken.undecoded_body) == (
+        Outcome.TRUNCATED,
+        data.lstrip().decode(),
+    )
+
+
+@pytest.mark.parametrize("line", [b": hi", b"data:{}", b"event: x", b"id: 1", b"retry: 5"])
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", None])
+def test_a_body_whose_first_line_is_a_streams_is_one(line: bytes, content_type: str | None) -> None:
+    """Content types are often wrong (``dialects.md`` section 5)."""
+    headers = [("content-type", content_type)] if content_type else []
+    exchange = observe(exchange_frames(line, b"\n\n", HEL, STOP, USAGE, DONE, headers=headers))
+    assert exchange.streamed is True
+    assert content(exchange) == "Hel"
+
+
+def test_an_error_field_makes_a_stream() -> None:
+    """Old llama.cpp (``dialects.md`` section 4.7)."""
+    exchange = observe(exchange_frames(b'error: {"message":"no slot"}\n\n', asked=ASKED_STREAM))
+    assert (exchange.streamed, exchange.outcome) == (True, Outcome.STREAM_ERROR)
+
+
+@pytest.mark.parametrize("content_type", ["text/event-stream", "Text/Event-Stream;charset=UTF-8"])
+def test_what_is_called_an_event_stream_is_one(content_type: str) -> None:
+    """Unless it is a JSON object: a field that nobody knows may come first."""
+    headers = [("content-type", content_type)]
+    exchange = observe(exchange_frames(b"x-note: 1\n", HEL, STOP, USAGE, DONE, headers=headers))
+    assert (exchange.streamed, content(exchange)) == (True, "Hel")
+    exchange = observe(exchange_frames(ANSWER, headers=headers))
+    assert (exchange.streamed, content(exchange)) == (False, "Hello")
+    exchange = observe(exchange_frames(b"", asked=ASKED_STREAM, headers=headers))
+    assert exchange.outcome is Outcome.TRUNCATED
+
+
+def _asked_for(count: str) -> bytes:
+    return ASKED_STREAM[:-1] + b',"n":' + count.encode() + b"}"
+
+
+@pytest.mark.parametrize(
+    ("count", "outcome"),
+    [
+        ("2", Outcome.TRUNCATED),
+        ("128", Outcome.TRUNCATED),
+        ("1", Outcome.COMPLETED),
+        ("0", Outcome.COMPLETED),
+        ("-2", Outcome.COMPLETED),
+        ("129", Outcome.COMPLETED),
+        ("2.0", Outcome.COMPLETED),
+        ("true", Outcome.COMPLETED),
+        ('"2"', Outcome.COMPLETED),
+    ],
+)
+def test_as_many_choices_as_were_asked_for_make_an_answer_complete(
+    count: str, outcome: Outcome
+) -> None:
+    """Usage came with the first choice; one that has not begun is missing all the same.
+
+    What ``n`` is no number of choices for counts as one.
+    """
+    finished = STOP.replace(b"}]}", b'}],"usage":{"completion_tokens":1}}')
+    frames = exchange_frames(HEL, finished, asked=_asked_for(count), kind=EndKind.UPSTREAM_BROKEN)
+    assert observe(frames).outcome is outcome
+
+
+def test_completion_of_the_last_choice_decides_what_reached_the_client() -> None:
+    """With two choices asked for, the first one's end is not yet the answer's."""
+    reads = (
+        HEL,
+        STOP.replace(b"}]}", b'}],"usage":{"completion_tokens":1}}'),
+        event('"content":"x"', index=1),
+        event(finish="stop", index=1),
+    )
+    members: dict[str, Any] = {"asked": _asked_for("2"), "kind": EndKind.CLIENT_GONE}
+    assert observe(exchange_frames(*reads, **members)).outcome is Outcome.COMPLETED
+    exchange = observe(exchange_frames(*reads, undelivered_reads=1, **members))
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+
+
+def test_a_server_that_gives_fewer_choices_ends_well() -> None:
+    """Some ignore ``n``: a clean end is one."""
+    exchange = observe(exchange_frames(HEL, STOP, USAGE, asked=_asked_for("2")))
+    assert exchange.outcome is Outcome.COMPLETED
+
+
+def test_rule_2_a_defect_forgets_also_what_was_too_short_to_judge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing of the content remains."""
+    monkeypatch.setattr("telemetry.observer._PlainBody.feed", lambda *_: 1 // 0)
+    exchange = observe(exchange_frames(b"dat"))
+    assert exchange.anomalies == ("observer_failed",)
+    assert exchange.undecoded_body is None

@@ -12,7 +12,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValu
 from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
-from codec.response import Message
+from codec.answer import Message
 from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.identity import SpanIdentity
 from telemetry.otlp import DecodedEvent, DecodedSpan, decode_spans, encode_span

@@ -173,6 +173,19 @@ def test_values_that_cannot_be_followed(variables: dict[str, str], message: str)
 
 
 @pytest.mark.parametrize(
+    ("value", "warned"), [("1000", True), ("30000", True), ("999.9", False), ("", False)]
+)
+def test_rule_4_a_timeout_that_looks_like_milliseconds_is_told(
+    value: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is followed, in seconds, but a reader of the specification meant less."""
+    assert read(TRACES_TIMEOUT=value).timeout_seconds == float(value or 10)
+    lines = [f"{PREFIX}TRACES_TIMEOUT is {value}, and is read in seconds"] if warned else []
+    assert [record.getMessage() for record in caplog.records] == lines
+    assert {record.levelname for record in caplog.records} <= {"WARNING"}
+
+
+@pytest.mark.parametrize(
     "variables", [{"OTEL_TRACES_EXPORTER": "console"}, {"OTEL_SDK_DISABLED": "yes"}]
 )
 def test_switches_that_cannot_be_followed(variables: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.trace import SpanKind, StatusCode, TraceState
 
 from codec._version import __version__
-from codec.response import Message
+from codec.answer import Message
 from telemetry.exchange import Outcome
 from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.identity import SpanIdentity
@@ -279,3 +279,9 @@ def test_rule_4_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many")
     with pytest.raises(ValueError, match="OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"):
         build_span_limits()
+
+
+def test_the_sdks_own_metrics_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meter provider that is named for other programs and missing here keeps nobody waiting."""
+    monkeypatch.setenv("OTEL_PYTHON_METER_PROVIDER", "missing")
+    assert record().name == "ChatCompletion"

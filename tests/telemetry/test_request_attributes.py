@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -11,6 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry.attribute_values import clean_attributes
+from telemetry.flattening import (
+    MAX_FLATTENED_MESSAGES,
+    MAX_FLATTENED_PARTS,
+    MAX_FLATTENED_TOOL_CALLS,
+    MAX_FLATTENED_TOOLS,
+    Flattening,
+)
 from telemetry.request_attributes import (
     build_input_attributes,
     build_input_message_attributes,
@@ -22,7 +30,7 @@ from tests.telemetry.exchanges import make_exchange
 def messages_of(*messages: Any) -> dict[str, Any]:
     """The attributes of the given input messages, their common prefix taken off."""
     exchange = make_exchange({"model": "m", "messages": list(messages)})
-    attributes = clean_attributes(build_input_message_attributes(exchange))
+    attributes = clean_attributes(build_input_message_attributes(exchange, Flattening()))
     assert all(key.startswith("llm.input_messages.") for key in attributes)
     return {key.removeprefix("llm.input_messages."): value for key, value in attributes.items()}
 
@@ -200,7 +208,9 @@ def test_rule_1_wrong_types_are_left_out() -> None:
 
 def tools_of(*tools: Any) -> dict[str, Any]:
     """The attributes of the given tools."""
-    return clean_attributes(build_tool_attributes(make_exchange({"tools": list(tools)})))
+    return clean_attributes(
+        build_tool_attributes(make_exchange({"tools": list(tools)}), Flattening())
+    )
 
 
 def test_tools() -> None:
@@ -255,8 +265,8 @@ def test_undecodable_input(body: bytes | None, attributes: dict[str, str]) -> No
     """A body that is no request is shown as far as it is text; one not captured is absent (R5)."""
     undecoded = replace(make_exchange(request_body=body), request=None)
     assert clean_attributes(build_input_attributes(undecoded)) == attributes
-    assert clean_attributes(build_input_message_attributes(undecoded)) == {}
-    assert clean_attributes(build_tool_attributes(undecoded)) == {}
+    assert clean_attributes(build_input_message_attributes(undecoded, Flattening())) == {}
+    assert clean_attributes(build_tool_attributes(undecoded, Flattening())) == {}
 
 
 MEMBERS = (
@@ -307,7 +317,59 @@ junk = st.recursive(
 def test_rule_1_junk_never_raises(messages: Any, tools: Any, other: Any) -> None:
     """Rule 1: any JSON in any place gives attributes that encode as UTF-8."""
     exchange = make_exchange({"messages": [messages], "tools": [tools], "other": other})
-    for build in (build_input_message_attributes, build_tool_attributes, build_input_attributes):
-        for value in clean_attributes(build(exchange)).values():
-            assert isinstance(value, str)
-            assert value.encode()
+    pairs = chain(
+        build_input_message_attributes(exchange, Flattening()),
+        build_tool_attributes(exchange, Flattening()),
+        build_input_attributes(exchange),
+    )
+    for value in clean_attributes(pairs).values():
+        assert isinstance(value, str)
+        assert value.encode()
+
+
+def test_rule_4_the_newest_messages_stay_under_their_own_indexes() -> None:
+    """Rule 4: the oldest ones are cut, and stay in the body."""
+    messages = [{"role": "user"}] * (MAX_FLATTENED_MESSAGES + 2)
+    flattening = Flattening()
+    keys = dict(build_input_message_attributes(make_exchange({"messages": messages}), flattening))
+    assert list(keys) == [
+        f"llm.input_messages.{index}.message.role" for index in range(2, len(messages))
+    ]
+    assert flattening.cut == {"llm.input_messages": len(messages)}
+
+
+def test_rule_4_the_first_tools_parts_and_calls_stay() -> None:
+    """Rule 4: each by its own limit, and noted with how many there were, the longest list's."""
+    parts = [{"type": "image_url"}] * (MAX_FLATTENED_PARTS + 1)
+    calls = [{"id": "c"}] * (MAX_FLATTENED_TOOL_CALLS + 1)
+    tools: list[dict[str, str]] = [{}] * (MAX_FLATTENED_TOOLS + 1)
+    request = {
+        "messages": [
+            {"content": parts + parts},
+            {"content": parts, "tool_calls": calls},
+            {"content": parts[1:], "tool_calls": calls[1:]},
+        ],
+        "tools": tools,
+    }
+    flattening = Flattening()
+    messages = dict(build_input_message_attributes(make_exchange(request), flattening))
+    assert (
+        f"llm.input_messages.2.message.contents.{len(parts) - 2}.message_content.type" in messages
+    )
+    for count, name in (
+        (MAX_FLATTENED_PARTS, "contents"),
+        (MAX_FLATTENED_TOOL_CALLS, "tool_calls"),
+    ):
+        prefix = f"llm.input_messages.1.message.{name}."
+        assert [int(key.split(".")[5]) for key in messages if key.startswith(prefix)] == [
+            *range(count)
+        ]
+    offered = dict(build_tool_attributes(make_exchange(request), flattening))
+    assert list(offered) == [
+        f"llm.tools.{index}.tool.json_schema" for index in range(MAX_FLATTENED_TOOLS)
+    ]
+    assert flattening.cut == {
+        "message.contents": 2 * len(parts),
+        "message.tool_calls": len(calls),
+        "llm.tools": len(tools),
+    }

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from codec.response import ChatResponse, Choice, Message, ToolCall
+from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.usage import Usage
 from telemetry.attribute_values import clean_attributes
+from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.response_attributes import (
     build_output_attributes,
     build_output_message_attributes,
@@ -19,7 +20,9 @@ from tests.telemetry.exchanges import make_exchange, make_response
 
 def messages_of(response: ChatResponse) -> dict[str, Any]:
     """The attributes of an answer's messages, their common prefix taken off."""
-    attributes = clean_attributes(build_output_message_attributes(make_exchange(response=response)))
+    attributes = clean_attributes(
+        build_output_message_attributes(make_exchange(response=response), Flattening())
+    )
     assert all(key.startswith("llm.output_messages.") for key in attributes)
     return {key.removeprefix("llm.output_messages."): value for key, value in attributes.items()}
 
@@ -167,7 +170,7 @@ def test_no_answer_no_output() -> None:
     """Without an answer there is no output of any kind."""
     assert output_of(None) == {}
     assert output_of(ChatResponse(body={"n": 10**5000})) == {}  # which Python cannot write
-    assert clean_attributes(build_output_message_attributes(make_exchange())) == {}
+    assert clean_attributes(build_output_message_attributes(make_exchange(), Flattening())) == {}
 
 
 def test_hostile_answer() -> None:
@@ -191,3 +194,24 @@ def test_an_answer_that_could_not_be_decoded_is_plain_text() -> None:
     """What came of it is kept as it came, without the mime type of JSON."""
     exchange = make_exchange(response=None, undecoded_body='{"id":"chat')
     assert clean_attributes(build_output_attributes(exchange)) == {"output.value": '{"id":"chat'}
+
+
+def test_rule_6_the_first_choices_and_calls_stay() -> None:
+    """Rule 6: more than anybody asks for are cut and noted."""
+    calls = (ToolCall(id="c"),) * (MAX_FLATTENED_TOOL_CALLS + 1)
+    plain = (Message(content="x"),) * MAX_FLATTENED_CHOICES
+    response = make_response(Message(tool_calls=calls), *plain)
+    flattening = Flattening()
+    attributes = dict(build_output_message_attributes(make_exchange(response=response), flattening))
+    expected = [
+        f"llm.output_messages.0.message.tool_calls.{position}.tool_call.id"
+        for position in range(MAX_FLATTENED_TOOL_CALLS)
+    ]
+    expected += [
+        f"llm.output_messages.{index}.message.content" for index in range(1, MAX_FLATTENED_CHOICES)
+    ]
+    assert list(attributes) == expected
+    assert flattening.cut == {
+        "message.tool_calls": len(calls),
+        "llm.output_messages": MAX_FLATTENED_CHOICES + 1,
+    }

@@ -71,6 +71,20 @@ def test_mode_of_an_old_file_is_mended(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_mode_of_what_an_old_file_left_behind_is_mended(path: Path, tmp_path: Path) -> None:
+    """Rule 4 for the companions too: after a kill they are there before the owner is."""
+    killed = tmp_path / "killed.db"
+    with Store.open(path) as store:
+        store.add([make_row(1)])
+        for suffix in ("", "-wal"):
+            copy = tmp_path / f"killed.db{suffix}"
+            copy.write_bytes((tmp_path / f"spans.db{suffix}").read_bytes())
+            copy.chmod(0o644)
+    with contextlib.closing(connect_owner(killed, fsync_each_commit=False)):
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("killed*")}
+    assert modes == dict.fromkeys(("killed.db", "killed.db-wal", "killed.db-shm"), 0o600)
+
+
 @pytest.mark.parametrize(
     "name", ["with space.db", "per%20cent.db", "what?.db", "hash#.db", "déjà.db"]
 )
@@ -85,22 +99,26 @@ def test_any_file_name(tmp_path: Path, name: str) -> None:
 def test_no_database(path: Path, content: bytes) -> None:
     """Rule 1: a file that is no database is refused and left as it is."""
     path.write_bytes(content)
+    path.chmod(0o644)
     with pytest.raises(StoreForeign, match="damaged or no SQLite database"):
         make_store(path)
     with pytest.raises(StoreForeign):
         connect_reader(path)
     assert path.read_bytes() == content
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_other_programs_database(path: Path) -> None:
     """Rule 1: another program's database is refused and left as it is."""
     execute(path, "CREATE TABLE bookmarks (url TEXT)")
+    path.chmod(0o644)
     content = path.read_bytes()
     with pytest.raises(StoreForeign, match="another program's database"):
         make_store(path)
     with pytest.raises(StoreForeign):
         connect_reader(path)
     assert path.read_bytes() == content
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_newer_schema(path: Path) -> None:

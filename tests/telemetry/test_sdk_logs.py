@@ -38,7 +38,7 @@ def test_rule_1_a_clients_text_does_not_reach_the_log(caplog: pytest.LogCaptureF
     assert CANARY not in caplog.text
     text = caplog.records[0].getMessage()
     assert "at opentelemetry.trace.span:" in text
-    assert text.endswith("Invalid key/value pair (%s, %s) found.")
+    assert text.endswith("Invalid key/value pair (..., ...) found.")
     assert {record.name for record in caplog.records} == {"spantap.telemetry"}
 
 
@@ -80,3 +80,22 @@ def test_quieting_again_does_not_double_the_lines(caplog: pytest.LogCaptureFixtu
     quiet_sdk_logs()
     logging.getLogger("opentelemetry.x").warning("%s", CANARY)
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "text"),
+    [
+        ("no %s of %d", ("a", 1), "no ... of ..."),
+        ("%(name)s: %-5.1f%%, %*d, %.*s", ("a",), "...: ...%, ..., ..."),
+        ("50%%s sure of %r", ("a",), "50%s sure of ..."),
+        ("%#08lx|%+i|% d", (1, 2, 3), "...|...|..."),
+        ("nothing to put", ("a",), "nothing to put"),
+    ],
+)
+def test_rule_1_an_ellipsis_stands_for_each_argument(
+    template: str, arguments: tuple[object, ...], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a reader of the log sees has no directives in it; an escaped per cent sign is one."""
+    quiet_sdk_logs()
+    logging.getLogger("opentelemetry.x").warning(template, *arguments)
+    assert caplog.records[0].getMessage().endswith(f": {text}")

@@ -9,7 +9,7 @@ from typing import Any
 import openinference.semconv.trace as openinference
 import pytest
 
-from codec.response import Message, ToolCall
+from codec.answer import Message, ToolCall
 from codec.usage import Usage
 from telemetry import semconv
 from telemetry.exchange_attributes import build_exchange_attributes

@@ -15,6 +15,7 @@ from telemetry.otlp import decode_spans
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import PRUNE_SECONDS, TelemetryService
 from telemetry.store import Store
+from telemetry.store_rows import PruneResult
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import ANSWER, ASKED_STREAM, WHOLE_STREAM, exchange_frames
 
@@ -42,6 +43,7 @@ class FailingStore:
         self.error: Exception | None = None
         self.poison: str | None = None
         self.pruned_ns: list[int] = []
+        self.steps_to_prune = 0
 
     def add(self, rows: Sequence[SpanRow]) -> int:
         if self.error is not None:
@@ -51,10 +53,12 @@ class FailingStore:
         self.rows += rows
         return len(rows)
 
-    def prune(self, now_ns: int) -> None:
+    def prune(self, now_ns: int) -> PruneResult:
         if self.error is not None:
             raise self.error
         self.pruned_ns.append(now_ns)
+        self.steps_to_prune = max(0, self.steps_to_prune - 1)
+        return PruneResult(more=self.steps_to_prune > 0)
 
 
 class Bench:
@@ -122,6 +126,17 @@ def test_frames_become_a_row_with_what_lists_need(tmp_path: Path) -> None:
     assert span.attributes["llm.token_count.total"] == 5
     assert bench.counts == (1, 0, 0)
     assert bench.stored == 1
+
+
+def test_spans_that_wait_are_counted(bench: Bench, failing: FailingStore) -> None:
+    """Until the store has taken them, which it may refuse to."""
+    failing.error = StoreUnavailable("full")
+    bench.feed_exchanges(1, 2)
+    bench.service.commit()
+    assert bench.service.waiting == 2
+    failing.error = None
+    bench.service.commit()
+    assert bench.service.waiting == 0
 
 
 @pytest.mark.parametrize(
@@ -252,6 +267,24 @@ def test_rule_4_a_span_that_cannot_be_made_with_its_content_is_made_without(
     assert bench.counts == (1, 1, 0)
 
 
+def test_rule_4_a_text_that_is_no_answer_goes_with_the_rest_of_the_content(
+    bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be what makes the recorder fail, and it is content."""
+    record = bench.recorder.record
+
+    def fail(exchange: Any) -> Any:
+        if exchange.undecoded_body is not None:
+            raise ZeroDivisionError
+        return record(exchange)
+
+    monkeypatch.setattr(bench.recorder, "record", fail)
+    bench.feed(*exchange_frames(b"<html>" + CANARY.encode()))
+    bench.service.commit()
+    assert b"observer_failed" in failing.rows[0].span
+    assert CANARY.encode() not in failing.rows[0].span
+
+
 def test_rule_1_a_recorder_that_always_fails_costs_spans_and_nothing_else(
     bench: Bench,
     failing: FailingStore,
@@ -329,7 +362,7 @@ def test_rule_1_a_fault_around_the_commit_does_not_escape(
 def test_the_stores_limits_are_looked_after_now_and_then(
     bench: Bench, failing: FailingStore
 ) -> None:
-    """At once after the start, then every few seconds, with spans or without."""
+    """At once after the start, then every second, with spans or without."""
     bench.service.commit()
     bench.later(PRUNE_SECONDS / 2)
     bench.service.commit()
@@ -339,6 +372,34 @@ def test_the_stores_limits_are_looked_after_now_and_then(
         tap_frames.START_NS,
         tap_frames.START_NS + int(PRUNE_SECONDS * 1e9),
     ]
+
+
+def test_a_pruning_goes_on_step_by_step(bench: Bench, failing: FailingStore) -> None:
+    """One step per commit while work is left, so that no frame waits long; then every second."""
+    failing.steps_to_prune = 3
+    for _ in range(5):
+        bench.service.commit()
+        bench.later(0.05)
+    assert [(at - tap_frames.START_NS) // 10**6 for at in failing.pruned_ns] == [0, 50, 100]
+    bench.later(PRUNE_SECONDS)
+    bench.service.commit()
+    assert len(failing.pruned_ns) == 4
+
+
+def test_a_step_of_pruning_that_fails_is_not_repeated_at_once(
+    bench: Bench, failing: FailingStore
+) -> None:
+    """The next one is due a second after the last that was."""
+    failing.steps_to_prune = 9
+    bench.service.commit()
+    failing.error = StoreUnavailable("away")
+    bench.service.commit()
+    failing.error = None
+    bench.service.commit()
+    assert len(failing.pruned_ns) == 1
+    bench.later(PRUNE_SECONDS)
+    bench.service.commit()
+    assert len(failing.pruned_ns) == 2
 
 
 def test_rule_5_a_store_that_flaps_gets_a_pair_of_lines_a_minute(

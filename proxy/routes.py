@@ -31,17 +31,16 @@ def check_url(value: str) -> str:
     Raises:
         ValueError: it is no http(s) URL, or has a user, a query or a fragment.
     """
+    # What may hold a credential is refused first, and not quoted (R7).
+    if "@" in value or "?" in value or "#" in value:
+        raise ValueError("must have no user, password, query or fragment; for keys see api_key_env")
     try:
         url = URL(value, encoded=True)
-        host, port = url.raw_host, url.port
-    except ValueError as error:
-        raise ValueError(f"{value!r} is no URL: {error}") from None
-    if url.scheme not in {"http", "https"} or not host or not port:
+        usable = url.scheme in {"http", "https"} and bool(url.raw_host and url.port)
+    except ValueError:
+        usable = False
+    if not usable or any(character.isspace() for character in value):
         raise ValueError(f"{value!r} must look like https://host or http://host:port/path")
-    if url.raw_user is not None or url.raw_password is not None:
-        raise ValueError("an upstream URL must not hold a user or password; use api_key_env")
-    if "?" in value or "#" in value or any(c.isspace() for c in value):
-        raise ValueError(f"{value!r} must not have a query, a fragment or white space")
     return value
 
 
@@ -72,8 +71,8 @@ class UpstreamConfig(BaseModel):
     @field_validator("api_key_env")
     @classmethod
     def _api_key_env(cls, value: str | None) -> str | None:
-        if value is not None and not os.environ.get(value):
-            raise ValueError(f"the environment variable {value} is empty or not set")
+        if value is not None:
+            _read_key(value)
         return value
 
 
@@ -88,7 +87,8 @@ class Upstream:
         prefix: path prefix that selects it, without a final slash.
         usage: usage policy.
         provider: value for ``llm.provider``, ``None`` to infer it from the host.
-        api_key: key that replaces the client's ``Authorization``; never shown.
+        credentials: what replaces the client's ``Authorization`` where we hold the key, as
+            :class:`proxy.headers.RequestChanges` takes it; never shown.
     """
 
     name: str
@@ -97,7 +97,9 @@ class Upstream:
     prefix: str = ""
     usage: UsagePolicy = UsagePolicy.ALWAYS
     provider: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    credentials: Mapping[bytes, tuple[bytes, bytes]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @property
     def host_header(self) -> bytes:
@@ -106,13 +108,6 @@ class Upstream:
         if host is None:
             raise AssertionError("check_url lets no URL without a host pass")
         return host.encode("ascii")
-
-    @property
-    def credentials(self) -> Mapping[bytes, tuple[bytes, bytes] | None]:
-        """What replaces the client's ``Authorization`` where we hold the key, else nothing."""
-        if self.api_key is None:
-            return {}
-        return {b"authorization": (b"Authorization", b"Bearer " + self.api_key.encode("ascii"))}
 
     def join(self, target: str) -> str:
         """The target at the upstream for a client's target whose prefix was stripped (rule 3).
@@ -152,7 +147,7 @@ class UpstreamTable:
         """Build the table from settings.
 
         Raises:
-            ValueError: a URL is wrong, or two tables share a name or a prefix.
+            ValueError: a URL or a held key is wrong, or two tables share a name or a prefix.
         """
         upstreams = [_build(table, usage) for table in tables]
         if not any(upstream.prefix == "" for upstream in upstreams):
@@ -160,8 +155,9 @@ class UpstreamTable:
             upstreams.append(_build(default, usage))
         for what in ("name", "prefix"):
             values = [getattr(upstream, what) for upstream in upstreams]
-            if doubled := next((v for v in values if values.count(v) > 1), None):
-                raise ValueError(f"two upstreams have the {what} {doubled!r}")
+            doubled = next((value for value in values if values.count(value) > 1), None)
+            if doubled is not None:
+                raise ValueError(f"two upstreams have the {what} {doubled or '/'!r}")
         return cls(upstreams)
 
     def route(self, target: str) -> Route:
@@ -188,5 +184,28 @@ def _build(config: UpstreamConfig, usage: UsagePolicy) -> Upstream:
         prefix=config.prefix.rstrip("/"),
         usage=config.usage or usage,
         provider=config.provider,
-        api_key=os.environ.get(config.api_key_env) if config.api_key_env else None,
+        credentials=_credentials(config.api_key_env),
     )
+
+
+def _credentials(variable: str | None) -> dict[bytes, tuple[bytes, bytes]]:
+    if variable is None:
+        return {}
+    return {b"authorization": (b"Authorization", b"Bearer " + _read_key(variable))}
+
+
+def _read_key(variable: str) -> bytes:
+    """The key in an environment variable, without the white space that files end in.
+
+    Raises:
+        ValueError: there is none, or no header can hold it; the key is not told (R7).
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise ValueError(f"the environment variable {variable} is empty or not set")
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError(
+            f"the environment variable {variable} holds characters other than printable ASCII, "
+            "which no key has; set it again"
+        )
+    return key.encode("ascii")

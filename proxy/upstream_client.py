@@ -16,6 +16,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,9 @@ import aiohttp
 from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
 from aiohttp.web_protocol import RequestPayloadError
 
-from proxy.errors import GatewayError
+from proxy.clock import Clock, SystemClock
+from proxy.errors import GatewayError, broken_request_body
+from proxy.logs import limit_lines
 from proxy.tasks import spawn
 from proxy.upstream_connection import UpstreamConnector, abort_connection, get_protocol
 from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
@@ -38,13 +41,16 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from proxy.forward_proxy import ForwardProxy
-    from proxy.upstreams import Upstream
+    from proxy.routes import Upstream
+    from telemetry.rate_limit import RateLimit
 
 __all__ = (
     "UpstreamClient",
     "UpstreamRequest",
     "UpstreamTimeouts",
 )
+
+_log = logging.getLogger("spantap.upstream")
 
 READ_BUFFER_BYTES = 64 * 1024
 """The most that is read ahead of a slow client; past twice of it the upstream waits."""
@@ -118,7 +124,11 @@ class UpstreamClient:
         timeouts: UpstreamTimeouts,
         forward_proxy: ForwardProxy,
         max_header_bytes: int,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = clock or SystemClock()
+        self._failure_lines: dict[str, RateLimit] = {}
+        self.failure_count = 0
         self._tls = tls
         self._timeouts = timeouts
         self._forward_proxy = forward_proxy
@@ -137,6 +147,21 @@ class UpstreamClient:
             GatewayError: no connection, no answer, an invalid one, or none in time; or the
                 client's body broke off while it was relayed.
         """
+        try:
+            return await self._send(request)
+        except GatewayError as error:
+            if error.end is not EndKind.CLIENT_GONE:
+                self._note_failure(request.upstream, error)
+            raise
+
+    def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
+        self.failure_count += 1
+        lines = self._failure_lines.setdefault(upstream.name, limit_lines(self._clock))
+        if (suppressed := lines.admit()) is not None:
+            more = f" ({suppressed} more since the last such line)" if suppressed else ""
+            _log.warning("%s%s", error.message, more)
+
+    async def _send(self, request: UpstreamRequest) -> UpstreamResponse:
         connection = await self._connect(request.upstream)
         sending = _Sending(connection, request, self._timeouts, self._forward_proxy)
         try:
@@ -231,12 +256,7 @@ class _Sending:
         try:
             await self._write_body(request)
         except RequestPayloadError as error:
-            self.client_fault = GatewayError(
-                400,
-                "invalid_request_body",
-                f"The request's body broke off or is not well framed: {error}",
-                EndKind.CLIENT_GONE,
-            )
+            self.client_fault = broken_request_body(error)
             # An answer that has begun already breaks off, too.
             self._protocol.set_exception(aiohttp.ClientError("the request's body broke off"))
             self._protocol.abort()

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from codec.rewrite import UsagePolicy
-from proxy.upstreams import UpstreamConfig, UpstreamTable, check_url
+from proxy.routes import UpstreamConfig, UpstreamTable, check_url
 
 DEFAULT = "https://api.openai.com"
 
@@ -97,7 +97,8 @@ def test_usage_policy_falls_back_to_the_general_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(("a", "/x"), ("a", "/y")), (("a", "/x"), ("b", "/x/"))]
+    ("first", "second"),
+    [(("a", "/x"), ("a", "/y")), (("a", "/x"), ("b", "/x/")), (("a", "/"), ("b", "/"))],
 )
 def test_two_upstreams_with_one_name_or_prefix_are_refused(
     first: tuple[str, str], second: tuple[str, str]
@@ -147,6 +148,29 @@ def test_a_key_variable_that_is_not_set_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("DEMO_KEY", raising=False)
     with pytest.raises(ValidationError, match="DEMO_KEY"):
         UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")
+
+
+def test_white_space_around_a_key_is_not_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``KEY=$(cat file)`` and env files leave some; in a header it would be a second line."""
+    monkeypatch.setenv("DEMO_KEY", " sk-canary\r\n")
+    upstream = (
+        table(UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")).route("/").upstream
+    )
+    assert upstream.credentials == {b"authorization": (b"Authorization", b"Bearer sk-canary")}
+    assert upstream.credentials is upstream.credentials
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-canary\u00e9", "sk-canary\r\nX-Other: 1", "sk-\tcanary", "\udcff-canary", " \n"]
+)
+def test_a_key_that_no_header_can_hold_is_refused_without_being_told(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At start, and the sentence names the variable alone (R7)."""
+    monkeypatch.setenv("DEMO_KEY", key)
+    with pytest.raises(ValidationError, match="DEMO_KEY") as caught:
+        UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")
+    assert "canary" not in str(caught.value)
 
 
 def test_a_prefix_must_begin_with_a_slash() -> None:

@@ -1,10 +1,12 @@
-"""A limit on how often a line is logged."""
+"""``telemetry.rate_limit``: a limit on how often the same kind of thing is done."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.rate_limit import RateLimit
+import pytest
+
+from telemetry.rate_limit import RateLimit
 
 
 @dataclass
@@ -13,16 +15,18 @@ class Hands:
 
     now_ns: int = -7_000_000_000
 
-    def wall_ns(self) -> int:
-        return 0
-
-    def monotonic_ns(self) -> int:
+    def __call__(self) -> int:
         return self.now_ns
 
 
-def test_the_first_is_admitted_and_those_soon_after_it_are_counted() -> None:
+@pytest.fixture
+def clock() -> Hands:
+    """A clock that stands still."""
+    return Hands()
+
+
+def test_the_first_is_admitted_and_those_soon_after_it_are_counted(clock: Hands) -> None:
     """The next one that is admitted tells how many were not."""
-    clock = Hands()
     limit = RateLimit(clock, interval_seconds=10.0)
     assert limit.admit() == 0
     assert [limit.admit() for _ in range(3)] == [None, None, None]
@@ -33,10 +37,21 @@ def test_the_first_is_admitted_and_those_soon_after_it_are_counted() -> None:
     assert limit.admit() is None
 
 
-def test_a_quiet_time_leaves_nothing_to_tell() -> None:
+def test_a_quiet_time_leaves_nothing_to_tell(clock: Hands) -> None:
     """The count begins anew with each that is admitted."""
-    clock = Hands()
     limit = RateLimit(clock, interval_seconds=1.0)
     assert limit.admit() == 0
     clock.now_ns += 1_000_000_000
     assert limit.admit() == 0
+
+
+def test_a_clock_put_back_silences_nobody(clock: Hands) -> None:
+    """Then one is admitted at once, and the interval counts from there."""
+    limit = RateLimit(clock, interval_seconds=1.0)
+    limit.admit()
+    clock.now_ns -= 1
+    assert limit.admit() == 0
+    clock.now_ns += 999_999_999
+    assert limit.admit() is None
+    clock.now_ns += 1
+    assert limit.admit() == 1

@@ -15,13 +15,13 @@ from yarl import URL
 
 from proxy.errors import GatewayError
 from proxy.forward_proxy import ForwardProxy
-from proxy.upstream import (
+from proxy.routes import Upstream
+from proxy.upstream_client import (
     WRITE_BYTES,
     UpstreamClient,
     UpstreamRequest,
     UpstreamTimeouts,
 )
-from proxy.upstreams import Upstream
 from tests.proxy.harness import (
     ANSWER,
     Connection,
@@ -276,3 +276,15 @@ async def test_what_is_not_observed_breaks_off_as_plainly() -> None:
         answer = await ask(running.address, request_bytes(target=b"/v1/files"))
     assert (answer.body, answer.clean) == (b"half", False)
     assert not running.sink.frames
+
+
+async def test_failures_are_counted_and_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    """One line per upstream in ten seconds, whatever the number of requests."""
+    async with open_client() as client:
+        for _ in range(3):
+            with pytest.raises(GatewayError):
+                await client.send(get("http://127.0.0.1:1"))
+        assert client.failure_count == 3
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert "Upstream 'test' (http://127.0.0.1:1): no connection" in record.getMessage()

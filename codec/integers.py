@@ -1,0 +1,31 @@
+"""Which JSON values are counts and which are indices.
+
+Gateways in languages with one number type write ``12.0`` for 12; such values are taken. ``true`` is
+an integer in Python, not in JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ("count_of", "index_of")
+
+_MAX_COUNT = 2**63 - 1  # what a 64-bit attribute holds
+_MAX_DIGITS = len(str(_MAX_COUNT))
+
+
+def count_of(value: Any) -> int | None:
+    """Return a non-negative 64-bit integer, which may be written ``12.0``; else ``None``."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT:
+        return value
+    return None
+
+
+def index_of(value: Any) -> int | None:
+    """Return an index: a count, or the digits of one as a string (``"1"``, but not ``"01"``)."""
+    if isinstance(value, str) and len(value) <= _MAX_DIGITS and value.isascii() and value.isdigit():
+        number = int(value)
+        return count_of(number) if str(number) == value else None
+    return count_of(value)

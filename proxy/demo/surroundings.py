@@ -1,0 +1,23 @@
+"""The demo is the same whatever the user's shell says: nothing leaves the machine.
+
+Called before the OpenTelemetry SDK, the HTTP clients and the settings read the environment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+__all__ = ("forget_surroundings",)
+
+_PREFIXES = ("OPENAI_", "OPENINFERENCE_", "OTEL_", "SPANTAP_")
+_PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy", "no_proxy"})
+
+
+def forget_surroundings(environ: MutableMapping[str, str]) -> None:
+    """Drop what would send the demo's spans or chats elsewhere, or change what it shows."""
+    for name in list(environ):
+        if name.startswith(_PREFIXES) or name.lower() in _PROXIES:
+            del environ[name]

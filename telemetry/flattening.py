@@ -1,0 +1,99 @@
+"""How much of a conversation becomes attributes of its own.
+
+Every message, tool and part is several attributes, and a request may hold a million of them. The
+SDK would take them all and throw out the oldest one by one; here they are not made at all.
+
+Rules:
+
+1. All lists of an exchange together become at most :data:`MAX_FLATTENED_ATTRIBUTES`, which leaves a
+   span room for its essentials. What is flattened first has the first claim.
+2. Of messages the newest stay, of all else the first ones. Each keeps its own position.
+3. An entry is flattened whole or not at all. After one that finds no room none is looked at.
+4. What was cut is noted with its original length, and stays readable in ``input.value`` or
+   ``output.value`` (``span-contract.md`` 1.8, ``cut``).
+5. The work is bounded by these limits, not by the length of the lists.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from telemetry.attribute_values import AttributePairs
+
+__all__ = ("Flattening",)
+
+MAX_FLATTENED_ATTRIBUTES = 9_900
+"""Of the lists of one exchange: what OpenInference's tracer provider allows a span, but for 100.
+All other attributes of a span are about 30."""
+
+MAX_FLATTENED_MESSAGES = 5_000
+"""Of a request: plain ones take two attributes each."""
+
+MAX_FLATTENED_TOOLS = 512
+"""Of a request: OpenAI takes 128."""
+
+MAX_FLATTENED_CHOICES = 128
+"""Of an answer: the largest ``n`` that OpenAI takes."""
+
+MAX_FLATTENED_TOOL_CALLS = 256
+"""Of a message: parallel calls are a handful."""
+
+MAX_FLATTENED_PARTS = 1_024
+"""Of a message's content: OpenAI takes 500 images."""
+
+
+class Flattening:
+    """The limits of one exchange, and what they cost. Not safe for concurrent calls.
+
+    Attributes:
+        cut: by the name of each list that was cut, how many entries it had; of lists of one name
+            the longest.
+    """
+
+    def __init__(self) -> None:
+        self.cut: dict[str, int] = {}
+        self._room = MAX_FLATTENED_ATTRIBUTES
+
+    def take(
+        self,
+        name: str,
+        entries: Sequence[Any],
+        flatten: Callable[[int, Any], AttributePairs],
+        *,
+        limit: int,
+        newest: bool = False,
+    ) -> AttributePairs:
+        """The attributes of a list, in its order.
+
+        Args:
+            name: of the list, for ``cut``.
+            entries: the list.
+            flatten: makes the attributes of an entry from its position and itself.
+            limit: how many entries at most.
+            newest: the last ones stay, else the first ones.
+        """
+        positions = range(len(entries))
+        taken: list[list[tuple[str, object]]] = []
+        for position in islice(reversed(positions) if newest else positions, limit):
+            pairs = [pair for pair in flatten(position, entries[position]) if pair[1] is not None]
+            if len(pairs) > self._room:
+                break
+            self._room -= len(pairs)
+            taken.append(pairs)
+        if len(taken) < len(entries):
+            self._note(name, len(entries))
+        for pairs in reversed(taken) if newest else taken:
+            yield from pairs
+
+    def first(self, name: str, entries: Sequence[Any], limit: int) -> Iterator[tuple[int, Any]]:
+        """The first entries of a list inside an entry, with their positions."""
+        if len(entries) > limit:
+            self._note(name, len(entries))
+        return islice(enumerate(entries), limit)
+
+    def _note(self, name: str, length: int) -> None:
+        self.cut[name] = max(length, self.cut.get(name, 0))

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from codec.budget import Budget, size_bytes
+from codec.jsontext import decode_json
+from tests.codec.test_chunk import json_values
+
+
+def test_what_does_not_fit_is_left_out_for_good() -> None:
+    """Once something did not fit, nothing grows: an answer with holes would be a lie (R6)."""
+    budget = Budget(100)
+    assert [budget.take(60), budget.take(41), budget.take(1)] == [True, False, False]
+    assert budget.exceeded
+
+
+def test_what_does_not_grow_always_fits() -> None:
+    """A running count may be replaced past the limit; what is given back stays unused."""
+    budget = Budget(100)
+    budget.take(101)
+    assert [budget.take(0), budget.take(-50), budget.take(1)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("", 0),
+        ("é漢😀", 3),
+        (5, 0),
+        (2**64 - 1, 0),
+        (2**64, 8),
+        (10**4000, 1661),
+        (1.5, 0),
+        (None, 0),
+        ([], 16),
+        ([1, "ab"], 16 + 2 * 8 + 2),
+        ({"key": "ab", "": None}, 16 + 2 * 16 + 3 + 2),
+        ([[{}]], 3 * 16 + 2 * 8),
+    ],
+)
+def test_sizes(value: Any, size: int) -> None:
+    """Rules 1 and 2: characters, containers with their places, and big integers."""
+    assert size_bytes(value) == size
+
+
+def test_no_value_is_too_deep_to_have_a_size() -> None:
+    """Rule 4: what no parser, writer or comparison would follow."""
+    value: Any = "A" * 1000
+    for _ in range(100_000):
+        value = [value, {}]
+    assert size_bytes(value) == 100_000 * (16 + 2 * 8 + 16) + 1000
+
+
+@given(json_values)
+def test_every_value_has_a_size(value: Any) -> None:
+    """Rules 3 and 4: and an object's is the sum of what its parts take."""
+    size = size_bytes(value)
+    assert size >= 0
+    if isinstance(value, dict):
+        members = sum(16 + len(key) + size_bytes(member) for key, member in value.items())
+        assert size == 16 + members
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param([[] for _ in range(1000)], id="empty lists"),
+        pytest.param([{} for _ in range(1000)], id="empty objects"),
+        pytest.param([{"a": n} for n in range(1000)], id="objects of one member"),
+        pytest.param({f"k{n}": n for n in range(1000)}, id="many keys"),
+        pytest.param([f"{n:02}" for n in range(1000)], id="short texts"),
+        pytest.param([2**60 + n for n in range(1000)], id="large integers"),
+        pytest.param([n + 0.5 for n in range(1000)], id="floats"),
+    ],
+)
+def test_an_estimate_is_not_far_off(value: Any) -> None:
+    """Rule 2: tiny things take no more than eight times their estimate."""
+    text = json.dumps(value)
+    decode_json(text)
+    tracemalloc.start()
+    try:
+        kept = decode_json(text)
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert size_bytes(kept) < taken_bytes < 8 * size_bytes(kept)
