@@ -126,6 +126,8 @@ class UpstreamResponse:
 
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once (rule 4)."""
+        if self._connection.protocol is None:
+            return  # closed before: the connection may be another exchange's by now
         self._protocol.end()
         uploaded = self._upload is None or self._upload.done()
         if not uploaded and self._upload is not None:

@@ -141,3 +141,23 @@ async def test_interim_answers_are_limited_in_number_and_do_not_extend_the_time(
             await client.send(get(upstream.url))
         with pytest.raises(GatewayError, match="first-byte timeout"):
             await client.send(get(upstream.url))
+
+
+async def test_closing_an_answer_twice_leaves_its_successor_alone() -> None:
+    """The connection belongs to the next exchange by then."""
+    waiting = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        if connection.number == 2:
+            await waiting.wait()
+        await connection.answer()
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        first = await client.send(get(upstream.url))
+        assert await read_all(first) == ANSWER
+        second = asyncio.ensure_future(client.send(get(upstream.url)))
+        await asyncio.sleep(0.02)
+        first.close()
+        waiting.set()
+        assert await read_all(await second) == ANSWER
+        assert upstream.connections == 1
