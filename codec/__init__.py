@@ -30,8 +30,19 @@ from codec.chunk import (
     is_done,
     is_usage_only,
 )
+from codec.completion import build_completion
 from codec.endpoint import Endpoint, find_endpoint
-from codec.errors import CodecError, LimitExceeded, MalformedRequest, MalformedResponse
+from codec.errors import (
+    CodecError,
+    ContentFiltered,
+    IncompleteAnswer,
+    LengthReached,
+    LimitExceeded,
+    MalformedEvent,
+    MalformedRequest,
+    MalformedResponse,
+)
+from codec.finish import normalise_finish_reason
 from codec.jsontext import JsonObject, decode_json, decode_json_object, encode_json
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
@@ -65,10 +76,14 @@ __all__ = (
     "ChatStream",
     "Choice",
     "CodecError",
+    "ContentFiltered",
     "Endpoint",
     "ErrorObject",
+    "IncompleteAnswer",
     "JsonObject",
+    "LengthReached",
     "LimitExceeded",
+    "MalformedEvent",
     "MalformedRequest",
     "MalformedResponse",
     "Message",
@@ -80,6 +95,7 @@ __all__ = (
     "Usage",
     "UsageFilter",
     "UsagePolicy",
+    "build_completion",
     "decode_json",
     "decode_json_object",
     "decode_request",
@@ -92,6 +108,7 @@ __all__ = (
     "is_done",
     "is_usage_only",
     "names_usage_option",
+    "normalise_finish_reason",
     "rewrite_request",
     "scan_request",
 )

@@ -5,17 +5,31 @@
     CodecError                 (never raised itself)
     ├── MalformedRequest       the client's body is not what the endpoint takes
     ├── MalformedResponse      the provider's plain answer is not what was promised
+    ├── MalformedEvent         one event of the provider's stream is not
+    ├── IncompleteAnswer       the answer is well-formed, but not whole (never raised itself)
+    │   ├── LengthReached      a choice ended for its length
+    │   └── ContentFiltered    a choice ended in a content filter
     └── LimitExceeded          a named limit was passed (R5)
 
 ``MalformedRequest`` says that the client was wrong, ``MalformedResponse`` that the provider was; it
 comes from :func:`codec.response.decode_response` alone. What is wrong with an event stream becomes
-an anomaly of its answer (:mod:`codec.stream`).
+an anomaly of its answer (:mod:`codec.stream`); only who decodes single events is told by a
+``MalformedEvent``, and only who asks for a checked final answer by an ``IncompleteAnswer``.
 Whoever catches them decides what follows; the relay never depends on it (R2).
 """
 
 from __future__ import annotations
 
-__all__ = ("CodecError", "LimitExceeded", "MalformedRequest", "MalformedResponse")
+__all__ = (
+    "CodecError",
+    "ContentFiltered",
+    "IncompleteAnswer",
+    "LengthReached",
+    "LimitExceeded",
+    "MalformedEvent",
+    "MalformedRequest",
+    "MalformedResponse",
+)
 
 
 class CodecError(Exception):
@@ -28,6 +42,40 @@ class MalformedRequest(CodecError):  # noqa: N818 - names the condition, as h11 
 
 class MalformedResponse(CodecError):  # noqa: N818 - as MalformedRequest
     """The body of a provider's plain answer cannot be decoded."""
+
+
+class MalformedEvent(CodecError):  # noqa: N818 - as MalformedRequest
+    """The data of one event is no JSON object.
+
+    Attributes:
+        data: the data, which no message quotes (R7).
+    """
+
+    def __init__(self, reason: str, data: bytes) -> None:
+        super().__init__(reason)
+        self.data = data
+
+
+class IncompleteAnswer(CodecError):  # noqa: N818 - as MalformedRequest
+    """A choice is not whole, by its own finish reason.
+
+    Attributes:
+        choice_index: which one.
+        finish_reason: what it said.
+    """
+
+    def __init__(self, choice_index: int, finish_reason: str) -> None:
+        super().__init__(f"choice {choice_index} ended with finish reason {finish_reason!r}")
+        self.choice_index = choice_index
+        self.finish_reason = finish_reason
+
+
+class LengthReached(IncompleteAnswer):
+    """The limit of tokens was reached: ask for more of them, or for less."""
+
+
+class ContentFiltered(IncompleteAnswer):
+    """A content filter ended the choice."""
 
 
 class LimitExceeded(CodecError):  # noqa: N818 - as MalformedRequest

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from codec.errors import CodecError, LimitExceeded, MalformedRequest, MalformedResponse
+from codec.errors import (
+    CodecError,
+    ContentFiltered,
+    IncompleteAnswer,
+    LengthReached,
+    LimitExceeded,
+    MalformedEvent,
+    MalformedRequest,
+    MalformedResponse,
+)
 
 
-@pytest.mark.parametrize("kind", [LimitExceeded, MalformedRequest, MalformedResponse])
+@pytest.mark.parametrize(
+    "kind", [IncompleteAnswer, LimitExceeded, MalformedEvent, MalformedRequest, MalformedResponse]
+)
 def test_every_error_is_a_codec_error(kind: type[Exception]) -> None:
     """One name catches all, and no kind is another kind."""
     assert kind.__bases__ == (CodecError,)
@@ -18,3 +29,19 @@ def test_a_passed_limit_names_itself() -> None:
     error = LimitExceeded("MAX_EVENT_BYTES", 1_024)
     assert (error.limit, error.limit_bytes) == ("MAX_EVENT_BYTES", 1_024)
     assert str(error) == "MAX_EVENT_BYTES of 1024 bytes exceeded"
+
+
+@pytest.mark.parametrize("kind", [LengthReached, ContentFiltered])
+def test_an_incomplete_answer_names_its_choice(kind: type[IncompleteAnswer]) -> None:
+    """S1.9: which choice it was, and what its finish reason said."""
+    error = kind(1, "length")
+    assert isinstance(error, IncompleteAnswer)
+    assert (error.choice_index, error.finish_reason) == (1, "length")
+    assert str(error) == "choice 1 ended with finish reason 'length'"
+
+
+def test_a_malformed_event_keeps_its_data_out_of_the_message() -> None:
+    """R7: who handles it may look; a log line of it shows nothing of a chat."""
+    error = MalformedEvent("event data: no JSON", b"secret words")
+    assert error.data == b"secret words"
+    assert "secret" not in str(error)

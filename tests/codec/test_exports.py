@@ -12,7 +12,14 @@ import pytest
 
 import codec
 
-MODULES = [module.name for module in pkgutil.iter_modules(codec.__path__) if module.name[0] != "_"]
+_TOP = [module for module in pkgutil.iter_modules(codec.__path__) if module.name[0] != "_"]
+PACKAGES = [module.name for module in _TOP if module.ispkg]
+"""For those who use the codec as a library; each has a surface of its own."""
+
+APART_MODULES = {"generator"}
+"""As the packages."""
+
+MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {"budget", "choice", "integers", "members", "tool_calls"}
 """What the accumulator is made of; no name of theirs belongs to the surface."""
 
@@ -28,12 +35,28 @@ def test_the_package_exports_what_its_modules_export() -> None:
     """Nothing is forgotten, nothing is added, and each name is the module's own object."""
     exported = {
         name: getattr(importlib.import_module(f"codec.{module}"), name)
-        for module in set(MODULES) - INNER_MODULES
+        for module in set(MODULES) - INNER_MODULES - APART_MODULES
         for name in set(importlib.import_module(f"codec.{module}").__all__)
         - INNER_NAMES.get(module, set())
     }
     assert {name: getattr(codec, name) for name in codec.__all__} == exported
     assert len(set(codec.__all__)) == len(codec.__all__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_exports_what_its_modules_export(package: str) -> None:
+    """So does each package inside it; a name that begins with an underscore is a room's own."""
+    surface = importlib.import_module(f"codec.{package}")
+    modules = [m.name for m in pkgutil.iter_modules(surface.__path__) if m.name[0] != "_"]
+    assert modules
+    exported = {
+        name: getattr(importlib.import_module(f"codec.{package}.{module}"), name)
+        for module in modules
+        for name in importlib.import_module(f"codec.{package}.{module}").__all__
+    }
+    assert {name: getattr(surface, name) for name in surface.__all__} == exported
+    assert isinstance(surface.__all__, tuple)
+    assert len(set(surface.__all__)) == len(surface.__all__)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,0 +1,26 @@
+"""Finish reasons, normalised to what they mean (``seeds.md`` S4.12).
+
+The wire value stays what it is wherever it is recorded; this is a second, coarser reading of it.
+"""
+
+from __future__ import annotations
+
+__all__ = ("normalise_finish_reason",)
+
+_CLASSES = {
+    "stop": "complete",
+    "length": "length",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+}
+
+
+def normalise_finish_reason(finish_reason: str | None) -> str | None:
+    """Return ``complete``, ``length`` or ``tool_use``; any other word stands for itself.
+
+    Args:
+        finish_reason: as it was on the wire; ``None`` where none came.
+    """
+    if finish_reason is None:
+        return None
+    return _CLASSES.get(finish_reason, finish_reason)

@@ -1,0 +1,98 @@
+"""The answer as one complete object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codec.completion import build_completion
+from codec.response import decode_response
+from codec.stream import ChatStream
+from tests.fixtures.wire import DONE, call, calls, open_stream, sse, usage_of
+
+
+def _fold(*chunks: Any, hides_usage: bool = False) -> dict[str, Any]:
+    stream = ChatStream(hides_usage=hides_usage)
+    stream.feed(sse(*chunks) + DONE)
+    return build_completion(stream.finish())
+
+
+def test_a_stream_gives_the_object_of_the_plain_answer() -> None:
+    """Rule 1 (N3, S4.19): members that only streams have are gone, and the usage is there."""
+    c = open_stream("m-1", obfuscation="x9")
+    streamed = _fold(
+        c({"role": "assistant", "content": ""}),
+        c({"content": "Half "}),
+        c({"content": "past"}),
+        c(calls(call(0, "c1", "clock", '{"at"'))),
+        c(calls(call(0, None, None, ":1}"))),
+        c({}, "tool_calls"),
+        c.alone(usage=usage_of(4, 6)),
+    )
+    message = {
+        "role": "assistant",
+        "content": "Half past",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": '{"at":1}'}}
+        ],
+    }
+    assert streamed == {
+        "id": "chatcmpl-7f",
+        "object": "chat.completion",
+        "created": 1_764_000_000,
+        "model": "m-1",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": usage_of(4, 6),
+    }
+
+
+def test_what_never_came_is_null() -> None:
+    """Rule 2 (S1.3): the role is assumed, content and finish reason are null."""
+    assert _fold({"choices": [{"index": 0, "delta": {}}]}) == {
+        "object": "chat.completion",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": None},
+                "finish_reason": None,
+            }
+        ],
+    }
+
+
+def test_a_hidden_usage_is_shown() -> None:
+    """The client did not see it, but the answer has it."""
+    c = open_stream("m-1")
+    whole = _fold(c({"content": "a"}, "stop"), c.alone(usage=usage_of(2, 1)), hides_usage=True)
+    assert whole["usage"] == usage_of(2, 1)
+
+
+def test_a_plain_body_keeps_all_it_has() -> None:
+    """Rule 3: unknown members on every level stay."""
+    body = (
+        b'{"id":"c","object":"chat.completion","x":{"y":1},"choices":[{"index":0,"z":2,'
+        b'"message":{"role":"assistant","content":"a","audio":{"id":"q"},"tool_calls":["odd"]},'
+        b'"finish_reason":"stop"},"no choice"]}'
+    )
+    whole = build_completion(decode_response(body))
+    assert whole["x"] == {"y": 1}
+    assert whole["choices"] == [
+        {
+            "index": 0,
+            "z": 2,
+            "message": {
+                "role": "assistant",
+                "content": "a",
+                "audio": {"id": "q"},
+                "tool_calls": ["odd"],
+            },
+            "finish_reason": "stop",
+        }
+    ]
+
+
+def test_an_odd_message_is_an_empty_one() -> None:
+    """Nothing raises for what stands in a member's place."""
+    whole = build_completion(decode_response(b'{"object":7,"choices":[{"message":"?"}]}'))
+    assert whole["object"] == "chat.completion"
+    assert whole["choices"][0]["message"] == {"role": "assistant", "content": None}
+    assert build_completion(decode_response(b'{"choices":"?"}'))["choices"] == []
