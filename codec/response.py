@@ -7,7 +7,7 @@ answer gives the same values whether it was streamed or not (``seeds.md`` S4.19)
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import Accumulator
 from codec.chunk import find_error
@@ -16,6 +16,7 @@ from codec.jsontext import decode_json
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
+    from codec.jsontext import JsonObject
 
 __all__ = ("decode_response",)
 
@@ -39,5 +40,19 @@ def decode_response(body: bytes) -> ChatResponse:
     if not isinstance(value, dict):
         raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
     accumulator = Accumulator()
-    accumulator.feed(value)
+    accumulator.feed(_without_deltas(value))
     return replace(accumulator.response(), body=value)
+
+
+def _without_deltas(body: JsonObject) -> JsonObject:
+    """Leave out the delta that stands beside a whole message (Perplexity sends an empty one)."""
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        return body
+    return body | {"choices": [_without_delta(choice) for choice in choices]}
+
+
+def _without_delta(choice: Any) -> Any:
+    if not (isinstance(choice, dict) and isinstance(choice.get("message"), dict)):
+        return choice
+    return {key: value for key, value in choice.items() if key != "delta"}

@@ -168,3 +168,19 @@ def test_no_other_exception_for_any_bytes(body: bytes) -> None:
     """Likewise for what is no JSON."""
     with suppress(MalformedResponse):
         decode_response(body)
+
+
+def test_the_message_counts_beside_a_delta() -> None:
+    """Perplexity's plain answers have an empty delta beside the message that says it all."""
+    response = decode_response(
+        b'{"choices":[{"index":0,"delta":{"role":"assistant","content":""},'
+        b'"message":{"role":"assistant","content":"Whole."},"finish_reason":"stop"}]}'
+    )
+    assert response.choices[0].message.content == "Whole."
+    assert "delta" in response.body["choices"][0]
+
+
+def test_choices_of_other_kinds_are_no_obstacle() -> None:
+    """What is no list, or no object in it, has no delta to leave out."""
+    assert decode_response(b'{"choices":"none"}').choices == ()
+    assert decode_response(b'{"choices":[7,{"message":3}]}').choices[0].message.content is None
