@@ -21,16 +21,19 @@ What a provider answered, whole or as a stream
 from __future__ import annotations
 
 from codec.accumulator import MAX_ACCUMULATED_BYTES, MAX_CHOICES, Accumulator
+from codec.anomalies import calls_tool_not_offered, find_request_fault
 from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.chunk import (
     ERROR_FINISH_REASONS,
     ErrorObject,
     find_error,
+    is_bare_value,
     is_chunk,
     is_done,
     is_usage_only,
 )
 from codec.completion import build_completion
+from codec.cost import Cost, decode_cost
 from codec.endpoint import Endpoint, find_endpoint
 from codec.errors import (
     CodecError,
@@ -77,6 +80,7 @@ __all__ = (
     "Choice",
     "CodecError",
     "ContentFiltered",
+    "Cost",
     "Endpoint",
     "ErrorObject",
     "IncompleteAnswer",
@@ -96,6 +100,8 @@ __all__ = (
     "UsageFilter",
     "UsagePolicy",
     "build_completion",
+    "calls_tool_not_offered",
+    "decode_cost",
     "decode_json",
     "decode_json_object",
     "decode_request",
@@ -104,6 +110,8 @@ __all__ = (
     "encode_json",
     "find_endpoint",
     "find_error",
+    "find_request_fault",
+    "is_bare_value",
     "is_chunk",
     "is_done",
     "is_usage_only",

@@ -14,6 +14,10 @@ Rules:
 7. Past :data:`MAX_ACCUMULATED_BYTES` nothing grows any more, past :data:`MAX_CHOICES` no choice is
    added (anomaly ``observer_limit``), but finish reasons, usage and errors are still taken (R5).
 8. The work for a chunk follows the chunk, however much came before it.
+9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
+10. What is judged of the whole is judged when it is asked for (``span-contract.md`` 1.8): a finish
+    reason that promises calls where none came, argument text that is no JSON in a choice that
+    was not cut (``dialects.md`` section 7.6), content that repeats itself.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 from codec.answer import ChatResponse
 from codec.budget import Budget, size_bytes
 from codec.choice import ChoiceFold
-from codec.chunk import find_error, is_chunk
+from codec.chunk import ERROR_FINISH_REASONS, find_error, is_bare_value, is_chunk
+from codec.cost import decode_cost
 from codec.integers import index_of
 from codec.members import merge_members
 from codec.usage import UsageFold, decode_usage
@@ -58,6 +63,7 @@ _IDENTITY = {
     "service_tier": str,
 }
 _NOT_MERGED = frozenset({"choices"})
+_CUT_REASONS = ERROR_FINISH_REASONS | {None, "length", "content_filter"}
 
 
 class Accumulator:
@@ -141,6 +147,8 @@ class Accumulator:
     def _feed(self, chunk: Any, event_name: str | None, *, hidden_usage: bool) -> None:
         if error := find_error(chunk, event_name):
             self.note_error(error)
+        elif is_bare_value(chunk):
+            self._feed_choice(0, {"text": chunk["value"]})
         elif not is_chunk(chunk):
             self.note("foreign_chunk")
         if not isinstance(chunk, dict):
@@ -176,7 +184,21 @@ class Accumulator:
             self._usage.feed(groq.get("usage"))
         usage = chunk.get("usage")
         if usage:
-            self._usage.feed(usage, alone_after=self._finished_count if choices == [] else 0)
+            self._usage.feed(
+                usage,
+                alone_after=self._finished_count if choices == [] else 0,
+                prompt_of=self._finishing_completion(choices),
+            )
+
+    def _finishing_completion(self, choices: Any) -> int | None:
+        """Return the index of the one choice that a chunk of a legacy completion finishes."""
+        if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], dict)):
+            return None
+        choice = choices[0]
+        index = index_of(choice.get("index"))
+        fold = self._choices.get(index) if index is not None else None
+        finishes = fold is not None and fold.is_completion and bool(choice.get("finish_reason"))
+        return index if finishes else None
 
     def _feed_choice(self, position: int, choice: JsonObject) -> None:
         index = index_of(choice.get("index"))
@@ -206,21 +228,29 @@ class Accumulator:
             event_count: events with data, end marker excluded.
         """
         choices = [self._choices[index] for index in sorted(self._choices)]
-        usage = decode_usage(self._usage.raw)
+        usage = decode_usage(self._usage.whole())
         return ChatResponse(
             **self._identity,
             choices=tuple(choice.choice() for choice in choices),
             choice_count=self._choice_count,
             usage=usage,
+            cost=decode_cost(usage.raw if usage else {}, self._body),
             error=self._error,
             done=done,
             event_count=event_count,
-            anomalies=(*self._anomalies, *self._final_anomalies(usage)),
+            anomalies=(*self._anomalies, *self._final_anomalies(choices, usage)),
             body=self._whole_body(choices),
         )
 
-    def _final_anomalies(self, usage: Usage | None) -> Iterator[str]:
+    def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:
         """Judge the whole. Where there was an error, what is missing is no anomaly beside it."""
+        if any(choice.is_cumulative for choice in choices):
+            yield "cumulative_content"
+        if any(choice.lacks_calls for choice in choices):
+            yield "missing_tool_calls"
+        whole = [choice for choice in choices if choice.finish_reason not in _CUT_REASONS]
+        if self._error is None and any(choice.has_bad_arguments for choice in whole):
+            yield "bad_tool_arguments"
         if usage is not None and usage.total_inconsistent:
             yield "total_inconsistent"
         unfinished = not self._choices or self._finished_count < len(self._choices)

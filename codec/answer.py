@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from codec.chunk import ErrorObject
+    from codec.cost import Cost
     from codec.usage import Usage
 
 __all__ = ("ChatResponse", "Choice", "Message", "ToolCall")
@@ -41,7 +42,7 @@ class Message:
 
     Attributes:
         role: as sent; ``assistant`` is not assumed.
-        content: the text; ``None`` where no text came.
+        content: the text; ``None`` where no text came. Of a legacy completion, its ``text``.
         reasoning: from ``reasoning_content``, ``reasoning`` and the thinking parts of ``content``,
             equal texts counted once.
         refusal: the refusal text.
@@ -83,6 +84,7 @@ class ChatResponse:
         choices: sorted by index.
         choice_count: how many choices were asked for, as far as known.
         usage: what the provider reported, wherever it rode.
+        cost: what the provider says the answer costs.
         error: the error object found in the body or stream.
         done: the end marker ``[DONE]`` was seen (streams only).
         event_count: events with data, end marker excluded (streams only).
@@ -99,6 +101,7 @@ class ChatResponse:
     choices: tuple[Choice, ...] = ()
     choice_count: int = 1
     usage: Usage | None = None
+    cost: Cost | None = None
     error: ErrorObject | None = None
     done: bool = False
     event_count: int = 0

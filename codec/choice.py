@@ -14,15 +14,21 @@ Rules:
    thinking parts. Equal texts are counted once: those of one delta, and those of the whole answer
    where each way said the same in deltas of its own. Texts that differ are all kept.
 4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
+   ``text`` is read where there is neither: a legacy completion (``seeds.md`` S3.2; Together's
+   chats have ``text`` beside the delta).
+5. Where every fragment of content extends the one before, from the first of at least
+   :data:`_MIN_CUMULATIVE` on, each is the text so far (gateways before Qwen, ``dialects.md``
+   section 3): the last one is the content. The body stays what the client received.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from codec.answer import Choice, Message
 from codec.budget import FRAGMENT_BYTES, size_bytes
+from codec.jsontext import decode_json
 from codec.members import merge_members, without_empty
 from codec.tool_calls import CallSlot, ToolCallSlots
 
@@ -37,7 +43,11 @@ __all__ = ("ChoiceFold",)
 _MAX_REASON_CHARACTERS = 256
 """A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
 
+_MIN_CUMULATIVE = 4
+"""So many fragments that grow from each other are no coincidence; three dashes may be one."""
+
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
+_COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
 _DELTA_MEMBERS = frozenset({
     "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
 })  # fmt: skip
@@ -54,6 +64,7 @@ class ChoiceFold:
     Attributes:
         index: as given.
         finish_reason: ``None`` until one came.
+        is_completion: it is a choice of a legacy completion, with ``text`` and no message.
         tool_calls: the calls so far.
         has_content: text, reasoning, a refusal or a call was seen.
     """
@@ -74,6 +85,7 @@ class ChoiceFold:
         "finish_reason",
         "has_content",
         "index",
+        "is_completion",
         "tool_calls",
     )
 
@@ -82,6 +94,7 @@ class ChoiceFold:
         self.finish_reason: str | None = None
         self.tool_calls = ToolCallSlots(budget, note)
         self.has_content = False
+        self.is_completion = False
         self._budget = budget
         self._note = note
         self._role: str | None = None
@@ -96,20 +109,26 @@ class ChoiceFold:
         self._message_extra: JsonObject = {}
 
     def feed(self, choice: JsonObject) -> None:
-        """Take one entry of ``choices``: a delta, or a whole message."""
+        """Take one entry of ``choices``: a delta, a whole message, or text."""
         delta = choice.get("delta")
         if "delta" not in choice and not self.has_content:
             delta = choice.get("message")
+        known = _CHOICE_MEMBERS
         if isinstance(delta, dict):
             self._feed_delta(delta)
+        elif isinstance(text := choice.get("text"), str):
+            known = _COMPLETION_MEMBERS
+            self.is_completion = True
+            if text:
+                self._append(self._content, text)
         finish_reason = choice.get("finish_reason")
         if finish_reason and self.finish_reason is None and isinstance(finish_reason, str):
             self._finish(finish_reason)
         logprobs = choice.get("logprobs")
         if isinstance(logprobs, dict):
             self._merge(self._logprobs, logprobs)
-        if not choice.keys() <= _CHOICE_MEMBERS:
-            self._merge(self._extra, choice, _CHOICE_MEMBERS)
+        if not choice.keys() <= known:
+            self._merge(self._extra, choice, known)
 
     def _finish(self, finish_reason: str) -> None:
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:
@@ -196,14 +215,37 @@ class ChoiceFold:
     ) -> None:
         merge_members(into, members, skip=skip, budget=self._budget, extend_lists=True)
 
+    @property
+    def is_cumulative(self) -> bool:
+        """Each fragment of content was the whole text so far (rule 5)."""
+        fragments = self._content
+        return len(fragments) >= _MIN_CUMULATIVE and all(
+            len(text) < len(longer) and longer.startswith(text)
+            for text, longer in pairwise(fragments)
+        )
+
+    @property
+    def lacks_calls(self) -> bool:
+        """The finish reason says that something is called, and nothing is."""
+        calls = self.tool_calls or self._function_call
+        return self.finish_reason in {"tool_calls", "function_call"} and not calls
+
+    @property
+    def has_bad_arguments(self) -> bool:
+        """The arguments of some call are neither JSON nor empty (which stands for none)."""
+        legacy = self._function_call
+        calls = (*self.tool_calls.calls(), *((legacy.call(),) if legacy else ()))
+        return any(call.type == "function" and not _is_json(call.arguments) for call in calls)
+
     def choice(self) -> Choice:
         """Return the choice as it stands."""
         function_call = self._function_call
+        fragments = self._content[-1:] if self.is_cumulative else self._content
         return Choice(
             index=self.index,
             message=Message(
                 role=self._role,
-                content="".join(self._content) or None,
+                content="".join(fragments) or None,
                 reasoning=self._joined_reasoning() or None,
                 refusal="".join(self._refusal) or None,
                 tool_calls=self.tool_calls.calls(),
@@ -222,6 +264,10 @@ class ChoiceFold:
 
     def body(self) -> JsonObject:
         """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""
+        choice: JsonObject = {"finish_reason": self.finish_reason, "logprobs": self._logprobs}
+        if self.is_completion:
+            text = {"text": "".join(self._content)}
+            return {"index": self.index} | text | without_empty(choice) | self._extra
         function_call = self._function_call
         message: JsonObject = {
             "role": self._role,
@@ -231,12 +277,8 @@ class ChoiceFold:
             "function_call": function_call.function_body() if function_call else None,
             "tool_calls": self.tool_calls.body(),
         }
-        choice: JsonObject = {
-            "message": without_empty(message) | self._message_extra,
-            "finish_reason": self.finish_reason,
-            "logprobs": self._logprobs,
-        }
-        return {"index": self.index} | without_empty(choice) | self._extra
+        whole = {"message": without_empty(message) | self._message_extra} | choice
+        return {"index": self.index} | without_empty(whole) | self._extra
 
     def _joined_parts(self) -> list[Any]:
         """Return the parts in order, as the message would have them unstreamed."""
@@ -251,6 +293,16 @@ class ChoiceFold:
             else:
                 parts += values
         return parts
+
+
+def _is_json(text: str) -> bool:
+    if not text.strip():
+        return True
+    try:
+        decode_json(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _text_of_part(part: JsonObject) -> tuple[str, str]:

@@ -14,6 +14,7 @@ __all__ = (
     "ERROR_FINISH_REASONS",
     "ErrorObject",
     "find_error",
+    "is_bare_value",
     "is_chunk",
     "is_done",
     "is_usage_only",
@@ -66,6 +67,11 @@ def is_usage_only(value: Any) -> bool:
     )
 
 
+def is_bare_value(value: Any) -> bool:
+    """Whether a value is a piece of text in Writer's form: ``{"value": "..."}`` and no more."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("value"), str)
+
+
 def is_chunk(value: Any) -> bool:
     """Whether a value has anything that belongs to a chat completion or one of its chunks.
 
@@ -77,7 +83,7 @@ def is_chunk(value: Any) -> bool:
     if isinstance(value.get("choices"), list) or isinstance(value.get("usage"), dict):
         return True
     name = value.get("object")
-    return isinstance(name, str) and name.startswith("chat.completion")
+    return isinstance(name, str) and name.startswith(("chat.completion", "text_completion"))
 
 
 def find_error(

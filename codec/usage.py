@@ -4,7 +4,8 @@ Rules:
 
 1. A count the provider did not report is ``None``; a reported zero is zero (R6).
 2. Of several usage objects the last non-null wins, field by field (``dialects.md`` section 1,
-   rule 3); nothing is summed, but for llama.cpp's one-per-choice chunks.
+   rule 3); nothing is summed, but for llama.cpp's one-per-choice chunks and TGI's one-per-prompt
+   usage, which comes with the finish reason of each choice of a legacy completion.
 3. A total below prompt + completion is wrong at its source: it is left out and noted
    (``span-contract.md`` 1.4). A larger one is legitimate (xAI, Gemini).
 4. A count is a non-negative integer. One written as ``12.0`` is taken, for gateways in languages
@@ -80,6 +81,17 @@ class Usage:
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def excludes_reasoning(self) -> bool:
+        """Whether ``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
+
+        Elsewhere it is a part of it. Only a total that fits nothing else tells.
+        """
+        if self.total is None or not self.reasoning:
+            return False
+        counted = (self.prompt or 0) + (self.completion or 0)
+        return counted + self.reasoning == self.total
+
+    @property
     def total_inconsistent(self) -> bool:
         """Whether the provider sent a total that rule 3 left out."""
         return self.total is None and _count(self.raw, _TOTAL) is not None
@@ -142,12 +154,14 @@ class UsageFold:
         raw: the merged object, empty until one came. It changes in place.
     """
 
-    __slots__ = ("_alone_after", "_budget", "raw")
+    __slots__ = ("_alone_after", "_budget", "_of_prompts", "_repeats", "raw")
 
     def __init__(self) -> None:
         self.raw: JsonObject = {}
         self._budget = Budget(MAX_USAGE_BYTES)
         self._alone_after = 0
+        self._of_prompts: dict[int, tuple[int | None, ...]] = {}
+        self._repeats = False  # usage came otherwise than once for each prompt
 
     @property
     def exceeded(self) -> bool:
@@ -159,7 +173,7 @@ class UsageFold:
         """A count of completion tokens is known."""
         return _count(self.raw, _COMPLETION) is not None
 
-    def feed(self, raw: Any, *, alone_after: int = 0) -> None:
+    def feed(self, raw: Any, *, alone_after: int = 0, prompt_of: int | None = None) -> None:
         """Take the ``usage`` member of a chunk; anything but an object is ignored.
 
         Args:
@@ -168,6 +182,8 @@ class UsageFold:
                 before it. llama.cpp with ``n > 1`` sends one such chunk after the finish of each
                 choice, each counting only the tokens of that choice, and those alone are summed
                 (``dialects.md`` section 3). Before any finish, such a chunk holds running counts.
+            prompt_of: for a chunk that finishes one choice of a legacy completion, its index. TGI
+                answers several prompts so, each with a usage of its own.
         """
         if not isinstance(raw, dict):
             return
@@ -175,6 +191,29 @@ class UsageFold:
         merge_usage(self.raw, raw, self._budget)
         self.raw.update(sums)  # of counts that are there: nothing grows
         self._alone_after = alone_after or self._alone_after
+        if prompt_of is None or prompt_of in self._of_prompts:
+            self._repeats = True
+        else:
+            counts = tuple(_count(raw, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
+            self._of_prompts[prompt_of] = counts
+
+    def whole(self) -> JsonObject:
+        """Return the usage of all choices.
+
+        Usages that came once each, with the finish of another choice, and count different prompts
+        cannot be running counts of one: they are summed. Where the prompts count the same there
+        is no telling, and the last one stands.
+        """
+        counts = [*zip(*self._of_prompts.values(), strict=True)]
+        if self._repeats or not counts or len(set(counts[0])) == 1:
+            return self.raw
+        names = ("prompt_tokens", "completion_tokens", "total_tokens")
+        sums = {
+            name: sum(count for count in column if count is not None)
+            for name, column in zip(names, counts, strict=True)
+            if None not in column
+        }
+        return self.raw | sums
 
 
 def _sums(old: JsonObject, new: JsonObject) -> JsonObject:

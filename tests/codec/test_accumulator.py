@@ -490,3 +490,67 @@ def test_deep_nesting_does_not_raise(depth: int) -> None:
     content = contents(response)[0]
     assert content is not None
     assert content.endswith("c")
+
+
+_LEGACY = {"name": "f", "arguments": "{"}
+_CUSTOM = {"index": 0, "type": "custom", "custom": {"name": "f", "input": "no json"}}
+
+
+def _called(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def _call(arguments: str, finish: str | None) -> dict[str, Any]:
+    function = {"name": "f", "arguments": arguments}
+    entry = {"index": 0, "id": "c", "type": "function", "function": function}
+    return _called({"tool_calls": [entry]}, finish)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "anomalies"),
+    [
+        (_call("{oops", "tool_calls"), {"bad_tool_arguments"}),
+        (_call("{oops", "stop"), {"bad_tool_arguments"}),
+        (_call("{oops", "length"), set()),
+        (_call("{oops", None), set()),
+        (_call("", "tool_calls"), set()),
+        (_call(" ", "tool_calls"), set()),
+        (_call('{"a":1}', "tool_calls"), set()),
+        (_called({}, "tool_calls"), {"missing_tool_calls"}),
+        (_called({}, "function_call"), {"missing_tool_calls"}),
+        (_called({"function_call": _LEGACY}, "function_call"), {"bad_tool_arguments"}),
+        (_called({"tool_calls": [_CUSTOM]}, "tool_calls"), set()),
+    ],
+)
+def test_calls_that_are_missing_or_unreadable_are_noted(
+    chunk: dict[str, Any], anomalies: set[str]
+) -> None:
+    """S3.5, S3.11, N10, rule 10: text that is cut, empty or no JSON by design is no anomaly."""
+    accumulator = Accumulator()
+    accumulator.feed(chunk)
+    assert set(accumulator.response().anomalies) - {"no_usage", "no_finish_reason"} == anomalies
+
+
+def _say(*texts: str) -> ChatResponse:
+    accumulator = Accumulator()
+    for text in texts:
+        accumulator.feed({"choices": [{"index": 0, "delta": {"content": text}}]})
+    return accumulator.response()
+
+
+def test_content_that_repeats_itself_is_taken_once() -> None:
+    """Where each delta is the text so far, the last one is the text; the body shows what came."""
+    answer = _say("Tide", "Tide and", "Tide and time", "Tide and time wait")
+    assert answer.choices[0].message.content == "Tide and time wait"
+    assert "cumulative_content" in answer.anomalies
+    assert answer.body["choices"][0]["message"]["content"].startswith("TideTide and")
+
+
+@pytest.mark.parametrize(
+    "texts", [("-", "--", "---"), ("ha", "ha", "ha", "ha", "ha"), ("a", "ab", "abc", "x"), ("a",)]
+)
+def test_ordinary_content_is_joined(texts: tuple[str, ...]) -> None:
+    """Few fragments, equal ones, and those that do not go on from each other are appended."""
+    answer = _say(*texts)
+    assert answer.choices[0].message.content == "".join(texts)
+    assert "cumulative_content" not in answer.anomalies

@@ -261,3 +261,30 @@ def test_no_json_value_raises(raws: list[Any], alone_after: int) -> None:
         usage.feed(raw, alone_after=alone_after and alone_after + number)
     found = counts(decode_usage(usage.raw)) or {}
     assert all(type(count) is int and count >= 0 for count in found.values())
+
+
+@pytest.mark.parametrize(
+    ("completion", "total", "excluded"), [(3, 110, True), (3, 13, False), (100, 110, False)]
+)
+def test_a_total_tells_whether_reasoning_is_on_top(
+    completion: int, total: int, *, excluded: bool
+) -> None:
+    """Those of xAI exclude it (``dialects.md`` section 8), and its total fits nothing else."""
+    usage = decode_usage(
+        {
+            "prompt_tokens": 10,
+            "completion_tokens": completion,
+            "total_tokens": total,
+            "completion_tokens_details": {"reasoning_tokens": 97},
+        }
+    )
+    assert usage is not None
+    assert usage.excludes_reasoning is excluded
+
+
+def test_no_total_tells_nothing_of_reasoning() -> None:
+    """Without a total, or without reasoning, nothing is claimed."""
+    for raw in ({"prompt_tokens": 1}, {"total_tokens": 5}):
+        usage = decode_usage(raw)
+        assert usage is not None
+        assert not usage.excludes_reasoning

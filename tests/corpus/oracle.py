@@ -108,7 +108,7 @@ def _events(body: bytes) -> list[tuple[str, str | None, list[str]]]:
 def fold_answer(body: bytes) -> Json:
     """The fold of an answer, a stream or a whole body; not to be changed, for it is kept."""
     if not is_stream(body):
-        return _fold([parse_json(body)], done=False, error=None)
+        return _fold([parse_json(body)], done=False, error=None, plain=True)
     chunks, done, error = [], False, None
     for name, data, comments in _events(body):
         if data and data.startswith("[DONE]"):
@@ -135,7 +135,7 @@ def expect_outcome(status: int, body: bytes, fold: Json) -> str:
     return "completed"
 
 
-def _fold(chunks: list[Any], *, done: bool, error: str | None) -> Json:
+def _fold(chunks: list[Any], *, done: bool, error: str | None, plain: bool = False) -> Json:
     if len(chunks) == 1 and isinstance(chunks[0], list):  # Google wraps errors in a list
         chunks = chunks[0][:1]
     objects = [chunk for chunk in chunks if isinstance(chunk, dict)]
@@ -148,28 +148,51 @@ def _fold(chunks: list[Any], *, done: bool, error: str | None) -> Json:
     alone: list[tuple[int, Json]] = []
     for chunk in objects:
         listed = chunk.get("choices")
+        if [*chunk] == ["value"]:  # Writer's legacy completions
+            listed = [{"text": chunk["value"]}]
         for position, choice in enumerate(listed if isinstance(listed, list) else []):
             usages += _object(choice.get("usage"))
             index = choice.get("index")
-            _add_choice(choices.setdefault(position if index is None else index, {}), choice)
+            known = choices.setdefault(position if index is None else index, {})
+            _add_choice(known, choice, plain=plain)
         for groq in _object(chunk.get("x_groq")):
             usages += _object(groq.get("usage"))
         usages += _object(chunk.get("usage"))
         if listed == [] and chunk.get("usage"):
             finished = sum(1 for choice in choices.values() if choice.get("finish_reason"))
             alone.append((finished, chunk["usage"]))
-    said["usage"] = _counts(_merge(usages), alone)
+    said["usage"] = _counts(_sum_of_prompts(objects) or _merge(usages), alone)
     said["choices"] = {str(index): _close(choices[index]) for index in sorted(choices)}
     return _without_empty(said)
 
 
-def _add_choice(choice: Json, piece: Json) -> None:
+def _sum_of_prompts(chunks: list[Json]) -> Json | None:
+    """TGI's usage of several prompts: one object with the finish of each, none elsewhere."""
+    with_usage = [chunk for chunk in chunks if chunk.get("usage")]
+    finishes = [
+        choice["index"]
+        for chunk in with_usage
+        for choice in chunk.get("choices") or ()
+        if "text" in choice and choice.get("finish_reason")
+    ]
+    usages = [chunk["usage"] for chunk in with_usage]
+    if len(usages) < 2 or len(set(finishes)) < len(usages):
+        return None
+    if len({usage["prompt_tokens"] for usage in usages}) == 1:
+        return None
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    return {name: sum(usage[name] for usage in usages) for name in names}
+
+
+def _add_choice(choice: Json, piece: Json, *, plain: bool) -> None:
     """Add a chunk's choice to what that choice said so far."""
     delta = piece.get("delta")
-    if "delta" not in piece and not _has_spoken(choice):
-        delta = piece.get("message")  # beside a delta it only repeats (Perplexity)
+    if "message" in piece and (plain or "delta" not in piece) and not _has_spoken(choice):
+        delta = piece["message"]  # in a stream, beside a delta it only repeats (Perplexity)
     if isinstance(delta, dict):
         _add_delta(choice, delta)
+    elif piece.get("text"):  # a legacy completion
+        _add_delta(choice, {"content": piece["text"]})
     if not choice.get("finish_reason"):
         choice["finish_reason"] = piece.get("finish_reason")
     for logprobs in _object(piece.get("logprobs")):

@@ -1,0 +1,98 @@
+"""What a provider says an answer costs, in US dollars (``seeds.md`` S4.18).
+
+Rules:
+
+1. Only what was reported; nothing is computed here, and no cost is not a cost of zero (R6, N6).
+2. ``cost_usd`` wins over ``cost``. A cost is a finite number that is not negative, zero included;
+   text is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("Cost", "decode_cost")
+
+_TICKS_PER_USD = 1e10  # xAI
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """A cost that a provider reported, in US dollars.
+
+    Attributes:
+        total: of the whole answer.
+        prompt: the share of the request.
+        completion: the share of the answer.
+    """
+
+    total: float | None = None
+    prompt: float | None = None
+    completion: float | None = None
+
+
+def decode_cost(usage: Mapping[str, Any], body: Mapping[str, Any]) -> Cost | None:
+    """Read the cost of an answer.
+
+    Args:
+        usage: its usage object: ``cost`` as a number (OpenRouter, Vercel, Avian) or as an object
+            (Perplexity), ``cost_usd``, or xAI's ``cost_in_usd_ticks``.
+        body: the whole: Venice has its ``cost`` beside the usage.
+
+    Returns:
+        ``None`` where none was reported.
+    """
+    for value in (usage.get("cost_usd"), usage.get("cost"), body.get("cost")):
+        if (cost := _decode(value)) is not None:
+            return _with_shares(cost, usage)
+    ticks = _amount(usage.get("cost_in_usd_ticks"))
+    return None if ticks is None else Cost(total=ticks / _TICKS_PER_USD)
+
+
+def _decode(value: Any) -> Cost | None:
+    if not isinstance(value, dict):
+        total = _amount(value)
+        return None if total is None else Cost(total=total)
+    cost = Cost(
+        total=_first(value, "total", "total_cost", "usd"),
+        prompt=_first(value, "input", "input_tokens_cost"),
+        completion=_first(value, "output", "output_tokens_cost"),
+    )
+    return cost if cost != Cost() else None
+
+
+def _with_shares(cost: Cost, usage: Mapping[str, Any]) -> Cost:
+    """Add OpenRouter's shares, where they are those of this cost.
+
+    They are what its upstream asked for; where that bills somebody else, the cost is another one.
+    """
+    details = usage.get("cost_details")
+    if not isinstance(details, dict) or cost.prompt is not None or cost.completion is not None:
+        return cost
+    if cost.total is None or _amount(details.get("upstream_inference_cost")) != cost.total:
+        return cost
+    return Cost(
+        total=cost.total,
+        prompt=_amount(details.get("upstream_inference_prompt_cost")),
+        completion=_amount(details.get("upstream_inference_completions_cost")),
+    )
+
+
+def _first(value: Mapping[str, Any], *names: str) -> float | None:
+    amounts = (_amount(value.get(name)) for name in names)
+    return next((amount for amount in amounts if amount is not None), None)
+
+
+def _amount(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        amount = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+    return amount if isfinite(amount) and amount >= 0 else None

@@ -1,0 +1,65 @@
+"""What is odd about a request, and about calls beside it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from codec.anomalies import calls_tool_not_offered, find_request_fault
+from codec.request import decode_request
+from codec.response import decode_response
+
+OFFERED = {"type": "function", "function": {"name": "sail"}}
+
+
+def _judge(tools: dict[str, Any], *called: str, legacy: str | None = None) -> bool:
+    message: dict[str, Any] = {
+        "tool_calls": [
+            {"id": "c", "function": {"name": name, "arguments": "{}"}} for name in called
+        ]
+    }
+    if legacy is not None:
+        message["function_call"] = {"name": legacy, "arguments": "{}"}
+    answer = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    return calls_tool_not_offered(
+        decode_request(json.dumps(tools).encode()), decode_response(json.dumps(answer).encode())
+    )
+
+
+def test_a_call_of_an_unknown_tool_is_told() -> None:
+    """S3.6: also where nothing at all was offered, and for the legacy call."""
+    assert _judge({"tools": [OFFERED]}, "sail", "row")
+    assert _judge({}, "row")
+    assert _judge({"functions": [{"name": "sail"}]}, legacy="row")
+
+
+def test_a_call_of_an_offered_tool_is_no_anomaly() -> None:
+    """Functions, custom tools and legacy functions count as offered."""
+    assert not _judge({"tools": [OFFERED]}, "sail")
+    assert not _judge({"tools": [{"type": "custom", "custom": {"name": "row"}}]}, "row")
+    assert not _judge({"functions": [{"name": "sail"}, {"name": 3}, 7]}, legacy="sail")
+    assert not _judge({"tools": [OFFERED], "functions": "odd"})
+
+
+def test_tools_that_run_elsewhere_are_not_judged() -> None:
+    """A provider's own tool may call what it likes, and a wrapper of parallel calls is no tool."""
+    assert not _judge({"tools": [OFFERED, {"type": "web_search"}]}, "search")
+    assert not _judge({"tools": [OFFERED]}, "multi_tool_use.parallel")
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ({"tools": "hammer"}, "tools is no list"),
+        ({"messages": {}}, "messages is no list"),
+        ({"tool_choice": []}, "tool_choice is neither a word nor an object"),
+        ({"tools": None, "messages": [], "tool_choice": "auto"}, None),
+        ({"tool_choice": {"type": "function", "function": {"name": "sail"}}}, None),
+        ({}, None),
+    ],
+)
+def test_a_request_of_the_wrong_shape_is_named(body: dict[str, Any], fault: str | None) -> None:
+    """S4.10: what the endpoint cannot take; null is absence."""
+    assert find_request_fault(decode_request(json.dumps(body).encode())) == fault

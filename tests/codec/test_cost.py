@@ -1,0 +1,76 @@
+"""Costs that providers report."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from codec.cost import Cost, decode_cost
+from codec.response import decode_response
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (
+            {"cost": {"total": 0.5, "input": 0.2, "output": 0.3}},
+            Cost(total=0.5, prompt=0.2, completion=0.3),
+        ),
+        ({"cost": 0}, Cost(total=0.0)),
+        ({"cost": 0.25, "cost_usd": 0.75}, Cost(total=0.75)),
+        ({"cost_in_usd_ticks": 25_000_000}, Cost(total=0.0025)),
+        (
+            {
+                "cost": {
+                    "total_cost": 0.6,
+                    "input_tokens_cost": 0.1,
+                    "output_tokens_cost": 0.2,
+                    "request_cost": 0.3,
+                }
+            },
+            Cost(total=0.6, prompt=0.1, completion=0.2),
+        ),
+        (
+            {
+                "cost": 3.0,
+                "cost_details": {
+                    "upstream_inference_cost": 3.0,
+                    "upstream_inference_prompt_cost": 1.0,
+                    "upstream_inference_completions_cost": 2.0,
+                },
+            },
+            Cost(total=3.0, prompt=1.0, completion=2.0),
+        ),
+        (
+            {
+                "cost": 0.1,
+                "cost_details": {
+                    "upstream_inference_cost": 3.0,
+                    "upstream_inference_prompt_cost": 1.0,
+                },
+            },
+            Cost(total=0.1),
+        ),
+    ],
+)
+def test_a_reported_cost_is_read(usage: dict[str, Any], cost: Cost) -> None:
+    """S4.18, rule 2: a number, an object of any of the known forms, zero; cost_usd first."""
+    assert decode_cost(usage, {}) == cost
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, -1, "0.5", math.nan, math.inf, 10**400, [], {}, {"total": "1"}]
+)
+def test_what_is_no_cost_is_none(value: Any) -> None:
+    """N6, rule 1: neither text nor what is no amount becomes one, and nothing becomes zero."""
+    assert decode_cost({"cost": value}, {}) is None
+
+
+def test_an_answer_has_its_cost() -> None:
+    """Wherever it stands: Venice has it beside the usage."""
+    beside = decode_response(b'{"choices":[],"cost":{"usd":0.125,"diem":0},"usage":{"x":1}}')
+    assert beside.cost == Cost(total=0.125)
+    assert decode_response(b'{"choices":[],"usage":{"cost":2}}').cost == Cost(total=2.0)
+    assert decode_response(b'{"choices":[]}').cost is None
