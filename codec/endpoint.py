@@ -12,6 +12,8 @@ class Endpoint(StrEnum):
 
     CHAT_COMPLETIONS = "chat.completions"
     """A chat completion: observed, one span each."""
+    COMPLETIONS = "completions"
+    """A legacy completion, of a prompt instead of messages: likewise."""
     OTHER = "other"
     """Everything else: relayed, never looked into."""
 
@@ -29,4 +31,6 @@ def find_endpoint(method: str, target: str) -> Endpoint:
     path = target.partition("?")[0]
     if method == "POST" and path.endswith("/chat/completions"):
         return Endpoint.CHAT_COMPLETIONS
+    if method == "POST" and path.endswith("/completions"):
+        return Endpoint.COMPLETIONS
     return Endpoint.OTHER

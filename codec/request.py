@@ -1,4 +1,4 @@
-"""A chat completion request body as a read-only view."""
+"""A request body, of a chat or of a legacy completion, as a read-only view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ChatRequest", "decode_request")
 
-_NOT_PARAMETERS = frozenset({"messages", "functions", "tools"})
+_NOT_PARAMETERS = frozenset({"messages", "prompt", "functions", "tools"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,17 @@ class ChatRequest:
         return messages if isinstance(messages, list) else ()
 
     @property
+    def prompts(self) -> Sequence[Any]:
+        """The prompts of a legacy completion: texts, lists of token ids, or neither.
+
+        A list of integers is one prompt, of token ids (OpenAI's reference for completions).
+        """
+        prompt = self.body.get("prompt")
+        if isinstance(prompt, list) and not all(type(token) is int for token in prompt):
+            return prompt
+        return () if prompt is None or prompt == [] else (prompt,)
+
+    @property
     def tools(self) -> Sequence[Any]:
         """The tool definitions as sent."""
         tools = self.body.get("tools")
@@ -51,7 +62,7 @@ class ChatRequest:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Everything but messages, functions and tools (``span-contract.md`` 1.1)."""
+        """Everything but messages, prompt, functions and tools (``span-contract.md`` 1.1)."""
         return {key: value for key, value in self.body.items() if key not in _NOT_PARAMETERS}
 
 

@@ -61,7 +61,7 @@ class Exchange:
 
     Attributes:
         identity: the ids of its span, decided at ``begin``.
-        endpoint: the name of the observed endpoint, ``chat.completions``.
+        endpoint: the name of the observed endpoint, ``chat.completions`` or ``completions``.
         method: of the request.
         path: of the request as the client sent it, without query.
         upstream: the name of the upstream in the settings.

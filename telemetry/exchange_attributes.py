@@ -28,6 +28,7 @@ from opentelemetry.semconv.attributes.http_attributes import (
 )
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 
+from codec.endpoint import Endpoint
 from telemetry.attribute_values import clean_attributes, json_text
 from telemetry.exchange import Outcome
 from telemetry.flattening import Flattening
@@ -35,11 +36,13 @@ from telemetry.provider import infer_provider
 from telemetry.request_attributes import (
     build_input_attributes,
     build_input_message_attributes,
+    build_prompt_attributes,
     build_tool_attributes,
 )
 from telemetry.response_attributes import (
     build_output_attributes,
     build_output_message_attributes,
+    build_text_choice_attributes,
     build_usage_attributes,
 )
 from telemetry.semconv import MetadataMember
@@ -61,9 +64,14 @@ __all__ = (
 def build_exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
     """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
     flattening = Flattening()
-    outputs = tuple(build_output_message_attributes(exchange, flattening))
-    tools = tuple(build_tool_attributes(exchange, flattening))
-    inputs = tuple(build_input_message_attributes(exchange, flattening))
+    if exchange.endpoint == Endpoint.COMPLETIONS:
+        outputs = tuple(build_text_choice_attributes(exchange, flattening))
+        tools: tuple[tuple[str, object], ...] = ()
+        inputs = tuple(build_prompt_attributes(exchange, flattening))
+    else:
+        outputs = tuple(build_output_message_attributes(exchange, flattening))
+        tools = tuple(build_tool_attributes(exchange, flattening))
+        inputs = tuple(build_input_message_attributes(exchange, flattening))
     return clean_attributes(
         chain(
             inputs,

@@ -33,11 +33,17 @@ All other attributes of a span are about 30."""
 MAX_FLATTENED_MESSAGES = 5_000
 """Of a request: plain ones take two attributes each."""
 
+MAX_FLATTENED_PROMPTS = 2_048
+"""Of a legacy completion: as many as OpenAI takes texts at once."""
+
 MAX_FLATTENED_TOOLS = 512
 """Of a request: OpenAI takes 128."""
 
 MAX_FLATTENED_CHOICES = 128
 """Of an answer: the largest ``n`` that OpenAI takes."""
+
+MAX_FLATTENED_TEXT_CHOICES = 4_096
+"""Of a legacy completion: two for each prompt, one attribute each."""
 
 MAX_FLATTENED_TOOL_CALLS = 256
 """Of a message: parallel calls are a handful."""

@@ -62,7 +62,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", array_like=T
         exchange: number of the exchange, unique in its worker; every frame has it.
         at_ns: when the proxy began to handle it.
         identity: ids of its span.
-        endpoint: name of the observed endpoint, ``chat.completions``.
+        endpoint: name of the observed endpoint, ``chat.completions`` or ``completions``.
         path: the path as the client sent it, without query (it may hold a key).
         headers: the recorded request headers.
         upstream: name of the upstream in the settings.

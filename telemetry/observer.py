@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.anomalies import calls_tool_not_offered, find_request_fault
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
@@ -50,6 +51,9 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 
 MAX_CHOICES = 128
 """The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
+
+MAX_PROMPTS = 2_048
+"""The most prompts that OpenAI takes in one legacy completion."""
 
 _MISSING = frozenset({"no_finish_reason", "no_usage"})
 
@@ -145,6 +149,8 @@ class _Observation:
                 raise decoder.error
             self._request_body = body
             self._request = decode_request(body)
+            if find_request_fault(self._request) is not None:
+                self._note("request_undecodable")
         except LimitExceeded:
             self._note("observer_limit")
         except (MalformedRequest, UndecodableContent):
@@ -198,6 +204,8 @@ class _Observation:
             unread=self._unread,
             delivered=self._is_delivered(frame.undelivered_reads),
         )
+        if response and self._request and calls_tool_not_offered(self._request, response):
+            self._note("tool_not_offered")
         if judgement.outcome is not Outcome.COMPLETED:
             # They are what an end before the end means, and nothing besides.
             self._anomalies = {a: None for a in self._anomalies if a not in _MISSING}
@@ -296,9 +304,12 @@ def _make_body(
 
 
 def _choice_count(request: ChatRequest | None) -> int:
-    """How many choices were asked for, ``n``; where that is no such number, one."""
-    count = request.body.get("n") if request is not None else None
-    return count if type(count) is int and 0 < count <= MAX_CHOICES else 1
+    """How many choices were asked for: ``n`` for each prompt; where that is no number, one."""
+    if request is None:
+        return 1
+    count = request.body.get("n")
+    each = count if type(count) is int and 0 < count <= MAX_CHOICES else 1
+    return each * min(len(request.prompts) or 1, MAX_PROMPTS)
 
 
 class _StreamBody:

@@ -46,11 +46,13 @@ from opentelemetry.trace import (
 )
 
 from codec._version import __version__
+from codec.endpoint import Endpoint
 from telemetry.attribute_values import clean_text
 from telemetry.exchange import Outcome
 from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.semconv import (
     CHAT_COMPLETION_SPAN_NAME,
+    COMPLETION_SPAN_NAME,
     EXCEPTION_EVENT_NAME,
     FIRST_TOKEN_EVENT_NAME,
     SCOPE_NAME,
@@ -117,8 +119,9 @@ class SpanRecorder:
         if not identity.sampled:
             return None
         self._ids.identity = identity
+        completion = exchange.endpoint == Endpoint.COMPLETIONS
         span = self._tracer.start_span(
-            CHAT_COMPLETION_SPAN_NAME,
+            COMPLETION_SPAN_NAME if completion else CHAT_COMPLETION_SPAN_NAME,
             context=_parent_context(identity),
             kind=SpanKind.CLIENT,
             attributes=build_exchange_attributes(exchange),

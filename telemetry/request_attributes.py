@@ -24,6 +24,7 @@ from openinference.semconv.trace import (
     MessageAttributes,
     MessageContentAttributes,
     OpenInferenceMimeTypeValues,
+    PromptAttributes,
     SpanAttributes,
     ToolAttributes,
 )
@@ -34,6 +35,7 @@ from telemetry.attribute_values import json_text, non_empty_text
 from telemetry.flattening import (
     MAX_FLATTENED_MESSAGES,
     MAX_FLATTENED_PARTS,
+    MAX_FLATTENED_PROMPTS,
     MAX_FLATTENED_TOOL_CALLS,
     MAX_FLATTENED_TOOLS,
 )
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = (
     "build_input_attributes",
     "build_input_message_attributes",
+    "build_prompt_attributes",
     "build_tool_attributes",
 )
 
@@ -72,6 +75,21 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
         flatten,
         limit=MAX_FLATTENED_MESSAGES,
         newest=True,
+    )
+
+
+def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
+    """``llm.prompts.<i>.*`` of a legacy completion; token ids are no text (contract 1.6)."""
+
+    def flatten(index: int, prompt: object) -> AttributePairs:
+        prefix = f"{SpanAttributes.LLM_PROMPTS}.{index}"
+        yield f"{prefix}.{PromptAttributes.PROMPT_TEXT}", non_empty_text(prompt)
+
+    return flattening.take(
+        SpanAttributes.LLM_PROMPTS,
+        exchange.request.prompts if exchange.request else (),
+        flatten,
+        limit=MAX_FLATTENED_PROMPTS,
     )
 
 

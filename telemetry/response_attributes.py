@@ -19,13 +19,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openinference.semconv.trace import (
+    ChoiceAttributes,
     MessageAttributes,
     OpenInferenceMimeTypeValues,
     SpanAttributes,
 )
 
 from telemetry.attribute_values import json_text, non_empty_text
-from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS
+from telemetry.flattening import (
+    MAX_FLATTENED_CHOICES,
+    MAX_FLATTENED_TEXT_CHOICES,
+    MAX_FLATTENED_TOOL_CALLS,
+)
 from telemetry.message_attributes import (
     build_function_call_attributes,
     build_text_part_attributes,
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = (
     "build_output_attributes",
     "build_output_message_attributes",
+    "build_text_choice_attributes",
     "build_usage_attributes",
 )
 
@@ -58,6 +64,22 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
         exchange.response.choices if exchange.response else (),
         flatten,
         limit=MAX_FLATTENED_CHOICES,
+    )
+
+
+def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
+    """``llm.choices.<choice index>.*`` of a legacy completion (contract 1.6)."""
+
+    def flatten(_: int, choice: Choice) -> AttributePairs:
+        prefix = f"{SpanAttributes.LLM_CHOICES}.{choice.index}"
+        text = non_empty_text(choice.message.content)
+        yield f"{prefix}.{ChoiceAttributes.COMPLETION_TEXT}", text
+
+    return flattening.take(
+        SpanAttributes.LLM_CHOICES,
+        exchange.response.choices if exchange.response else (),
+        flatten,
+        limit=MAX_FLATTENED_TEXT_CHOICES,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 __all__ = (
     "CHAT_COMPLETION_SPAN_NAME",
+    "COMPLETION_SPAN_NAME",
     "EXCEPTION_EVENT_NAME",
     "FIRST_TOKEN_EVENT_NAME",
     "SCOPE_NAME",
@@ -24,6 +25,9 @@ SCOPE_NAME: Final = "spantap"
 
 CHAT_COMPLETION_SPAN_NAME: Final = "ChatCompletion"
 """What the in-process instrumentor calls a chat; Phoenix groups by it (contract section 1)."""
+
+COMPLETION_SPAN_NAME: Final = "Completion"
+"""What it calls a legacy completion."""
 
 FIRST_TOKEN_EVENT_NAME: Final = "First Token Stream Event"  # noqa: S105 - a name, no password
 """The instrumentor's exact event name (contract section 1)."""

@@ -128,15 +128,18 @@ class RecordedCall:
 
     @cached_property
     def input_messages(self) -> tuple[RecordedMessage, ...]:
-        """The conversation that was sent."""
-        return self._messages(SpanAttributes.LLM_INPUT_MESSAGES)
+        """The conversation that was sent; of a legacy completion the prompts."""
+        prompts = self._texts(SpanAttributes.LLM_PROMPTS, "prompt")
+        return prompts or self._messages(SpanAttributes.LLM_INPUT_MESSAGES)
 
     @cached_property
     def output_messages(self) -> tuple[RecordedMessage, ...]:
-        """The answer, one message per choice, in order of the choices' indices.
+        """The answer, one message (or text) per choice, in order of the choices' indices.
 
         Refusals have no attribute (``span-contract.md`` 1.2): they come from ``output.value``.
         """
+        if texts := self._texts(SpanAttributes.LLM_CHOICES, "completion"):
+            return texts
         messages = {m.index: m for m in self._messages(SpanAttributes.LLM_OUTPUT_MESSAGES)}
         for choice in _object_list(_object(self.response).get("choices")):
             index, message = choice.get("index"), _object(choice.get("message"))
@@ -160,6 +163,14 @@ class RecordedCall:
     def _messages(self, path: str) -> tuple[RecordedMessage, ...]:
         items = self._list(path)
         return tuple(_message(index, _object(item.get("message"))) for index, item in items)
+
+    def _texts(self, path: str, name: str) -> tuple[RecordedMessage, ...]:
+        texts = ((i, _text(_object(item.get(name)).get("text"))) for i, item in self._list(path))
+        return tuple(
+            RecordedMessage(index=index, role=name, parts=(ContentPart(kind="text", text=text),))
+            for index, text in texts
+            if text
+        )
 
     def _document(self, name: str) -> Any:
         return _json_or_text(self.span.attributes.get(name))

@@ -25,6 +25,20 @@ def test_chat_completions_are_known_by_the_end_of_the_path(target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/completions",
+        "/openai/deployments/davinci/completions?api-version=2024-10-21",
+        "/completions",
+        "/v1/notchat/completions",
+    ],
+)
+def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> None:
+    """Whatever comes before it, but for a chat."""
+    assert find_endpoint("POST", target) is Endpoint.COMPLETIONS
+
+
+@pytest.mark.parametrize(
     ("method", "target"),
     [
         ("GET", "/v1/chat/completions"),
@@ -33,8 +47,9 @@ def test_chat_completions_are_known_by_the_end_of_the_path(target: str) -> None:
         ("POST", "/v1/chat/completions/"),
         ("POST", "/v1/chat/completions/chatcmpl-1"),
         ("POST", "/v1/Chat/Completions"),
-        ("POST", "/v1/completions"),
-        ("POST", "/v1/notchat/completions"),
+        ("GET", "/v1/completions"),
+        ("POST", "/v1/completions/"),
+        ("POST", "/v1/textcompletions"),
         ("POST", "/v1/responses"),
         ("POST", "/v1/models?next=/chat/completions"),
         ("POST", "/v1/chat%2Fcompletions"),
@@ -50,3 +65,4 @@ def test_everything_else_is_other(method: str, target: str) -> None:
 def test_the_name_is_what_spans_carry() -> None:
     """An endpoint is its own name."""
     assert str(Endpoint.CHAT_COMPLETIONS) == "chat.completions"
+    assert str(Endpoint.COMPLETIONS) == "completions"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from codec.errors import MalformedRequest
@@ -58,3 +60,21 @@ def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     """The one error that decoding a request has (seeds S4.10)."""
     with pytest.raises(MalformedRequest, match="request body: "):
         decode_request(body)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "prompts"),
+    [
+        ("One.", ("One.",)),
+        (["One.", "Two."], ["One.", "Two."]),
+        ([1, 2, 3], ([1, 2, 3],)),
+        ([[1, 2], [3]], [[1, 2], [3]]),
+        (None, ()),
+        ([], ()),
+    ],
+)
+def test_prompts_are_told_from_token_ids(prompt: object, prompts: object) -> None:
+    """A text is one prompt and so is a list of token ids; a list of either is several."""
+    request = decode_request(json.dumps({"prompt": prompt, "n": 2}).encode())
+    assert request.prompts == prompts
+    assert request.parameters == {"n": 2}

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 __all__ = (
     "VARIABLE",
     "Recording",
-    "count_chat_lines",
+    "count_lines",
     "explain_absence",
     "find_folder",
     "load_chats",
+    "load_completions",
     "load_dynamo",
     "load_dynamo_expectations",
 )
@@ -42,6 +43,8 @@ _HOP_FIELDS = {
     "transfer-encoding",
 }
 
+_CHAT_TARGET = b"/v1/chat/completions"
+_PROMPT: dict[str, Any] = {"model": "m-1", "prompt": "hi"}
 _QUESTION: dict[str, Any] = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -96,24 +99,33 @@ def explain_absence() -> str:
     )
 
 
-def count_chat_lines(folder: Path) -> int:
-    """The chat-completions exchanges in the file, counted as text."""
+def count_lines(folder: Path, api: str) -> int:
+    """The exchanges of an API in the file, counted as text."""
     lines = (folder / _CHATS).read_text(encoding="utf-8").splitlines()
-    return sum(1 for line in lines if '"api": "chat.completions"' in line)
+    return sum(1 for line in lines if f'"api": "{api}"' in line)
 
 
 def load_chats(folder: Path) -> Iterator[Recording]:
     """Every chat-completions exchange of ``exchanges.jsonl``."""
+    return _load(folder, "chat.completions", _QUESTION, _CHAT_TARGET)
+
+
+def load_completions(folder: Path) -> Iterator[Recording]:
+    """Every legacy completion of ``exchanges.jsonl``."""
+    return _load(folder, "completions", _PROMPT, b"/v1/completions")
+
+
+def _load(folder: Path, api: str, asked: dict[str, Any], target: bytes) -> Iterator[Recording]:
     for line in (folder / _CHATS).read_text(encoding="utf-8").splitlines():
         exchange = parse_json(line)
-        if exchange["api"] != "chat.completions":
+        if exchange["api"] != api:
             continue
         response = exchange["response"]
         body = response["body"].encode()
-        question = _QUESTION | ({"stream": True} if exchange["streaming"] else {})
+        question = asked | ({"stream": True} if exchange["streaming"] else {})
         yield Recording(
             id=exchange["id"],
-            target=_target(exchange["request"]["path"]),
+            target=_target(exchange["request"]["path"], target),
             request=exchange["request"]["body"].encode() or json.dumps(question).encode(),
             status=response["status"],
             head=tuple(
@@ -125,9 +137,10 @@ def load_chats(folder: Path) -> Iterator[Recording]:
         )
 
 
-def load_dynamo(folder: Path) -> Iterator[Recording]:
-    """The chat streams of the Dynamo recordings; engine chunks become events."""
-    for expectation in load_dynamo_expectations(folder):
+def load_dynamo(folder: Path, *, legacy: bool = False) -> Iterator[Recording]:
+    """The streams of the Dynamo recordings, chats or legacy; engine chunks become events."""
+    asked, target = (_PROMPT, b"/v1/completions") if legacy else (_QUESTION, _CHAT_TARGET)
+    for expectation in load_dynamo_expectations(folder, legacy=legacy):
         name = expectation["file"]
         data = (folder / _DYNAMO / name).read_bytes()
         if name.endswith(".jsonl"):
@@ -138,25 +151,25 @@ def load_dynamo(folder: Path) -> Iterator[Recording]:
         assert is_stream(data)
         yield Recording(
             id=f"dynamo/{name}",
-            target=b"/v1/chat/completions",
-            request=json.dumps(_QUESTION | {"stream": True}).encode(),
+            target=target,
+            request=json.dumps(asked | {"stream": True}).encode(),
             status=200,
             head=((b"content-type", b"text/event-stream"),),
             body=data,
         )
 
 
-def load_dynamo_expectations(folder: Path) -> list[dict[str, Any]]:
-    """The entries of ``expected.json`` that are about chat streams."""
+def load_dynamo_expectations(folder: Path, *, legacy: bool = False) -> list[dict[str, Any]]:
+    """The entries of ``expected.json`` that are about chat streams, or about legacy ones."""
     entries = parse_json((folder / _DYNAMO / "expected.json").read_bytes())
-    return [entry for entry in entries if "/completions/" not in entry["file"]]
+    return [entry for entry in entries if ("/completions/" in entry["file"]) is legacy]
 
 
 def _events(chunks: Any) -> bytes:
     return b"".join(b"data: " + chunk + b"\n\n" for chunk in chunks)
 
 
-def _target(path: str) -> bytes:
+def _target(path: str, ours: bytes) -> bytes:
     """The recorded path; a placeholder for a base URL goes, a foreign endpoint becomes ours.
 
     One exchange has a chat completion under a prompt's own path, which spantap would relay without
@@ -164,5 +177,5 @@ def _target(path: str) -> bytes:
     """
     if path.startswith("<"):
         path = path[path.index("/") :]
-    known = path.partition("?")[0].endswith("/chat/completions")
-    return path.encode() if known else b"/v1/chat/completions"
+    known = path.partition("?")[0].endswith(ours.decode().removeprefix("/v1"))
+    return path.encode() if known else ours

@@ -24,7 +24,7 @@ _COUNT_KEYS = {
     "reasoning": "completion_details.reasoning",
     "completion_audio": "completion_details.audio",
 }
-_PREFIXES = ("llm.output_messages.", "llm.token_count.", "llm.finish_reason")
+_PREFIXES = ("llm.output_messages.", "llm.choices.", "llm.token_count.", "llm.finish_reason")
 
 
 def select_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -32,12 +32,15 @@ def select_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (attributes or {}).items() if key.startswith(_PREFIXES)}
 
 
-def expected_attributes(fold: dict[str, Any]) -> dict[str, Any]:
-    """The output messages, token counts and finish reason that follow from a fold."""
+def expected_attributes(fold: dict[str, Any], *, legacy: bool = False) -> dict[str, Any]:
+    """The output messages (or texts), token counts and finish reason that follow from a fold."""
     counts = fold.get("usage", {})
     expected = {f"llm.token_count.{_COUNT_KEYS[name]}": count for name, count in counts.items()}
     for index, choice in fold.get("choices", {}).items():
-        expected |= _message(f"llm.output_messages.{index}.message", choice)
+        if not legacy:
+            expected |= _message(f"llm.output_messages.{index}.message", choice)
+        elif text := choice.get("content"):
+            expected[f"llm.choices.{index}.completion.text"] = text
     if reason := fold.get("choices", {}).get("0", {}).get("finish_reason"):
         expected["llm.finish_reason"] = reason
     return expected

@@ -17,10 +17,11 @@ from tests.corpus.oracle import fold_answer, is_stream, without_usage_events
 from tests.corpus.recordings import (
     VARIABLE,
     Recording,
-    count_chat_lines,
+    count_lines,
     explain_absence,
     find_folder,
     load_chats,
+    load_completions,
     load_dynamo,
     load_dynamo_expectations,
 )
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.corpus
 
 CHAT_EXCHANGES = 284
+LEGACY_EXCHANGES = 15
 """What the recordings held when this was written: fewer would be a loss nobody noticed."""
 
 MAX_FINELY_CUT_BYTES = 4_000
@@ -48,7 +50,16 @@ MAX_FINELY_CUT_BYTES = 4_000
 
 _FOLDER = find_folder()
 _MISSING = pytest.param(None, marks=pytest.mark.skip(reason=explain_absence()))
-_RECORDINGS = [*load_chats(_FOLDER), *load_dynamo(_FOLDER)] if _FOLDER is not None else []
+_RECORDINGS = (
+    []
+    if _FOLDER is None
+    else [
+        *load_chats(_FOLDER),
+        *load_completions(_FOLDER),
+        *load_dynamo(_FOLDER),
+        *load_dynamo(_FOLDER, legacy=True),
+    ]
+)
 _PARAMETERS = [pytest.param(one, id=one.id) for one in _RECORDINGS] or [_MISSING]
 
 
@@ -72,10 +83,12 @@ def test_a_folder_that_is_named_is_there() -> None:
     assert _FOLDER is not None, explain_absence()
 
 
-def test_every_chat_exchange_of_the_file_is_replayed(folder: Path) -> None:
+def test_every_exchange_of_the_file_is_replayed(folder: Path) -> None:
     """None is left out on the way from the file to the replays."""
-    replayed = [one for one in _RECORDINGS if not one.id.startswith("dynamo/")]
-    assert len({one.id for one in replayed}) == count_chat_lines(folder) == CHAT_EXCHANGES
+    replayed = {one.id for one in _RECORDINGS if not one.id.startswith("dynamo/")}
+    assert count_lines(folder, "chat.completions") == CHAT_EXCHANGES
+    assert count_lines(folder, "completions") == LEGACY_EXCHANGES
+    assert len(replayed) == CHAT_EXCHANGES + LEGACY_EXCHANGES
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -106,10 +119,14 @@ def _check_finely_cut(replay: Replay) -> None:
 
 
 def test_the_dynamo_streams_fold_as_their_list_of_expectations_says(folder: Path) -> None:
-    """A third opinion besides the codec's and the oracle's."""
-    recordings = {one.id.removeprefix("dynamo/"): one for one in load_dynamo(folder)}
-    expectations = load_dynamo_expectations(folder)
-    assert len(expectations) == len(recordings) == 14
+    """S0.13: a third opinion besides the codec's and the oracle's."""
+    recordings = {one.id.removeprefix("dynamo/"): one for one in _RECORDINGS}
+    expectations = [
+        entry
+        for legacy in (False, True)
+        for entry in load_dynamo_expectations(folder, legacy=legacy)
+    ]
+    assert len(expectations) == 17
     for expectation in expectations:
         body = recordings[expectation["file"]].body
         stream = ChatStream()

@@ -211,3 +211,20 @@ def test_rows_of_tests_are_as_the_store_has_them(store: Path) -> None:
     summary = read_call(store, make_exchange()).summary
     assert (summary.model, summary.status, summary.outcome) == ("gpt-demo", "OK", "completed")
     assert summary.total_tokens == row.total_tokens == 9
+
+
+def test_a_legacy_completion_has_prompts_and_texts(store: Path) -> None:
+    """They are shown where a chat has its messages."""
+    response = answer(Choice(index=0, message=Message(content="Ahoy")))
+    exchange = make_exchange(
+        endpoint="completions",
+        request_json={"model": "m", "prompt": ["Greet.", [1, 2]]},
+        response=response,
+    )
+    call = read_call(store, exchange)
+    assert call.input_messages == (
+        RecordedMessage(index=0, role="prompt", parts=(ContentPart(kind="text", text="Greet."),)),
+    )
+    assert call.output_messages == (
+        RecordedMessage(index=0, role="completion", parts=(ContentPart(kind="text", text="Ahoy"),)),
+    )

@@ -700,3 +700,46 @@ def test_rule_2_a_defect_forgets_also_what_was_too_short_to_judge(
     exchange = observe(exchange_frames(b"dat"))
     assert exchange.anomalies == ("observer_failed",)
     assert exchange.undecoded_body is None
+
+
+_PROMPTS = b'{"model":"m-1","stream":true,"prompt":["One?","Two?"]'
+
+
+@pytest.mark.parametrize(
+    ("asked", "outcome"),
+    [
+        (_PROMPTS + b"}", Outcome.COMPLETED),
+        (_PROMPTS + b',"n":2}', Outcome.TRUNCATED),
+        (_PROMPTS.replace(b'["One?","Two?"]', b"[5,6,7]") + b',"n":2}', Outcome.COMPLETED),
+    ],
+)
+def test_every_prompt_asks_for_its_choices(asked: bytes, outcome: Outcome) -> None:
+    """``n`` choices for each prompt of a legacy completion make the answer complete."""
+    texts = [
+        b'data: {"choices":[{"index":%d,"text":"x","finish_reason":"stop"}]%b}\n\n' % (index, usage)
+        for index, usage in enumerate((b"", b',"usage":{"completion_tokens":2}'))
+    ]
+    exchange = observe(exchange_frames(*texts, asked=asked, kind=EndKind.UPSTREAM_BROKEN))
+    assert exchange.outcome is outcome
+
+
+@pytest.mark.parametrize("tools", ["7", '{"0":{}}'])
+def test_a_request_of_the_wrong_shape_is_marked_and_kept(tools: str) -> None:
+    """S4.10: what the endpoint cannot take is told; the model and the rest stay known."""
+    asked = ASKED[:-1] + b',"tools":' + tools.encode() + b"}"
+    exchange = observe(exchange_frames(ANSWER, asked=asked))
+    assert exchange.anomalies == ("request_undecodable",)
+    assert exchange.request is not None
+    assert exchange.request.model == "m-1"
+
+
+def test_a_call_of_a_tool_that_was_not_offered_is_marked() -> None:
+    """S3.6: the call itself is kept."""
+    call = b'{"id":"c","type":"function","function":{"name":"row","arguments":"{}"}}'
+    answer = ANSWER.replace(b'"content":"Hello"', b'"tool_calls":[%b]' % call)
+    exchange = observe(exchange_frames(answer))
+    assert exchange.anomalies == ("tool_not_offered",)
+    assert exchange.response is not None
+    assert exchange.response.choices[0].message.tool_calls[0].name == "row"
+    offered = ASKED[:-1] + b',"tools":[{"type":"function","function":{"name":"row"}}]}'
+    assert observe(exchange_frames(answer, asked=offered)).anomalies == ()

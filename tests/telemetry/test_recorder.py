@@ -285,3 +285,8 @@ def test_the_sdks_own_metrics_are_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     """A meter provider that is named for other programs and missing here keeps nobody waiting."""
     monkeypatch.setenv("OTEL_PYTHON_METER_PROVIDER", "missing")
     assert record().name == "ChatCompletion"
+
+
+def test_a_legacy_completion_has_its_own_name() -> None:
+    """As the in-process instrumentor calls it (contract section 1)."""
+    assert record(endpoint="completions").name == "Completion"

@@ -22,6 +22,7 @@ from telemetry.flattening import (
 from telemetry.request_attributes import (
     build_input_attributes,
     build_input_message_attributes,
+    build_prompt_attributes,
     build_tool_attributes,
 )
 from tests.telemetry.exchanges import make_exchange
@@ -373,3 +374,13 @@ def test_rule_4_the_first_tools_parts_and_calls_stay() -> None:
         "message.tool_calls": len(calls),
         "llm.tools": len(tools),
     }
+
+
+def test_prompts_of_a_legacy_completion_are_flattened() -> None:
+    """Texts by their position; token ids are no text and leave a hole (contract 1.6)."""
+    exchange = make_exchange({"prompt": ["Sail", [1, 2], "Row"]}, endpoint="completions")
+    assert dict(build_prompt_attributes(exchange, Flattening())) == {
+        "llm.prompts.0.prompt.text": "Sail",
+        "llm.prompts.2.prompt.text": "Row",
+    }
+    assert not dict(build_prompt_attributes(make_exchange(request=None), Flattening()))

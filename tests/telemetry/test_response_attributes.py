@@ -13,6 +13,7 @@ from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS
 from telemetry.response_attributes import (
     build_output_attributes,
     build_output_message_attributes,
+    build_text_choice_attributes,
     build_usage_attributes,
 )
 from tests.telemetry.exchanges import make_exchange, make_response
@@ -215,3 +216,13 @@ def test_rule_6_the_first_choices_and_calls_stay() -> None:
         "message.tool_calls": len(calls),
         "llm.output_messages": MAX_FLATTENED_CHOICES + 1,
     }
+
+
+def test_texts_of_a_legacy_completion_are_flattened() -> None:
+    """By the choice's own index; without an answer there are none (contract 1.6)."""
+    response = make_response(Message(content="Ahoy"), Message())
+    exchange = make_exchange(endpoint="completions", response=response)
+    assert dict(build_text_choice_attributes(exchange, Flattening())) == {
+        "llm.choices.0.completion.text": "Ahoy"
+    }
+    assert not dict(build_text_choice_attributes(make_exchange(), Flattening()))
