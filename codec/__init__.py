@@ -59,7 +59,7 @@ from codec.rewrite import (
 )
 from codec.scan import BodyScan, RequestScanner, scan_request
 from codec.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
-from codec.stream import ChatStream
+from codec.stream import MAX_WASTED_TEMPLATES, ChatStream
 from codec.usage import MAX_USAGE_BYTES, Usage, decode_usage
 from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
 
@@ -71,6 +71,7 @@ __all__ = (
     "MAX_HELD_BYTES",
     "MAX_STREAM_OPTIONS_BYTES",
     "MAX_USAGE_BYTES",
+    "MAX_WASTED_TEMPLATES",
     "USAGE_REWRITE",
     "Accumulator",
     "BodyScan",

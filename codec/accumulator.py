@@ -54,6 +54,9 @@ _MAX_IDENTITY_CHARACTERS = 1024
 """What an identity may have, which is kept past the limit: model names that are file paths have
 less (``dialects.md`` section 3, llama.cpp)."""
 
+_WORST_GROWTH = 4
+"""The shortest event that has text takes 45 bytes on the wire, and twice that in memory."""
+
 _CHOICE_BYTES = 2048  # what a choice takes before it says anything
 _IDENTITY = {
     "id": str,
@@ -91,6 +94,7 @@ class Accumulator:
         "_error",
         "_finished_count",
         "_identity",
+        "_padding",
         "_usage",
         "has_content",
     )
@@ -105,6 +109,7 @@ class Accumulator:
         self._error: ErrorObject | None = None
         self._identity: JsonObject = {}
         self._body: JsonObject = {}
+        self._padding: JsonObject = {}  # of the last chunk, not merged yet
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
     @property
@@ -136,6 +141,31 @@ class Accumulator:
         except RecursionError:  # nested just within what the parser takes
             self.note("observer_limit")
 
+    def takes(self, index: int, size_bytes: int) -> bool:
+        """Whether a choice is known and events of so many bytes surely fit."""
+        budget = self._budget
+        fits = not budget.exceeded and size_bytes * _WORST_GROWTH < budget.left_bytes
+        return fits and index in self._choices
+
+    def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
+        """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
+
+        Args:
+            index: of their choice, and
+            member: the member of their delta.
+            texts: the new texts, for which there is room (:meth:`takes`).
+        """
+        self._choices[index].feed_texts(member, [*filter(None, texts)] if "" in texts else texts)
+
+    def feed_padding(self, member: str, padding: str) -> None:
+        """Take the padding of such a chunk, of the last one where there were several."""
+        self._padding = {member: padding}
+
+    def _merge(self, members: JsonObject) -> None:
+        merge_members(
+            self._body, members, skip=_NOT_MERGED, budget=self._budget, extend_lists=False
+        )
+
     def note(self, anomaly: str) -> None:
         """Note an anomaly by its name in ``span-contract.md`` 1.8."""
         self._anomalies[anomaly] = None
@@ -161,10 +191,11 @@ class Accumulator:
                 if isinstance(choice, dict):
                     self._feed_choice(position, choice)
         self._feed_usage(chunk, choices)
+        if self._padding:
+            self._merge(self._padding)
+            self._padding = {}
         if not hidden_usage:
-            merge_members(
-                self._body, chunk, skip=_NOT_MERGED, budget=self._budget, extend_lists=False
-            )
+            self._merge(chunk)
         if self._budget.exceeded or self._usage.exceeded:
             self.note("observer_limit")
 
@@ -227,6 +258,7 @@ class Accumulator:
             done: the end marker was seen.
             event_count: events with data, end marker excluded.
         """
+        self._merge(self._padding)
         choices = [self._choices[index] for index in sorted(self._choices)]
         usage = decode_usage(self._usage.whole())
         return ChatResponse(

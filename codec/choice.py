@@ -130,6 +130,22 @@ class ChoiceFold:
         if not choice.keys() <= known:
             self._merge(self._extra, choice, known)
 
+    def feed_texts(self, member: str, texts: list[str]) -> None:
+        """Take deltas of which nothing but one text each is new (:mod:`codec.template`).
+
+        Args:
+            member: ``content`` or a name of reasoning.
+            texts: not empty ones, for which there is room.
+        """
+        self._budget.take(len("".join(texts)) + FRAGMENT_BYTES * len(texts))
+        if member != "content":
+            self._reasoning_by_name.setdefault(member, []).extend(texts)
+            self._reasoning.extend(texts)
+            return
+        self._content.extend(texts)
+        if self._parts is not None:
+            self._parts.extend(("text", text) for text in texts)
+
     def _finish(self, finish_reason: str) -> None:
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:
             self.finish_reason = finish_reason

@@ -108,6 +108,11 @@ class SseDecoder:
         self._pending += rest.lstrip(b"\n")
         return events
 
+    @property
+    def between_events(self) -> bool:
+        """No event is under way, and the place where a BOM may stand is behind."""
+        return self._begun and not self._pending and not self._exceeded
+
     def finish(self) -> ServerSentEvent | None:
         """Return the event that was under way when the stream ended, if any.
 

@@ -8,23 +8,31 @@ Rules:
 3. An event that is cut off by the end counts if it parses (section 5), else it is dropped and
    noted.
 4. The events do not depend on how the bytes are cut.
+5. What a template recognises (:mod:`codec.template`) is folded as the general way would have.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import Accumulator
 from codec.chunk import ErrorObject, find_error, is_done, is_usage_only
 from codec.errors import LimitExceeded
 from codec.jsontext import decode_json
 from codec.sse import SseDecoder
+from codec.template import learn_template
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from codec.sse import ServerSentEvent
+    from codec.template import ChunkTemplate
 
-__all__ = ("ChatStream",)
+__all__ = ("MAX_WASTED_TEMPLATES", "ChatStream")
+
+MAX_WASTED_TEMPLATES = 16
+"""Templates in a row that matched nothing: the chunks of this stream differ in other places."""
+
+_EVENT_END = b"\n\n"
 
 
 class ChatStream:
@@ -42,12 +50,22 @@ class ChatStream:
     'Hi'
     """
 
-    __slots__ = ("_accumulator", "_decoder", "_hides_usage", "done", "event_count")
+    __slots__ = (
+        "_accumulator",
+        "_decoder",
+        "_hides_usage",
+        "_template",
+        "_wasted",
+        "done",
+        "event_count",
+    )
 
     def __init__(self, *, choice_count: int = 1, hides_usage: bool = False) -> None:
         self._decoder: SseDecoder | None = SseDecoder()
         self._accumulator = Accumulator(choice_count=choice_count)
         self._hides_usage = hides_usage
+        self._template: ChunkTemplate | None = None
+        self._wasted = 0
         self.event_count = 0
         """Events with data so far, the end marker excluded."""
         self.done = False
@@ -69,6 +87,22 @@ class ChatStream:
 
     def feed(self, data: bytes) -> None:
         """Take one read of the (decompressed) body, cut anywhere."""
+        start = 0
+        while self._wasted < MAX_WASTED_TEMPLATES:
+            if self._template is not None:
+                start = self._take_alike(self._template, data, start)
+                if start == len(data):
+                    return
+            # An event that no template knows is read alone, and may well be the next template.
+            end = data.find(_EVENT_END, start) + len(_EVENT_END)
+            if end < len(_EVENT_END):
+                break
+            self._feed(data[start:end])
+            start = end
+        if start < len(data):
+            self._feed(data[start:])
+
+    def _feed(self, data: bytes) -> None:
         if self._decoder is None:
             return
         try:
@@ -76,6 +110,31 @@ class ChatStream:
                 self._take(event)
         except LimitExceeded:
             self._give_up()
+
+    def _take_alike(self, template: ChunkTemplate, data: bytes, start: int) -> int:
+        """Fold the events from an offset on that are like the last one; where they end."""
+        accumulator = self._accumulator
+        size = len(data)
+        if not (self._decoder and self._decoder.between_events):
+            return start
+        if not accumulator.takes(template.index, size):
+            return start
+        match = template.match
+        texts: list[str] = []
+        while start < size:
+            text, end = match(data, start)
+            if not end:
+                break
+            start = end
+            texts.append(text)
+        if texts:
+            self._wasted = 0
+            self.event_count += len(texts)
+            accumulator.feed_texts(template.index, template.member, texts)
+            if template.padding_member is not None:
+                padding = template.padding_of(data, start)
+                accumulator.feed_padding(template.padding_member, padding)
+        return start
 
     def finish(self) -> ChatResponse:
         """Take the end of the bytes and return what the stream said. Call it once."""
@@ -91,7 +150,7 @@ class ChatStream:
 
     def _give_up(self) -> None:
         """Read no further: without the event's end there is no telling where the next begins."""
-        self._decoder = None
+        self._decoder = self._template = None
         self._accumulator.note("observer_limit")
 
     def _take(self, event: ServerSentEvent, *, cut_off: bool = False) -> None:
@@ -111,6 +170,14 @@ class ChatStream:
         self.event_count += 1
         hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
         self._accumulator.feed(value, event_name=event.event, hidden_usage=hidden)
+        self._learn(event, data, value)
+
+    def _learn(self, event: ServerSentEvent, data: bytes, value: Any) -> None:
+        """Make a template of an event that was just folded, unless that never came to anything."""
+        self._template = None
+        if self._wasted < MAX_WASTED_TEMPLATES and event.event is None and event.is_single_line:
+            self._template = learn_template(data, value)
+            self._wasted += self._template is not None
 
     def _take_text(self, event: ServerSentEvent, data: bytes, *, cut_off: bool) -> None:
         """Take data that is no JSON."""

@@ -20,7 +20,7 @@ APART_MODULES = {"generator"}
 """As the packages."""
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
-INNER_MODULES = {"budget", "choice", "integers", "members", "tool_calls"}
+INNER_MODULES = {"budget", "choice", "integers", "members", "template", "tool_calls"}
 """What the accumulator is made of; no name of theirs belongs to the surface."""
 
 INNER_NAMES = {

@@ -1,0 +1,219 @@
+r"""Chunks that differ in one piece of text only, recognised by their bytes.
+
+Most chunks of a stream are the one before with another word in it. Once such a chunk was parsed
+and folded, the next one need not be: what its bytes have in common with the first has been folded
+already, and only the word is new.
+
+Rules:
+
+1. A chunk becomes a template only if folding it a second time would change nothing but append its
+   text: no usage, no finish reason, no log probabilities, no list anywhere but that of its one
+   choice (lists are concatenated), and one piece of text (:data:`SPOKEN`).
+2. The place of the text is found in the bytes and then *tried*: with another text there, the parser
+   must find just that text changed. No guess about JSON is trusted (keys that occur twice, or are
+   written with escapes, or stand inside a string).
+3. A template matches where every byte outside its places is equal. The text is a JSON string of any
+   form; its place ends at its own closing quote.
+4. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
+5. What was folded after a template was made may have changed what it stands on, so whoever folds a
+   chunk in the general way must forget it.
+
+The general way is the oracle: ``tests/codec/test_template.py`` folds everything in both.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from codec.integers import index_of
+from codec.jsontext import decode_json
+
+if TYPE_CHECKING:
+    from codec.jsontext import JsonObject
+
+__all__ = ("SPOKEN", "ChunkTemplate", "learn_template")
+
+SPOKEN = ("content", "reasoning_content", "reasoning")
+"""The members of a delta that carry text, one of which a template is about."""
+
+_PADDING = ("obfuscation", "p")
+_LISTS = {"choices", "delta"}
+_UNSPOKEN = ("refusal", "tool_calls", "function_call")
+_TRIAL = "a text that nobody sends"
+_LITERAL = re.compile(rb'(?:[^"\\]|\\.)*', re.DOTALL)
+_NO_MATCH = "", 0
+_EVENT_FIELD = b"data: "
+_EVENT_END = b"\n\n"
+
+
+class ChunkTemplate:
+    """The bytes of one event, with a place for its text. Immutable.
+
+    Args:
+        index: the choice's index.
+        member: which of :data:`SPOKEN` carries the text.
+        before: the chunk's bytes up to and with the quote that opens the text.
+        between: the bytes from the text's closing quote on to the one that opens the padding;
+            empty where there is no padding.
+        behind: the bytes from the last closing quote on.
+        padding_member: the padding's name, ``None`` where there is none.
+    """
+
+    __slots__ = (
+        "_before",
+        "_before_bytes",
+        "_behind",
+        "_behind_bytes",
+        "_between",
+        "index",
+        "member",
+        "padding_member",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        member: str,
+        *,
+        before: bytes,
+        between: bytes,
+        behind: bytes,
+        padding_member: str | None,
+    ) -> None:
+        self.index = index
+        self.member = member
+        self.padding_member = padding_member
+        self._before = _EVENT_FIELD + before
+        self._between = between
+        self._behind = behind + _EVENT_END
+        self._before_bytes = len(self._before)
+        self._behind_bytes = len(self._behind)
+
+    def fill(self, text: bytes, padding: bytes = b"") -> bytes:
+        """Return the event that has this text and padding, both as in a JSON string."""
+        between = self._between + padding if self._between else b""
+        return self._before + text + between + self._behind
+
+    def match(self, data: bytes, start: int) -> tuple[str, int]:
+        """Match the event that begins at an offset.
+
+        Returns:
+            Its text, and the offset behind it; that is 0 where it is another or incomplete.
+        """
+        if not data.startswith(self._before, start):
+            return _NO_MATCH
+        start += self._before_bytes
+        end = data.find(b'"', start)
+        literal = data[start:end]
+        escaped = b"\\" in literal
+        if escaped:
+            end = _end_of_literal(data, start)
+            literal = data[start:end]
+        try:
+            text = decode_json(b'"%b"' % literal) if escaped else literal.decode()
+        except ValueError:
+            return _NO_MATCH  # no UTF-8 or a bad escape: the general way says what it is
+        if between := self._between:
+            if not data.startswith(between, end):
+                return _NO_MATCH
+            start = end + len(between)
+            end = data.find(b'"', start)
+            padding = data[start:end]
+            if b"\\" in padding or not padding.isascii():
+                return _NO_MATCH
+        if end < 0 or not data.startswith(self._behind, end):
+            return _NO_MATCH
+        return text, end + self._behind_bytes
+
+    def padding_of(self, data: bytes, end: int) -> str:
+        """Return the padding of the event that ends at an offset, and that was matched."""
+        end -= self._behind_bytes
+        return data[data.rindex(b'"', 0, end) + 1 : end].decode()
+
+
+def learn_template(data: bytes, chunk: Any) -> ChunkTemplate | None:
+    """Make a template of a chunk; ``None`` where it cannot be one.
+
+    Args:
+        data: the chunk's bytes, of an event that is one ``data:`` line and nothing else.
+        chunk: what they decode to; it is not changed.
+    """
+    if not _is_plain(chunk):
+        return None
+    (choice,) = chunk["choices"]
+    delta = choice["delta"]
+    said = [name for name in SPOKEN if delta.get(name)]
+    index = index_of(choice.get("index"))
+    if len(said) != 1 or not isinstance(delta[said[0]], str):
+        return None
+    (member,) = said
+    padding_member = next((name for name in _PADDING if isinstance(chunk.get(name), str)), None)
+    text = _find_literal(data, member, 0)
+    if text is None:
+        return None
+    start, end = text
+    between, behind = b"", data[end:]
+    if padding_member is not None:
+        padding = _find_literal(data, padding_member, end)
+        if padding is None:
+            return None
+        between, behind = data[end : padding[0]], data[padding[1] :]
+    template = ChunkTemplate(
+        0 if index is None else index,
+        member,
+        before=data[:start],
+        between=between,
+        behind=behind,
+        padding_member=padding_member,
+    )
+    return template if _holds(template, chunk, member) else None
+
+
+def _is_plain(chunk: Any) -> bool:
+    """Whether a chunk is one that rule 1 allows, but for the number of its texts."""
+    if not isinstance(chunk, dict) or chunk.get("usage") or "x_groq" in chunk:
+        return False
+    choices = chunk.get("choices")
+    if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], dict)):
+        return False
+    choice = choices[0]
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or "usage" in choice:
+        return False
+    if choice.get("finish_reason") or choice.get("logprobs") or any(map(delta.get, _UNSPOKEN)):
+        return False
+    members = [*chunk.items(), *choice.items(), *delta.items()]
+    return not any(name not in _LISTS and _has_list(value) for name, value in members)
+
+
+def _has_list(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_list, value.values()))
+    return isinstance(value, list)
+
+
+def _find_literal(data: bytes, member: str, start: int) -> tuple[int, int] | None:
+    """Return where a member's string begins and ends inside its quotes, behind an offset."""
+    match = re.compile(rb'"%b"[ \t]*:[ \t]*"' % member.encode()).search(data, start)
+    return None if match is None else (match.end(), _end_of_literal(data, match.end()))
+
+
+def _end_of_literal(data: bytes, start: int) -> int:
+    match = _LITERAL.match(data, start)
+    return match.end() if match is not None else start
+
+
+def _holds(template: ChunkTemplate, chunk: JsonObject, member: str) -> bool:
+    """Try the template (rule 2)."""
+    event = template.fill(_TRIAL.encode(), _TRIAL.encode())
+    try:
+        tried = decode_json(event[len(_EVENT_FIELD) : -len(_EVENT_END)])
+        delta = tried["choices"][0]["delta"]
+    except (ValueError, LookupError, TypeError):
+        return False
+    expected = {template.padding_member: _TRIAL} if template.padding_member else {}
+    if not isinstance(delta, dict) or delta.get(member) != _TRIAL:
+        return False
+    delta[member] = chunk["choices"][0]["delta"][member]
+    return bool(tried == chunk | expected)

@@ -1,0 +1,191 @@
+"""Chunks recognised by their bytes, beside the same chunks folded in the general way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codec import accumulator as accumulator_module
+from codec import stream as stream_module
+from codec.jsontext import decode_json
+from codec.stream import ChatStream
+from codec.template import learn_template
+
+HEAD: dict[str, Any] = {"id": "c-1", "object": "chat.completion.chunk", "created": 9, "model": "m"}
+
+
+def chunk(delta: Any, *, index: Any = 0, choice: Any = None, **members: Any) -> dict[str, Any]:
+    """A chunk with one choice."""
+    entry = {"index": index, "delta": delta, "finish_reason": None} | (choice or {})
+    return HEAD | {"choices": [entry]} | members
+
+
+def event(value: Any, **options: Any) -> bytes:
+    """An event of one line; text stands as it is."""
+    text = value if isinstance(value, str) else json.dumps(value, **options)
+    return f"data: {text}\n\n".encode("utf-8", "surrogatepass")
+
+
+def watch(pieces: list[bytes], **members: Any) -> list[Any]:
+    """All that a stream shows, after each read and at the end."""
+    stream = ChatStream(**members)
+    seen: list[Any] = []
+    for piece in pieces:
+        stream.feed(piece)
+        seen.append((stream.event_count, stream.has_content, stream.is_complete, stream.done))
+    return [*seen, stream.finish()]
+
+
+def assert_alike(pieces: list[bytes], **members: Any) -> None:
+    """With templates and without, everything is the same."""
+    quick = watch(pieces, **members)
+    with mock.patch.object(stream_module, "MAX_WASTED_TEMPLATES", 0):
+        assert quick == watch(pieces, **members)
+
+
+texts = st.one_of(
+    st.sampled_from(["a", " word", "", "\n", '"', "\\", "é", "\N{GRINNING FACE}", "\ud83d"]),
+    st.sampled_from(['"},"finish_reason":"stop"', '","p":"', "data: x\n\n", '"content":"']),
+    st.text(max_size=5),
+)
+deltas = st.one_of(
+    texts.map(lambda text: {"content": text}),
+    texts.map(lambda text: {"content": text}),
+    texts.map(lambda text: {"role": "assistant", "content": text}),
+    texts.map(lambda text: {"role": None, "content": text, "reasoning_content": None}),
+    texts.map(lambda text: {"content": None, "reasoning_content": text}),
+    texts.map(lambda text: {"content": "", "reasoning": text, "extra": {"a": 1}}),
+    texts.map(lambda text: {"reasoning": text, "reasoning_content": text}),
+    texts.map(lambda text: {"content": text, "refusal": "no"}),
+    texts.map(lambda text: {"content": [{"type": "text", "text": text}]}),
+    texts.map(lambda text: {"content": text, "list": [text]}),
+    texts.map(lambda text: {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}),
+    st.just({}),
+    st.none(),
+)
+chunks = st.builds(
+    chunk,
+    deltas,
+    index=st.sampled_from([0, 0, 0, 1, "1", None]),
+    choice=st.sampled_from(
+        [None, None, None, {"logprobs": None}, {"logprobs": {"content": [1]}}, {"x": [1]},
+         {"finish_reason": "stop"}, {"seed": 7}, {"usage": {"completion_tokens": 1}},
+         {"content_filter_results": {"hate": {"filtered": False}}}]
+    ),
+)  # fmt: skip
+members = st.sampled_from(
+    [{}, {}, {"usage": None}, {"obfuscation": "aB"}, {"obfuscation": "xyz"}, {"p": "q"},
+     {"usage": {"completion_tokens": 2}}, {"x_groq": {"id": "r"}}, {"citations": [1]},
+     {"obfuscation": "tail", "usage": None}, {"model": "other"}, {"error": "bad"}]
+)  # fmt: skip
+said = st.builds(lambda one, more: one | more, chunks, members)
+events = st.one_of(
+    st.builds(event, said, separators=st.just((",", ":"))),
+    st.builds(event, said, separators=st.just((",", ":")), ensure_ascii=st.just(False)),
+    st.builds(event, said),
+    st.sampled_from([b": keep-alive\n\n", b"data: [DONE]\n\n", b"data: {oops\n\n", b"\n",
+                     b"event: x\ndata: {}\n\n", b'data: {"choices":[],"usage":{"a":1}}\n\n',
+                     b"data: \xff\n\n"]),
+)  # fmt: skip
+
+
+@given(st.lists(events, max_size=12), st.randoms(use_true_random=False))
+@settings(max_examples=400, deadline=None)
+def test_templates_change_nothing(pieces: list[bytes], random: Any) -> None:
+    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 5)."""
+    stream = b"".join(piece * random.choice((1, 1, 1, 3)) for piece in pieces)
+    cuts = sorted(random.sample(range(len(stream) + 1), min(len(stream), random.randrange(9))))
+    reads = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assert_alike(reads)
+    assert_alike([piece for piece in pieces for _ in range(2)])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"choices":[{"index":0,"delta":{"content":"a","content":"b"}}]}',
+        '{"choices":[{"index":0,"delta":{"content":"a","c\\u006fntent":"b"}}]}',
+        '{"content":"a","choices":[{"index":0,"delta":{"c\\u006fntent":"a"}}]}',
+        '{"x":"\\"content\\":\\"a\\"","choices":[{"index":0,"delta":{"c\\u006fntent":"a"}}]}',
+        '{"choices":[{"index":0,"delta":{"content":"a"}}],"choices":[{"delta":{"content":"b"}}]}',
+        '{"choices":[{"index":0,"delta":{"content":"a"}}],"n":NaN}',
+        '{"choices":[{"index":0,"delta":{"content":"a"}}],"obfuscation":"\\u0061"}',
+        '{"obfuscation":"a","choices":[{"index":0,"delta":{"content":"a"}}]}',
+        '{"choices":[{"index":0,"delta":{"content":"a"}}],"obfuscation":"a","obfuscation":"b"}',
+    ],
+)
+def test_no_trick_of_json_makes_a_wrong_template(odd: str) -> None:
+    """Rule 2: what the parser does not confirm is no template, or it is a right one."""
+    assert_alike([event(odd), event(odd.replace('"a"', '"z"')), event(odd), event(chunk({}))])
+
+
+@pytest.mark.parametrize(
+    "literal", [r"\ud83d\ude00", r"\ud83d", r"\n", r"\"", r"\x", r"\u12", "\t"]
+)
+def test_escapes_are_read_as_json_reads_them(literal: str) -> None:
+    """Rule 3: pairs, halves of pairs, quotes, and what is no escape at all."""
+    whole = event('{"choices":[{"index":0,"delta":{"content":"a"}}]}')
+    events = [whole, whole.replace(b'"a"', f'"{literal}"'.encode()), whole]
+    assert_alike(events)
+    assert_alike([b"".join(events)])
+
+
+def test_a_plain_stream_is_parsed_only_where_it_changes() -> None:
+    """Of a long stream with padding, few chunks go through the parser."""
+    pieces = [event(chunk({"role": "assistant", "content": ""}, obfuscation="0"))]
+    pieces += [event(chunk({"content": f" {n}\n"}, obfuscation="z" * (n % 7))) for n in range(500)]
+    with mock.patch.object(stream_module, "decode_json", wraps=decode_json) as parse:
+        answer = watch(pieces)[-1]
+    assert answer.choices[0].message.content == "".join(f" {n}\n" for n in range(500))
+    assert answer.body["obfuscation"] == "z" * (499 % 7)
+    assert answer.event_count == 501
+    assert parse.call_count < 5
+
+
+def test_reads_that_begin_inside_an_event_are_quick_too() -> None:
+    """What is left of an event is finished alone, and the rest of the read matched."""
+    stream = b"".join(event(chunk({"content": f" {n}"})) for n in range(500))
+    pieces = [stream[start : start + 1_000] for start in range(0, len(stream), 1_000)]
+    with mock.patch.object(stream_module, "decode_json", wraps=decode_json) as parse:
+        watch(pieces)
+    assert parse.call_count < len(pieces) + 5
+    assert_alike(pieces)
+
+
+def test_streams_that_differ_elsewhere_stop_learning() -> None:
+    """After so many templates in vain nothing more is tried."""
+    pieces = [event(chunk({"content": "a", "token_id": n})) for n in range(100)]
+    with mock.patch.object(stream_module, "learn_template", wraps=learn_template) as learn:
+        watch(pieces)
+    assert learn.call_count == stream_module.MAX_WASTED_TEMPLATES
+    assert_alike(pieces)
+
+
+@pytest.mark.parametrize("room", [400, 3_000, 3_500, 4_500, 6_000, 20_000])
+def test_the_limit_of_memory_is_the_same(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """R5: near the limit everything goes the general way, which knows what to leave out."""
+    monkeypatch.setattr(accumulator_module, "MAX_ACCUMULATED_BYTES", room)
+    pieces = [event(chunk({"content": "tide" * (n % 9)}, obfuscation="z" * n)) for n in range(60)]
+    assert_alike(pieces)
+    assert_alike([b"".join(pieces)])
+
+
+def test_thoughts_between_parts_keep_their_order() -> None:
+    """Mistral goes from parts to text and back: the text is one of the parts then."""
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+    pieces = [event(chunk({"content": [part]}))]
+    pieces += [event(chunk({"content": f"w{n} "})) for n in range(4)]
+    assert_alike(pieces)
+
+
+def test_a_choice_that_does_not_fit_has_no_template() -> None:
+    """Past the number of choices a chunk leaves nothing behind that could be added to."""
+    pieces = [event(chunk({"content": "x"}, index=n)) for n in range(3)]
+    pieces += [event(chunk({"content": "y"}, index=2))] * 2
+    with mock.patch.object(accumulator_module, "MAX_CHOICES", 2):
+        assert_alike(pieces)
