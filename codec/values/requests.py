@@ -1,0 +1,145 @@
+"""A chat request as one value, and back to the bytes it came from.
+
+:class:`codec.request.ChatRequest` is the observer's cheap view of a body. This is what library
+users read and change: everything by name, immutable, nothing lost.
+
+Rules:
+
+1. What is not modelled, or has another type than it should, is in ``extra``.
+2. Encoding is a merge into the original (S4.4): what was not changed keeps its bytes, messages that
+   make no sense included. Nothing is injected.
+3. Where ``extra`` names a member that has a field of its own, ``extra`` wins (S4.T13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from codec.errors import MalformedRequest
+from codec.jsontext import decode_json_object
+from codec.values._changes import merge_changes
+from codec.values._members import Members, others, put
+from codec.values.messages import ChatMessage, OtherMessage, decode_message
+from codec.values.parameters import GenerationParameters, decode_parameters
+from codec.values.splice import splice_json
+from codec.values.tools import ToolChoice, ToolDefinition, decode_tool, decode_tool_choice
+
+if TYPE_CHECKING:
+    from codec.jsontext import JsonObject
+
+__all__ = ("RequestValues", "decode_request_values", "encode_request_values")
+
+_CONTROLS: dict[str, type | tuple[type, ...]] = {
+    "stream": bool,
+    "store": bool,
+    "user": str,
+    "metadata": dict,
+    "service_tier": str,
+    "parallel_tool_calls": bool,
+    "top_logprobs": int,
+}
+"""Members with a field of their own, and the type they must have (S4.T9)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestValues:
+    """What a chat request says.
+
+    Attributes:
+        model: ``None`` where it is absent or no string.
+        messages: in order; empty where there are none (S4.T10).
+        params: ``None`` where none of them is usable (S4.7).
+        tools: ``None`` where there is no list of them.
+        tool_choice: ``None`` where absent.
+        extra: all other members (rule 1).
+    """
+
+    model: str | None = None
+    messages: tuple[ChatMessage | OtherMessage, ...] = ()
+    params: GenerationParameters | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    tool_choice: ToolChoice | None = None
+    stream: bool | None = None
+    store: bool | None = None
+    user: str | None = None
+    metadata: Members | None = None
+    service_tier: str | None = None
+    parallel_tool_calls: bool | None = None
+    top_logprobs: int | None = None
+    extra: Members = field(default_factory=dict)
+
+    def to_json(self) -> JsonObject:
+        """Return the request as OpenAI has it."""
+        members = put(
+            {},
+            model=self.model,
+            messages=[message.to_json() for message in self.messages] or None,
+            tools=None if self.tools is None else [tool.to_json() for tool in self.tools],
+            tool_choice=None if self.tool_choice is None else self.tool_choice.to_json(),
+            **{name: getattr(self, name) for name in _CONTROLS},
+        )
+        params = {} if self.params is None else self.params.to_json()
+        return members | params | dict(self.extra)
+
+
+def decode_request_values(body: bytes) -> RequestValues:
+    """Decode a request body.
+
+    Raises:
+        MalformedRequest: it is no JSON object, ``messages`` or ``tools`` is no list, or
+            ``tool_choice`` has no known form (S4.10, S4.T15).
+    """
+    try:
+        members = decode_json_object(body)
+    except ValueError as error:
+        raise MalformedRequest(f"request body: {error}") from error
+    return _read(members)
+
+
+def encode_request_values(values: RequestValues, original: bytes) -> bytes:
+    """Encode a request as a merge into the body it was decoded from (rule 2).
+
+    Raises:
+        MalformedRequest: as :func:`decode_request_values`, for the original.
+        ValueError: a value cannot be written as JSON.
+    """
+    before = decode_request_values(original)
+    body = merge_changes(decode_json_object(original), before.to_json(), values.to_json())
+    return splice_json(original, body)
+
+
+def _read(members: JsonObject) -> RequestValues:
+    messages, tools = _list(members, "messages"), _list(members, "tools")
+    model = members.get("model")
+    params = decode_parameters(members)
+    controls: dict[str, Any] = {
+        name: value
+        for name, kind in _CONTROLS.items()
+        if isinstance(value := members.get(name), kind)
+        and (kind is bool or not isinstance(value, bool))
+    }
+    read: dict[str, Any] = {
+        "model": model if isinstance(model, str) else None,
+        "messages": messages,
+        "tools": tools,
+        "tool_choice": decode_tool_choice(members.get("tool_choice")),
+        **controls,
+        **({} if params is None else params.to_json()),
+    }
+    return RequestValues(
+        model=read["model"],
+        messages=tuple(map(decode_message, messages or ())),
+        params=params,
+        tools=None if tools is None else tuple(map(decode_tool, tools)),
+        tool_choice=read["tool_choice"],
+        **controls,
+        extra=others(members, **read),
+    )
+
+
+def _list(members: JsonObject, name: str) -> list[Any] | None:
+    value = members.get(name)
+    if value is not None and not isinstance(value, list):
+        raise MalformedRequest(f"{name} is no list")
+    return value

@@ -1,0 +1,33 @@
+"""Changes between two readings of a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codec.values._changes import merge_changes
+
+_LATER = [{"a": 3}, {"x": 1}, {"x": 2}]  # what was there moved on, and took along what it had
+
+
+@pytest.mark.parametrize(
+    ("original", "before", "after", "merged"),
+    [
+        ({"a": 1.0, "x": 9}, {"a": 1}, {"a": 1}, {"a": 1.0, "x": 9}),
+        ({"a": 1.0, "x": 9}, {"a": 1}, {"a": 2}, {"a": 2, "x": 9}),
+        ({"a": 1, "x": 9}, {"a": 1}, {}, {"x": 9}),
+        ({"x": 9}, {}, {"b": None}, {"x": 9, "b": None}),
+        ({"u": "bare"}, {"u": {"url": "bare"}}, {"u": {"url": "new"}}, {"u": {"url": "new"}}),
+        ({"x": 9}, {"assumed": 1}, {"assumed": 1, "b": 2}, {"x": 9, "b": 2}),
+        ([{"x": 1, "a": 1}, 5], [{"a": 1}, 5], [{"a": 2}, 5], [{"x": 1, "a": 2}, 5]),
+        ([{"x": 1}, {"x": 2}], [{}, {"a": 1}], [{"a": 3}, {}, {"a": 1}], _LATER),
+        ([1, 2, "skipped"], [1, 2], [1, 3], [1, 3]),
+        ([1, 2], [1, 2], [2], [2]),
+    ],
+)
+def test_a_change_is_brought_into_the_original(
+    original: Any, before: Any, after: Any, merged: Any
+) -> None:
+    """What the reader does not know stays; what it assumed and nobody changed is not written."""
+    assert merge_changes(original, before, after) == merged
