@@ -1,0 +1,316 @@
+"""The events of a streamed chat completion: frozen values, each with its ``type``.
+
+The types are those of openai-python (``seeds.md`` S1.13), and ``error`` (S1.10). A *delta* event
+has what a chunk added and, as ``snapshot``, all there is so far; a *done* event has the whole.
+There is none for reasoning and for the legacy ``function_call``: they are in the chunk and in the
+answer (:attr:`codec.events.stream.ChatEventStream.snapshot`).
+
+Rules:
+
+1. What an event says never changes, whatever comes after it.
+2. Events are cheap, for streams have one or more for every token: a snapshot is put together and
+   JSON is parsed when asked for, and each time anew.
+3. ``parsed`` is ``None`` unless the text looks like JSON, in which case it is a list or an object
+   (:func:`~codec.events.partial_json.parse_payload`): of a delta event as much of it as there is
+   (S1.5, S1.11), of a done event the whole, or ``None`` where it is not whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from codec.chunk import ErrorObject
+from codec.events.partial_json import parse_payload
+from codec.jsontext import JsonObject
+
+__all__ = (
+    "ArgumentsDelta",
+    "ArgumentsDone",
+    "ChatEvent",
+    "ChunkEvent",
+    "ContentDelta",
+    "ContentDone",
+    "ErrorEvent",
+    "LogprobsContentDelta",
+    "LogprobsContentDone",
+    "LogprobsRefusalDelta",
+    "LogprobsRefusalDone",
+    "Prefix",
+    "RefusalDelta",
+    "RefusalDone",
+)
+
+
+class Prefix(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """The first items of a list that grows at its end. Equal where the items are.
+
+    Attributes:
+        items: the list, which belongs to somebody else.
+        count: how many of its items this is about.
+    """
+
+    items: list[Any]
+    count: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Prefix) and self.taken() == other.taken()
+
+    def __hash__(self) -> int:
+        return hash(self.count)  # items may be objects, which have no hash
+
+    def taken(self) -> list[Any]:
+        """Return the items."""
+        return self.items[: self.count]
+
+
+class ChunkEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A chunk came; what it changed follows.
+
+    Attributes:
+        chunk: the object as it was fed.
+    """
+
+    type: ClassVar[Literal["chunk"]] = "chunk"
+    chunk: JsonObject
+
+
+class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has more text.
+
+    Attributes:
+        choice_index: which choice.
+        delta: what came.
+        so_far: the pieces of the text so far.
+    """
+
+    type: ClassVar[Literal["content.delta"]] = "content.delta"
+    choice_index: int
+    delta: str
+    so_far: Prefix
+
+    @property
+    def snapshot(self) -> str:
+        """The text so far."""
+        return "".join(self.so_far.taken())
+
+    @property
+    def parsed(self) -> Any | None:
+        """The value so far (rule 3)."""
+        return _parsed(self.snapshot)
+
+
+class ContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The text of a choice has ended.
+
+    Attributes:
+        choice_index: which choice.
+        content: the whole text.
+    """
+
+    type: ClassVar[Literal["content.done"]] = "content.done"
+    choice_index: int
+    content: str
+
+    @property
+    def parsed(self) -> Any | None:
+        """The whole value (rule 3)."""
+        return _parsed_whole(self.content)
+
+
+class RefusalDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has more of a refusal.
+
+    Attributes:
+        choice_index: which choice.
+        delta: what came.
+        so_far: the pieces of the refusal so far.
+    """
+
+    type: ClassVar[Literal["refusal.delta"]] = "refusal.delta"
+    choice_index: int
+    delta: str
+    so_far: Prefix
+
+    @property
+    def snapshot(self) -> str:
+        """The refusal so far."""
+        return "".join(self.so_far.taken())
+
+
+class RefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The refusal of a choice has ended.
+
+    Attributes:
+        choice_index: which choice.
+        refusal: the whole text.
+    """
+
+    type: ClassVar[Literal["refusal.done"]] = "refusal.done"
+    choice_index: int
+    refusal: str
+
+
+class ArgumentsDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A tool call has begun or has more arguments; a custom tool's input counts as such.
+
+    Attributes:
+        choice_index: which choice.
+        index: the call's own index, or where there is none its place among the calls.
+        call_id: its id, as far as known; an index may have several calls (``dialects.md``
+            section 7).
+        name: the function's name, as far as known.
+        delta: what came, maybe nothing.
+        so_far: the pieces of the arguments so far.
+    """
+
+    type: ClassVar[Literal["tool_calls.function.arguments.delta"]] = (
+        "tool_calls.function.arguments.delta"
+    )
+    choice_index: int
+    index: int
+    call_id: str | None
+    name: str | None
+    delta: str
+    so_far: Prefix
+
+    @property
+    def snapshot(self) -> str:
+        """The arguments so far."""
+        return "".join(self.so_far.taken())
+
+    @property
+    def parsed(self) -> Any | None:
+        """The value so far (rule 3)."""
+        return _parsed(self.snapshot)
+
+
+class ArgumentsDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The arguments of a tool call have ended.
+
+    Attributes:
+        choice_index: which choice.
+        index: as in :class:`ArgumentsDelta`.
+        call_id: the call's id.
+        name: the function's name.
+        arguments: the whole text.
+    """
+
+    type: ClassVar[Literal["tool_calls.function.arguments.done"]] = (
+        "tool_calls.function.arguments.done"
+    )
+    choice_index: int
+    index: int
+    call_id: str | None
+    name: str | None
+    arguments: str
+
+    @property
+    def parsed(self) -> Any | None:
+        """The whole value (rule 3): ``None`` where the arguments were cut off."""
+        return _parsed_whole(self.arguments)
+
+
+class LogprobsContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens of its text.
+
+    Attributes:
+        choice_index: which choice.
+        delta: the entries that came, one for each token, as sent.
+        so_far: the entries so far.
+    """
+
+    type: ClassVar[Literal["logprobs.content.delta"]] = "logprobs.content.delta"
+    choice_index: int
+    delta: tuple[Any, ...]
+    so_far: Prefix
+
+    @property
+    def snapshot(self) -> tuple[Any, ...]:
+        """The entries so far."""
+        return tuple(self.so_far.taken())
+
+
+class LogprobsContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The log probabilities of a choice's text have ended.
+
+    Attributes:
+        choice_index: which choice.
+        content: all entries.
+    """
+
+    type: ClassVar[Literal["logprobs.content.done"]] = "logprobs.content.done"
+    choice_index: int
+    content: tuple[Any, ...]
+
+
+class LogprobsRefusalDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens of its refusal.
+
+    Attributes:
+        choice_index: which choice.
+        delta: the entries that came, one for each token, as sent.
+        so_far: the entries so far.
+    """
+
+    type: ClassVar[Literal["logprobs.refusal.delta"]] = "logprobs.refusal.delta"
+    choice_index: int
+    delta: tuple[Any, ...]
+    so_far: Prefix
+
+    @property
+    def snapshot(self) -> tuple[Any, ...]:
+        """The entries so far."""
+        return tuple(self.so_far.taken())
+
+
+class LogprobsRefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The log probabilities of a choice's refusal have ended.
+
+    Attributes:
+        choice_index: which choice.
+        refusal: all entries.
+    """
+
+    type: ClassVar[Literal["logprobs.refusal.done"]] = "logprobs.refusal.done"
+    choice_index: int
+    refusal: tuple[Any, ...]
+
+
+class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The provider said that something failed: the last event of its stream (S1.10).
+
+    Attributes:
+        error: what it said.
+    """
+
+    type: ClassVar[Literal["error"]] = "error"
+    error: ErrorObject
+
+
+ChatEvent = (
+    ChunkEvent
+    | ContentDelta
+    | ContentDone
+    | RefusalDelta
+    | RefusalDone
+    | LogprobsContentDelta
+    | LogprobsContentDone
+    | LogprobsRefusalDelta
+    | LogprobsRefusalDone
+    | ArgumentsDelta
+    | ArgumentsDone
+    | ErrorEvent
+)
+"""Any of them; ``type`` tells which."""
+
+
+def _parsed(text: str) -> Any | None:
+    partial = parse_payload(text)
+    return partial.value if partial else None
+
+
+def _parsed_whole(text: str) -> Any | None:
+    partial = parse_payload(text)
+    return partial.value if partial and partial.complete else None

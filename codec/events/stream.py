@@ -1,0 +1,268 @@
+"""A streamed chat completion as events: chunks or bytes in, :mod:`codec.events.kinds` out.
+
+What they say is folded by the observer's own accumulator; the events tell how that grows.
+
+Rules:
+
+1. The order is that of the wire (``seeds.md`` S1.4, S1.18): the chunk, then for each of its choices
+   the deltas of content, refusal, log probabilities and tool calls, then, with the finish reason,
+   done events in the same order. There is no content delta without text (S1.5).
+2. Or it is that of openai-python (S1.13): deltas of tool calls come before those of log
+   probabilities; whatever is done follows all deltas of its choice; content, refusal and log
+   probabilities are done as soon as a tool call begins, too; empty text has its content delta.
+3. Everything that begins has one done event, never two (S1.7): with the next finish reason of its
+   choice (Together has one for each call), or where none follows, at the end of the stream. Done
+   means that no more is expected, not that all is there: see :meth:`ChatEventStream.check`. What
+   comes all the same has delta events, and counts.
+4. A tool call is done earlier, before the next one's delta, if its arguments are a JSON object when
+   first another call's turn comes (S1.6): nothing can be added to an object. Else the call may
+   come again, and waits for the finish reason.
+5. An error is the last event. What is in its chunk comes before it, without done events; what
+   follows is not read (S1.10).
+6. All deltas of one kind together are the value of the answer, unless it is found out to repeat
+   itself (:mod:`codec.choice`, rule 5). Past the limits of :mod:`codec.accumulator` there are no
+   more of them.
+7. Nothing raises, whatever chunks or bytes come: what is no chunk is noted in the answer's
+   ``anomalies``, and has no event.
+8. The work for a chunk follows the chunk, however much came before it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from codec.accumulator import Accumulator
+from codec.chunk import is_bare_value, is_chunk
+from codec.completion import build_completion
+from codec.errors import ContentFiltered, LengthReached
+from codec.events._choice import ChoiceEvents
+from codec.events.kinds import ChunkEvent, ErrorEvent
+from codec.finish import normalise_finish_reason
+from codec.integers import index_of
+from codec.stream import ChatStream
+
+if TYPE_CHECKING:
+    from codec.answer import ChatResponse, Message, ToolCall
+    from codec.events.kinds import ChatEvent
+    from codec.jsontext import JsonObject
+
+__all__ = ("ChatEventStream", "EventOrder")
+
+
+class EventOrder(Enum):
+    """In which order the events of a chunk come."""
+
+    WIRE = "wire"
+    """Rule 1."""
+    OPENAI_PYTHON = "openai-python"
+    """Rule 2."""
+
+
+class ChatEventStream:
+    r"""Tells the events of one stream, which comes as chunks or as bytes. Not for concurrent calls.
+
+    The ``final_*`` methods say what there is when they are called, before the end as well, and
+    nothing (``None``) where nothing has come. All that they return is the caller's own.
+
+    Args:
+        order: rule 1 or 2.
+        choice_count: how many choices were asked for (``n``); the response tells it.
+
+    >>> stream = ChatEventStream()
+    >>> for event in stream.feed({"choices": [{"index": 0, "delta": {"content": '{"a": [1'}}]}):
+    ...     print(event.type)
+    chunk
+    content.delta
+    >>> event.parsed
+    {'a': [1]}
+    >>> stream.finish()
+    [ContentDone(choice_index=0, content='{"a": [1')]
+    """
+
+    __slots__ = ("_bytes", "_ended", "_fold")
+
+    def __init__(self, *, order: EventOrder = EventOrder.WIRE, choice_count: int = 1) -> None:
+        self._fold = _EventFold(order, choice_count)
+        self._bytes = _ByteStream(self._fold)
+        self._ended = False
+
+    def feed(self, chunk: Any) -> list[ChatEvent]:
+        """Take one chunk.
+
+        Args:
+            chunk: the decoded JSON of an event, of any type; it is not changed.
+
+        Returns:
+            Its events; none after an error, or after :meth:`finish`.
+        """
+        if self._ended:
+            return []
+        self._fold.feed(chunk)
+        return self._fold.drain()
+
+    def feed_bytes(self, data: bytes) -> list[ChatEvent]:
+        """Take one read of an event stream, cut anywhere, in place of chunks.
+
+        Returns:
+            The events of the chunks that it completes; none after an error, or after
+            :meth:`finish`.
+        """
+        if self._ended:
+            return []
+        self._bytes.feed(data)
+        return self._fold.drain()
+
+    def finish(self) -> list[ChatEvent]:
+        """Take the end of the stream.
+
+        Returns:
+            What is done only now (rule 3), once; none after an error.
+        """
+        if self._ended:
+            return []
+        self._ended = True
+        self._bytes.finish()
+        self._fold.finish()
+        return self._fold.drain()
+
+    @property
+    def snapshot(self) -> JsonObject | None:
+        """The answer so far as a complete ``chat.completion``; ``None`` before the first chunk.
+
+        The current delta and the usage included (``seeds.md`` S1.3, S1.18). It is built each time.
+        """
+        return _own(build_completion(self.response())) if self._fold.begun else None
+
+    def response(self) -> ChatResponse:
+        """Return the answer so far as the observer has it, usage, error and anomalies included.
+
+        Its ``done`` and ``event_count`` are of bytes only. Its JSON members may still change.
+        """
+        return self._fold.response(done=self._bytes.done, event_count=self._bytes.event_count)
+
+    def final_completion(self) -> JsonObject | None:
+        """Return :attr:`snapshot`, once there is no more to come (``seeds.md`` S1.8)."""
+        return self.snapshot
+
+    def final_message(self, choice_index: int = 0) -> Message | None:
+        """Return the message of a choice; ``None`` where that choice did not come."""
+        choices = self.response().choices
+        return next((c.message for c in choices if c.index == choice_index), None)
+
+    def final_content(self, choice_index: int = 0) -> str | None:
+        """Return the text of a choice."""
+        message = self.final_message(choice_index)
+        return message.content if message else None
+
+    def final_tool_calls(self, choice_index: int = 0) -> tuple[ToolCall, ...] | None:
+        """Return the tool calls of a choice; ``None`` where there are none (``seeds.md`` S1.8)."""
+        message = self.final_message(choice_index)
+        return message.tool_calls or None if message else None
+
+    def check(self) -> None:
+        """Make sure that no choice says of itself that it is not whole (``seeds.md`` S1.9).
+
+        A choice without a finish reason, and an error, are for :meth:`response` to tell.
+
+        Raises:
+            LengthReached: the first choice that does so ended with ``length``.
+            ContentFiltered: it ended with ``content_filter``.
+        """
+        for choice in self.response().choices:
+            reason = choice.finish_reason
+            if reason is None:
+                continue
+            if normalise_finish_reason(reason) == "length":
+                raise LengthReached(choice.index, reason)
+            if reason == "content_filter":
+                raise ContentFiltered(choice.index, reason)
+
+
+class _EventFold(Accumulator):
+    """The accumulator, which besides collects events.
+
+    Attributes:
+        begun: a chunk came.
+    """
+
+    __slots__ = ("_choice_events", "_error_told", "_events", "_order", "begun")
+
+    def __init__(self, order: EventOrder, choice_count: int) -> None:
+        super().__init__(choice_count=choice_count)
+        self.begun = False
+        self._order = order
+        self._events: list[ChatEvent] = []
+        self._choice_events: dict[int, ChoiceEvents] = {}
+        self._error_told = False
+
+    def feed(
+        self, chunk: Any, *, event_name: str | None = None, hidden_usage: bool = False
+    ) -> None:
+        if self._error is not None:
+            return
+        if is_chunk(chunk) or is_bare_value(chunk):
+            self.begun = True
+            self._events.append(ChunkEvent(chunk=chunk))
+        super().feed(chunk, event_name=event_name, hidden_usage=hidden_usage)
+
+    def takes(self, index: int, size_bytes: int) -> bool:  # noqa: ARG002 - the accumulator's
+        """Refuse to be fed many chunks at once, for each has its events."""
+        return False
+
+    def finish(self) -> None:
+        """Take the end of the stream."""
+        if self._error is None:
+            for _, choice_events in sorted(self._choice_events.items()):
+                self._events.extend(choice_events.finish())
+
+    def drain(self) -> list[ChatEvent]:
+        """Return, once, the events since the last call."""
+        events, self._events = self._events, []
+        if self._error is not None and not self._error_told:
+            self._error_told = True
+            events.append(ErrorEvent(error=self._error))
+        return events
+
+    def _feed_choice(self, position: int, choice: JsonObject) -> None:
+        index = index_of(choice.get("index"))
+        if index is None:
+            index = position
+        choice_events = self._choice_events.get(index)
+        if choice_events is None:
+            # Its fold has to be there before anything is fed to it.
+            super()._feed_choice(position, {"index": index})
+            fold = self._choices.get(index)
+            if fold is None:  # past the limit
+                return
+            choice_events = self._choice_events[index] = ChoiceEvents(
+                fold,
+                self._budget,
+                self.note,
+                as_openai_python=self._order is EventOrder.OPENAI_PYTHON,
+            )
+        super()._feed_choice(position, choice)
+        choice_events.take(choice, self._events, failed=self._error is not None)
+
+
+class _ByteStream(ChatStream):
+    """The observer's reading of bytes, into a fold that is given."""
+
+    __slots__ = ()
+
+    def __init__(self, fold: _EventFold) -> None:
+        super().__init__()
+        self._accumulator = fold
+
+
+def _own(completion: JsonObject) -> JsonObject:
+    """Copy what the fold might still change. No recursion: it may be as deep as parsers go."""
+    pending: list[Any] = [own := dict(completion)]
+    while pending:
+        container = pending.pop()
+        places = container.items() if isinstance(container, dict) else enumerate(container)
+        for place, value in list(places):
+            if isinstance(value, dict | list):
+                container[place] = copy = value.copy()
+                pending.append(copy)
+    return own

@@ -1,0 +1,173 @@
+"""Typed chunks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.accumulator import Accumulator
+from codec.errors import MalformedEvent
+from codec.stream import ChatStream
+from codec.wire.chunks import Chunk, decode_chunk
+from codec.wire.usage import UsageCounts
+from tests.codec.test_chunk import json_values
+
+HEAD = {"id": "c-1", "object": "chat.completion.chunk", "created": 3, "model": "m-1"}
+
+
+def view(value: Any) -> Chunk:
+    """The view of a chunk."""
+    return decode_chunk(json.dumps(value).encode())
+
+
+def only(delta: Any, **choice: Any) -> Any:
+    """The one choice of a chunk with this delta."""
+    return view({"choices": [{"index": 0, "delta": delta} | choice]}).choices[0]
+
+
+def test_null_and_absence_are_equal() -> None:
+    """S2.1: on every level; a value is another chunk."""
+    nulls = {"service_tier": None, "system_fingerprint": None, "usage": None}
+    plain = view(HEAD | {"choices": [{"index": 0, "delta": {"content": "a"}}]})
+    assert plain == view(
+        HEAD | nulls | {"choices": [{"index": 0, "delta": {"content": "a", "role": None}}]}
+    )
+    assert plain != view(HEAD | {"choices": []})
+    assert plain != HEAD
+    assert (plain.service_tier, plain.system_fingerprint, plain.usage) == (None, None, None)
+    assert (plain.id, plain.object, plain.created, plain.model) == tuple(HEAD.values())
+    assert repr(view({"id": "c"})) == "Chunk({'id': 'c'})"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["stop", "length", "tool_calls", "function_call", "content_filter", "brand_new",
+     "insufficient_system_resource"],
+)  # fmt: skip
+def test_any_finish_reason_is_taken(reason: str) -> None:
+    """S2.2: the known ones and those to come."""
+    assert only({}, finish_reason=reason).finish_reason == reason
+
+
+def test_content_and_reasoning_stand_beside_each_other() -> None:
+    """S2.3: also where one is null; vLLM's new name is read, too."""
+    delta = only({"content": None, "reasoning_content": "so", "role": "assistant"}).delta
+    assert (delta.content, delta.reasoning, delta.role) == (None, "so", "assistant")
+    both = only({"content": "4", "reasoning": "2+2"}).delta
+    assert (both.content, both.reasoning) == ("4", "2+2")
+    assert only({"refusal": "No."}).delta.refusal == "No."
+
+
+def test_calls_need_no_index() -> None:
+    """S2.3: nor anything else; the legacy call is one, too."""
+    calls = only({"tool_calls": [{"function": {"name": "f", "arguments": "{"}}, {"id": "b"}, 7]})
+    first, second = calls.delta.tool_calls
+    assert (first.index, first.id, first.type) == (None, None, None)
+    assert (first.function.name, first.function.arguments) == ("f", "{")
+    assert (second.id, second.function) == ("b", None)
+    legacy = only({"function_call": {"name": "f", "arguments": ""}}).delta.function_call
+    assert (legacy.name, legacy.arguments) == ("f", "")
+
+
+def test_log_probabilities_of_every_kind_of_text() -> None:
+    """S2.4: of content, refusal and reasoning, with bytes and alternatives."""
+    token = {"token": "4", "logprob": -0.5, "bytes": [52], "top_logprobs": [{"token": "5"}]}
+    logprobs = only({}, logprobs={"content": None, "reasoning_content": [token], "refusal": [{}]})
+    (thought,) = logprobs.logprobs.reasoning_content
+    assert (thought.token, thought.logprob, thought.bytes) == ("4", -0.5, (52,))
+    assert [one.token for one in thought.top_logprobs] == ["5"]
+    assert logprobs.logprobs.content == ()
+    (empty,) = logprobs.logprobs.refusal
+    assert (empty.token, empty.logprob, empty.bytes, empty.top_logprobs) == (None, None, None, ())
+
+
+def test_usage_is_typed() -> None:
+    """S2.6: on the chunk it rides on."""
+    usage = view({"choices": [], "usage": {"prompt_tokens": 4}}).usage
+    assert usage == UsageCounts({"prompt_tokens": 4, "total_tokens": None})
+
+
+@pytest.mark.parametrize("data", [b'{"ind', b"", b"[]", b"null", b"\xff"])
+def test_what_is_no_object_is_told_with_its_data(data: bytes) -> None:
+    """S2.7: an error that quotes nothing, and no end of the stream."""
+    with pytest.raises(MalformedEvent, match="event data") as raised:
+        decode_chunk(data)
+    assert raised.value.data == data
+
+
+def test_a_stream_of_deepseek_is_typed() -> None:
+    """S2.8: a role chunk, words, a finish chunk with usage; nothing is lost on the way."""
+    words = ["", "Fair", " winds", "!"]
+    chunks = [HEAD | {"choices": [{"index": 0, "delta": {"content": word}}]} for word in words]
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    finish = {"index": 0, "delta": {"content": ""}, "finish_reason": "stop"}
+    chunks.append(HEAD | {"choices": [finish], "usage": usage | {"prompt_cache_hit_tokens": 2}})
+    views = [view(chunk) for chunk in chunks]
+    assert "".join(one.choices[0].delta.content or "" for one in views if one.choices[0].delta) == (
+        "Fair winds!"
+    )
+    assert views[-1].usage is not None
+    assert views[-1].usage.prompt_cache_hit_tokens == 2
+    assert [one.raw for one in views] == chunks
+
+
+def test_a_stream_of_qwen_is_typed() -> None:
+    """S2.9: usage is null until a last chunk without choices; characters stay what they are."""
+    chunks = [
+        HEAD | {"choices": [{"index": 0, "delta": {"content": "顺风"}}], "usage": None},
+        HEAD | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": None},
+        HEAD | {"choices": [], "usage": {"prompt_tokens_details": {"cached_tokens": 0}}},
+    ]
+    first, _, last = map(view, chunks)
+    assert first.choices[0].delta is not None
+    assert first.choices[0].delta.content == "顺风"
+    assert first.usage is None
+    assert last.usage is not None
+    assert last.usage.prompt_tokens_details is not None
+    assert last.usage.prompt_tokens_details.cached_tokens == 0
+
+
+def test_legacy_text_is_typed() -> None:
+    """Text stands where a chat has its delta."""
+    (choice,) = view({"choices": [{"index": 0, "text": "Once"}]}).choices
+    assert (choice.text, choice.delta) == ("Once", None)
+
+
+def test_what_is_unknown_is_kept() -> None:
+    """S2.1: extra members on every level, as they came."""
+    chunk = view(HEAD | {"choices": [{"delta": {"x": 1}, "y": 2}], "z": {"w": None}, "n": None})
+    assert chunk.extra == {"z": {"w": None}}
+    assert chunk.choices[0].extra == {"y": 2}
+    assert chunk.choices[0].delta is not None
+    assert chunk.choices[0].delta.extra == {"x": 1}
+
+
+@given(st.dictionaries(st.sampled_from(sorted(Chunk.KNOWN)), json_values))
+def test_nothing_is_rejected_for_its_type(members: dict[str, Any]) -> None:
+    """Rule 1: what has another type than it should reads as nothing, and stays in raw."""
+    chunk = Chunk(members)
+    seen: list[Any] = [chunk.id, chunk.object, chunk.created, chunk.model, chunk.service_tier]
+    seen += [chunk.system_fingerprint, chunk.usage]
+    for choice in chunk.choices:
+        seen += [choice.index, choice.text, choice.finish_reason, choice.logprobs]
+        if choice.delta is not None:
+            seen += [choice.delta.role, choice.delta.content, choice.delta.tool_calls]
+    assert chunk.raw is members
+    assert chunk == Chunk(dict(members))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["id", "choices", "usage"]), json_values)))
+def test_views_fold_as_plain_objects_do(chunks: list[dict[str, Any]]) -> None:
+    """Two surfaces, one oracle: the accumulator gives the same for what a view holds."""
+    plain, viewed, stream = Accumulator(), Accumulator(), ChatStream()
+    for chunk in chunks:
+        data = json.dumps(chunk).encode()
+        plain.feed(chunk)
+        viewed.feed(decode_chunk(data).raw)
+        stream.feed(b"data: %b\n\n" % data)
+    assert repr(plain.response()) == repr(viewed.response())
+    assert repr(plain.response().choices) == repr(stream.finish().choices)

@@ -1,0 +1,49 @@
+"""Every recorded chunk, typed without loss."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from codec.sse import SseDecoder
+from codec.wire.chunks import decode_chunk
+from tests.corpus.oracle import is_stream, parse_json
+from tests.corpus.recordings import (
+    explain_absence,
+    find_folder,
+    load_chats,
+    load_completions,
+    load_dynamo,
+)
+
+pytestmark = pytest.mark.corpus
+
+_FOLDER = find_folder()
+
+
+def test_every_chunk_is_accepted_and_written_again() -> None:
+    """S2.1: of all providers, chats and legacy completions; reading by name changes nothing."""
+    if _FOLDER is None:
+        pytest.skip(explain_absence())
+    recordings = [
+        *load_chats(_FOLDER),
+        *load_completions(_FOLDER),
+        *load_dynamo(_FOLDER),
+        *load_dynamo(_FOLDER, legacy=True),
+    ]
+    count = 0
+    for recording in recordings:
+        if not is_stream(recording.body):
+            continue
+        decoder = SseDecoder()
+        for event in (*decoder.feed(recording.body), decoder.finish()):
+            data = event.data if event is not None else None
+            value = parse_json(data) if data else None
+            if data and isinstance(value, dict):
+                chunk = decode_chunk(data)
+                texts = [(choice.index, choice.delta, choice.text) for choice in chunk.choices]
+                assert len(texts) == len(value.get("choices") or ())
+                assert json.dumps(chunk.raw) == json.dumps(value), recording.id
+                count += 1
+    assert count > 7_500
