@@ -37,7 +37,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     upstream = commands.add_parser("upstream", help="the demo upstream alone")
     upstream.add_argument("--port", type=_port, default=4010, help="its port (4010); 0: any")
-    upstream.add_argument("--dialect", default="openai", help="which provider it speaks like")
+    upstream.add_argument(
+        "--dialect", default="openai", help="the provider it speaks like (openai); '?' lists them"
+    )
 
     _add_traces(commands.add_parser("traces", help="what was recorded"))
 

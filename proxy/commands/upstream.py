@@ -7,8 +7,9 @@ import logging
 
 from aiohttp import web
 
+from codec.dialects import find_dialect
 from proxy.commands.signals import ShutdownSignals
-from proxy.demo.upstream import DIALECTS, create_demo_upstream
+from proxy.demo.upstream import create_demo_upstream
 from proxy.listening import listen
 from proxy.logs import set_up_logging
 from proxy.settings import ConfigurationError
@@ -27,9 +28,10 @@ def run_upstream(port: int, dialect: str) -> int:
     Raises:
         ConfigurationError: there is no such dialect, or the port is taken.
     """
-    if dialect not in DIALECTS:
-        known = ", ".join(DIALECTS)
-        raise ConfigurationError(f"unknown dialect {dialect!r}: this version speaks {known}")
+    try:
+        find_dialect(dialect)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
     set_up_logging("INFO")
     asyncio.run(_serve(port, dialect))
     return 0

@@ -9,16 +9,23 @@ Rules:
    gets a short friendly text, another one for each choice of ``n``.
 3. A token is a word together with the white space before it, and one delta carries one token.
    So an answer has as many completion tokens as deltas, and ``max_tokens`` cuts the list of deltas.
-4. Prompt tokens are the words of every string inside ``messages`` and ``tools``; those of a
-   leading system message count as cached.
+4. Prompt tokens are the words of every string inside ``messages`` and ``tools``, or in ``prompt``;
+   those of a leading system message count as cached.
+5. The model ``gpt-demo-reasoning`` thinks first, and any other does where ``reasoning_effort`` asks
+   for it; those tokens count. Whether they are told is up to the dialect.
+6. Tokens of text have their logprobs where ``logprobs`` asks for them, with as many alternatives
+   as asked for.
+7. A legacy completion is answered as a question is, once for each prompt and choice.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from codec.generator import Answer, CallFragment, Delta, TokenLogprob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +35,12 @@ if TYPE_CHECKING:
 __all__ = (
     "ENDLESS_MODEL",
     "ERROR_MODEL",
-    "MAX_CHOICES",
+    "MAX_ALTERNATIVES",
     "MAX_ENDLESS_NUMBER",
     "MODEL",
+    "REASONING_MODEL",
     "REFUSED_PHRASES",
-    "Answer",
+    "answer_completion",
     "answer_request",
     "count_cached_tokens",
     "count_prompt_tokens",
@@ -44,14 +52,17 @@ MODEL = "gpt-demo"
 ENDLESS_MODEL = "gpt-demo-endless"
 """The model whose answer is meant to be abandoned."""
 
+REASONING_MODEL = "gpt-demo-reasoning"
+"""The model that thinks before it speaks."""
+
 ERROR_MODEL = "gpt-demo-error"
 """The model that is always over its rate limit."""
 
 MAX_ENDLESS_NUMBER = 2_000
 """Where the endless model stops: half a minute at the default pace, so no demo hangs for ever."""
 
-MAX_CHOICES = 128
-"""The largest ``n``: OpenAI's own limit."""
+MAX_ALTERNATIVES = 20
+"""The largest ``top_logprobs``: OpenAI's own limit."""
 
 MAX_QUOTED_CHARACTERS = 200
 """How much of one tool result is repeated: enough for a demo, and a short answer stays short."""
@@ -65,6 +76,7 @@ _GREETINGS = (
     "Good day! Every word of mine is scripted, but it travels as a real model's would.",
     "Welcome! Ask me for the weather with a tool, and I shall call it twice at once.",
 )
+_THOUGHTS = "The user wants an answer. It should be short and friendly."
 _SAMPLES: Mapping[str, Sequence[Any]] = {
     "string": ("Lisbon", "Oslo"),
     "integer": (1, 2),
@@ -78,35 +90,34 @@ _SAMPLES: Mapping[str, Sequence[Any]] = {
 _WORD = re.compile(r"\s*\S+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One choice of the answer.
-
-    Attributes:
-        opening: the first delta, which names the role and carries no token.
-        deltas: one per completion token, in the shape of ``choices[].delta``.
-        finish_reason: ``stop``, ``tool_calls``, or ``length`` where ``max_tokens`` cut it.
-    """
-
-    opening: JsonObject
-    deltas: tuple[JsonObject, ...]
-    finish_reason: str
-
-
 def answer_request(request: JsonObject) -> tuple[Answer, ...]:
     """The answers to a chat completion request, one for each of its ``n`` choices (rule 2)."""
-    return tuple(_answer_choice(request, index) for index in range(request.get("n") or 1))
+    alternatives = (request.get("top_logprobs") or 0) if request.get("logprobs") else None
+    return tuple(
+        _with_logprobs(_cut(request, _answer_choice(request, index)), alternatives)
+        for index in range(request.get("n") or 1)
+    )
+
+
+def answer_completion(request: JsonObject) -> tuple[Answer, ...]:
+    """The answers to a legacy completion request: ``n`` for each prompt (rule 7)."""
+    prompts = request["prompt"] if isinstance(request["prompt"], list) else [request["prompt"]]
+    return tuple(
+        _with_logprobs(_cut(request, _continue(request, index)), request.get("logprobs"))
+        for _ in prompts
+        for index in range(request.get("n") or 1)
+    )
 
 
 def count_prompt_tokens(request: JsonObject) -> int:
-    """The words of every string inside the messages and tools (rule 4)."""
-    texts = _strings([request.get("messages"), request.get("tools")])
+    """The words of every string inside the messages and tools, or the prompts (rule 4)."""
+    texts = _strings([request.get(name) for name in ("messages", "tools", "prompt")])
     return sum(len(text.split()) for text in texts)
 
 
 def count_cached_tokens(request: JsonObject) -> int:
     """The words of a leading system message, as though a prompt cache held them (rule 4)."""
-    first = request["messages"][0]
+    first = request.get("messages", [{}])[0]
     return len(_text_of(first).split()) if first.get("role") == "system" else 0
 
 
@@ -114,50 +125,78 @@ def _answer_choice(request: JsonObject, index: int) -> Answer:
     messages = request["messages"]
     question = _text_of(messages[-1])
     if request.get("model") == ENDLESS_MODEL:
-        answer = _say(" ".join(str(number) for number in range(1, MAX_ENDLESS_NUMBER + 1)))
+        answer = _say(_count_aloud())
     elif messages[-1].get("role") == "tool":
         answer = _say(_sum_up(messages))
     elif any(phrase in question.lower() for phrase in REFUSED_PHRASES):
-        answer = _refuse(_REFUSAL)
+        answer = Answer(deltas=tuple(Delta(refusal=word) for word in _WORD.findall(_REFUSAL)))
     elif request.get("tools") and request.get("tool_choice") != "none":
         calls = 1 if request.get("parallel_tool_calls") is False else 2
         answer = _call_tools(request["tools"], calls, choice=index)
     else:
         answer = _say(_GREETINGS[index % len(_GREETINGS)])
-    return _cut(answer, request.get("max_completion_tokens") or request.get("max_tokens"))
+    return _think(answer) if _asks_thought(request) else answer
+
+
+def _continue(request: JsonObject, index: int) -> Answer:
+    if request["model"] == ENDLESS_MODEL:
+        return _say(_count_aloud())
+    return _say(_GREETINGS[index % len(_GREETINGS)])
+
+
+def _asks_thought(request: JsonObject) -> bool:
+    asked = request.get("reasoning_effort") not in {None, "none"}
+    return asked or request.get("model") == REASONING_MODEL
+
+
+def _think(answer: Answer) -> Answer:
+    """Reason before the answer (rule 5)."""
+    thoughts = tuple(Delta(reasoning=word) for word in _WORD.findall(_THOUGHTS))
+    return replace(answer, deltas=thoughts + answer.deltas)
+
+
+def _count_aloud() -> str:
+    return " ".join(str(number) for number in range(1, MAX_ENDLESS_NUMBER + 1))
 
 
 def _say(text: str) -> Answer:
-    opening = {"role": "assistant", "content": "", "refusal": None}
-    deltas = tuple({"content": word} for word in _WORD.findall(text))
-    return Answer(opening=opening, deltas=deltas, finish_reason="stop")
-
-
-def _refuse(text: str) -> Answer:
-    opening = {"role": "assistant", "content": None, "refusal": ""}
-    deltas = tuple({"refusal": word} for word in _WORD.findall(text))
-    return Answer(opening=opening, deltas=deltas, finish_reason="stop")
+    return Answer(deltas=tuple(Delta(content=word) for word in _WORD.findall(text)))
 
 
 def _call_tools(tools: Sequence[Any], count: int, *, choice: int) -> Answer:
     """Call the offered functions in turn; a single one is called again with other arguments."""
-    deltas: list[JsonObject] = []
+    fragments: list[CallFragment] = []
     for index in range(count):
         function = tools[index % len(tools)]["function"]
-        head = {"name": function["name"], "arguments": ""}
         call_id = f"call_demo_{choice}_{index}"
-        deltas.append(_call_delta(index, {"id": call_id, "type": "function", "function": head}))
+        fragments.append(CallFragment(index=index, id=call_id, name=function["name"]))
         arguments = json.dumps(_sample_arguments(function.get("parameters"), index))
-        deltas += [
-            _call_delta(index, {"function": {"arguments": piece}})
-            for piece in _WORD.findall(arguments)
-        ]
-    opening = {"role": "assistant", "content": None}
-    return Answer(opening=opening, deltas=tuple(deltas), finish_reason="tool_calls")
+        pieces = _WORD.findall(arguments)
+        fragments += [CallFragment(index=index, arguments=piece) for piece in pieces]
+    deltas = tuple(Delta(call=fragment) for fragment in fragments)
+    return Answer(deltas=deltas, finish_reason="tool_calls")
 
 
-def _call_delta(index: int, members: JsonObject) -> JsonObject:
-    return {"tool_calls": [{"index": index, **members}]}
+def _with_logprobs(answer: Answer, alternatives: int | None) -> Answer:
+    """Say how likely each token of text was, if somebody asks (rule 6)."""
+    if alternatives is None:
+        return answer
+    return replace(
+        answer, deltas=tuple(_with_logprob(delta, alternatives) for delta in answer.deltas)
+    )
+
+
+def _with_logprob(delta: Delta, alternatives: int) -> Delta:
+    text = delta.content or delta.refusal
+    return delta if text is None else replace(delta, logprobs=(_logprob(text, alternatives),))
+
+
+def _logprob(token: str, alternatives: int) -> TokenLogprob:
+    """A short token is likelier than a long one; what stands beside it is less likely still."""
+    logprob = -len(token) / 100
+    # The chosen token is one of them, says the generator's rule 7.
+    others = tuple((f"{token}{number}", logprob - number) for number in range(1, alternatives))
+    return TokenLogprob(token=token, logprob=logprob, alternatives=others if alternatives else None)
 
 
 def _sample_arguments(schema: Any, call: int) -> JsonObject:
@@ -177,8 +216,9 @@ def _sample(schema: Any, call: int) -> Any:
     return _SAMPLES.get(kind if isinstance(kind, str) else "string", _SAMPLES["string"])[call]
 
 
-def _cut(answer: Answer, max_tokens: int | None) -> Answer:
+def _cut(request: JsonObject, answer: Answer) -> Answer:
     """Keep the first ``max_tokens`` deltas (rule 3)."""
+    max_tokens = request.get("max_completion_tokens") or request.get("max_tokens")
     if max_tokens is None or len(answer.deltas) <= max_tokens:
         return answer
     return replace(answer, deltas=answer.deltas[:max_tokens], finish_reason="length")

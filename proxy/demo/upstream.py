@@ -1,16 +1,14 @@
-"""The demo upstream: a small OpenAI-shaped server for loopback.
+"""The demo upstream: a small server for loopback that speaks like a provider.
 
-``POST /v1/chat/completions`` (whole or streamed) and ``GET /v1/models``. It is as strict as OpenAI
-where clients and proxies have to notice: a body that is no JSON, no ``messages``, no ``model``, an
-``n`` or ``max_tokens`` that makes no sense, ``stream_options`` without ``stream``. What it says is
-:mod:`proxy.demo.script`'s part.
+``POST /v1/chat/completions`` and ``POST /v1/completions`` (whole or streamed) and
+``GET /v1/models``. What it says is :mod:`proxy.demo.script`'s part, what it refuses
+:mod:`proxy.demo.faults`'s, and how it looks on the wire that of :mod:`codec.dialects`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 import uuid
 from dataclasses import dataclass
@@ -18,20 +16,20 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from codec.dialects import Dialect, StreamPlayer, find_dialect, play_body, play_error
+from codec.generator import find_usage_policy
 from codec.jsontext import decode_json_object
-from proxy.demo.script import ERROR_MODEL, MAX_CHOICES, answer_request
-from proxy.demo.shapes import build_completion, build_error, build_models, iter_chunks
+from proxy.demo.faults import find_chat_fault, find_completion_fault
+from proxy.demo.script import ERROR_MODEL, answer_completion, answer_request
+from proxy.demo.shapes import build_error, build_generator, build_models
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from codec.generator import Answer, ChunkGenerator
     from codec.jsontext import JsonObject
-    from proxy.demo.script import Answer
 
-__all__ = ("DIALECTS", "MAX_BODY_BYTES", "Pace", "create_demo_upstream")
-
-DIALECTS = ("openai",)
-"""The dialects that the demo upstream speaks."""
+__all__ = ("MAX_BODY_BYTES", "Pace", "create_demo_upstream")
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The largest request body: room for a chat full of images, not for filling the memory."""
@@ -50,7 +48,34 @@ class Pace:
     chunk_seconds: float = 0.015
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Endpoint:
+    """What makes chats and legacy completions different.
+
+    Attributes:
+        find_fault: the error body for a faulty request.
+        answer: the answers to a good one.
+        id_prefix: of an answer's id.
+        is_completion: it is the legacy one.
+    """
+
+    find_fault: Callable[[JsonObject], JsonObject | None]
+    answer: Callable[[JsonObject], tuple[Answer, ...]]
+    id_prefix: str
+    is_completion: bool
+
+
+_CHATS = _Endpoint(
+    find_fault=find_chat_fault, answer=answer_request, id_prefix="chatcmpl", is_completion=False
+)
+_COMPLETIONS = _Endpoint(
+    find_fault=find_completion_fault,
+    answer=answer_completion,
+    id_prefix="cmpl",
+    is_completion=True,
+)
 _PACE = web.AppKey("pace", Pace)
+_DIALECT = web.AppKey("dialect", Dialect)
 
 
 def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -> web.Application:
@@ -58,65 +83,85 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
 
     Args:
         pace: the default is slow enough for the time to first token to be seen.
-        dialect: one of :data:`DIALECTS`.
+        dialect: one of :data:`codec.dialects.DIALECTS`.
 
     Raises:
         ValueError: there is no such dialect.
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"unknown dialect {dialect!r}: there is {', '.join(DIALECTS)}")
     app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app[_DIALECT] = find_dialect(dialect)
     app[_PACE] = pace or Pace()
     app.router.add_post("/v1/chat/completions", _complete_chat)
+    app.router.add_post("/v1/completions", _complete_prompt)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app
 
 
 async def _complete_chat(request: web.Request) -> web.StreamResponse:
+    return await _answer(request, _CHATS)
+
+
+async def _complete_prompt(request: web.Request) -> web.StreamResponse:
+    return await _answer(request, _COMPLETIONS)
+
+
+async def _answer(request: web.Request, endpoint: _Endpoint) -> web.StreamResponse:
     try:
         body = decode_json_object(await request.read())
     except ValueError:
-        return _answer_error(400, build_error("We could not parse the JSON body of your request."))
-    if refusal := _find_fault(body):
-        return _answer_error(400, refusal)
+        error = build_error("We could not parse the JSON body of your request.")
+        return _answer_error(request, 400, error)
+    if fault := endpoint.find_fault(body):
+        return _answer_error(request, 400, fault)
+    refused = request.app[_DIALECT].rejected_options
+    if refused is not None and body.get("stream_options") is not None:
+        return web.json_response(refused.body, status=refused.status, headers=_request_id())
     if body["model"] == ERROR_MODEL:
         message = f"Rate limit reached for {ERROR_MODEL}. Please try again in 20s."
         error = build_error(message, error_type="requests", code="rate_limit_exceeded")
-        return _answer_error(429, error)
-    answers = answer_request(body)
+        return _answer_error(request, 429, error)
+    answers = endpoint.answer(body)
+    generator = build_generator(
+        body,
+        answer_id=f"{endpoint.id_prefix}-{uuid.uuid4().hex}",
+        created=int(time.time()),
+        choice_count=len(answers),
+        is_completion=endpoint.is_completion,
+    )
     if body.get("stream") is True:
-        return await _stream(request, body, answers)
+        return await _stream(request, body, generator.generate(answers))
+    return await _answer_whole(request, generator, answers)
+
+
+async def _answer_whole(
+    request: web.Request, generator: ChunkGenerator, answers: Sequence[Answer]
+) -> web.Response:
+    chunk_count = sum(1 for _ in generator.generate(answers)) // len(answers)
     pace = request.app[_PACE]
-    words = max(len(answer.deltas) for answer in answers)
-    await asyncio.sleep(pace.first_seconds + words * pace.chunk_seconds)
-    completion = build_completion(body, answers, completion_id=_new_id(), created=int(time.time()))
-    return web.json_response(completion, headers=_request_id())
+    await asyncio.sleep(pace.first_seconds + chunk_count * pace.chunk_seconds)
+    body = play_body(request.app[_DIALECT], generator.completion())
+    return _json(body)
 
 
 async def _stream(
-    request: web.Request, body: JsonObject, answers: Sequence[Answer]
+    request: web.Request, body: JsonObject, chunks: Iterator[JsonObject]
 ) -> web.StreamResponse:
-    content_type = {"Content-Type": "text/event-stream; charset=utf-8"}
-    response = web.StreamResponse(headers=content_type | _request_id())
-    await asyncio.sleep(request.app[_PACE].first_seconds)
+    dialect, pace = request.app[_DIALECT], request.app[_PACE]
+    player = StreamPlayer(dialect, find_usage_policy(body.get("stream_options")))
+    head = {"Content-Type": dialect.framing.content_type} | _request_id()
+    response = web.StreamResponse(headers=head)
+    await asyncio.sleep(pace.first_seconds)
     with contextlib.suppress(ConnectionError):  # whoever left does not miss the rest
         await response.prepare(request)
-        await _write_chunks(response, body, answers, request.app[_PACE])
+        for chunk in chunks:
+            for event in player.feed(chunk):
+                await response.write(event)
+            await asyncio.sleep(pace.chunk_seconds)
+        for event in player.end():
+            await response.write(event)
+        await response.write_eof()
     return response
-
-
-async def _write_chunks(
-    response: web.StreamResponse, body: JsonObject, answers: Sequence[Answer], pace: Pace
-) -> None:
-    created = int(time.time())
-    for chunk in iter_chunks(body, answers, completion_id=_new_id(), created=created):
-        text = json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
-        # A lone surrogate that the request brought along is no reason to break the stream.
-        await response.write(f"data: {text}\n\n".encode(errors="replace"))
-        await asyncio.sleep(pace.chunk_seconds)
-    await response.write(b"data: [DONE]\n\n")
-    await response.write_eof()
 
 
 async def _list_models(_: web.Request) -> web.Response:
@@ -124,59 +169,23 @@ async def _list_models(_: web.Request) -> web.Response:
 
 
 async def _refuse_url(request: web.Request) -> web.Response:
-    return _answer_error(404, build_error(f"Invalid URL ({request.method} {request.path})"))
+    error = build_error(f"Invalid URL ({request.method} {request.path})")
+    return _answer_error(request, 404, error)
 
 
-def _find_fault(body: JsonObject) -> JsonObject | None:
-    """The error body for the first thing wrong with a request, ``None`` for a good one."""
-    if not isinstance(body.get("model"), str):
-        return build_error("you must provide a model parameter")
-    if "messages" not in body:
-        message = "Missing required parameter: 'messages'."
-        return build_error(message, param="messages", code="missing_required_parameter")
-    messages = body["messages"]
-    if not (isinstance(messages, list) and messages and all(isinstance(m, dict) for m in messages)):
-        return _invalid("messages", "expected a non-empty array of objects")
-    if body.get("stream") is not True and body.get("stream_options") is not None:
-        message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
-        return build_error(message, param="stream_options")
-    if not isinstance(body.get("stream_options") or {}, dict):
-        return _invalid("stream_options", "expected an object")
-    tools = body.get("tools") or []
-    if not (isinstance(tools, list) and all(_is_tool(tool) for tool in tools)):
-        return _invalid("tools", "expected an array of functions, each with a name")
-    if not _is_count(body.get("n"), MAX_CHOICES):
-        return _invalid("n", f"expected an integer from 1 to {MAX_CHOICES}")
-    for name in ("max_tokens", "max_completion_tokens"):
-        if not _is_count(body.get(name)):
-            return _invalid(name, "expected a positive integer")
-    return None
+def _answer_error(request: web.Request, status: int, error: JsonObject) -> web.Response:
+    body = play_error(request.app[_DIALECT], error["error"])
+    return _json(body, status)
 
 
-def _is_tool(value: object) -> bool:
-    function = value.get("function") if isinstance(value, dict) else None
-    return isinstance(function, dict) and isinstance(function.get("name"), str)
-
-
-def _is_count(value: object, most: int | None = None) -> bool:
-    """A positive integer up to ``most``, or nothing at all; ``true`` is no integer in JSON."""
-    if value is None:
-        return True
-    if not isinstance(value, int) or isinstance(value, bool):
-        return False
-    return value >= 1 and (most is None or value <= most)
-
-
-def _invalid(name: str, reason: str) -> JsonObject:
-    return build_error(f"Invalid '{name}': {reason}.", param=name, code="invalid_value")
-
-
-def _answer_error(status: int, error: JsonObject) -> web.Response:
-    return web.json_response(error, status=status, headers=_request_id())
-
-
-def _new_id() -> str:
-    return f"chatcmpl-{uuid.uuid4().hex}"
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(
+        body=body,
+        status=status,
+        headers=_request_id(),
+        content_type="application/json",
+        charset="utf-8",
+    )
 
 
 def _request_id() -> dict[str, str]:

@@ -6,6 +6,7 @@ chooses the target, the second one where it is cut.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from unittest import mock
 
 from codec import stream as stream_module
@@ -13,13 +14,14 @@ from codec.completion import build_completion
 from codec.errors import MalformedRequest, MalformedResponse
 from codec.events.partial_json import parse_partial_json
 from codec.jsontext import decode_json
-from codec.request import decode_request
 from codec.response import decode_response
 from codec.rewrite import UsagePolicy, rewrite_request
 from codec.scan import RequestScanner, scan_request
 from codec.sse import ServerSentEvent, SseDecoder
 from codec.stream import ChatStream
 from codec.usage_filter import UsageFilter
+from codec.values.requests import decode_request_values, encode_request_values
+from codec.values.responses import decode_response_values, encode_response_values
 
 __all__ = ("TARGETS", "run")
 
@@ -67,16 +69,15 @@ def rewrite(data: bytes, cut: int) -> None:
 
 
 def decode_bodies(data: bytes, cut: int) -> None:
-    """Bodies decode, or raise what is documented."""
+    """Bodies decode and encode to what they were, or raise what is documented."""
     del cut
-    try:
+    with suppress(MalformedResponse):
         build_completion(decode_response(data))
-    except MalformedResponse:
-        pass
-    try:
-        decode_request(data)
-    except MalformedRequest:
-        pass
+        values = decode_response_values(data)
+        with suppress(ValueError):  # a list that holds an error object is no document of its own
+            assert encode_response_values(values, data) == data
+    with suppress(MalformedRequest):
+        assert encode_request_values(decode_request_values(data), data) == data
 
 
 def filter_usage(data: bytes, cut: int) -> None:

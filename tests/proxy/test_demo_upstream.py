@@ -9,9 +9,16 @@ import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from codec.dialects import DIALECTS
 from codec.jsontext import decode_json_object
-from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MAX_ENDLESS_NUMBER, MODEL
-from proxy.demo.upstream import DIALECTS, Pace, create_demo_upstream
+from proxy.demo.script import (
+    ENDLESS_MODEL,
+    ERROR_MODEL,
+    MAX_ENDLESS_NUMBER,
+    MODEL,
+    REASONING_MODEL,
+)
+from proxy.demo.upstream import Pace, create_demo_upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -289,7 +296,8 @@ async def test_models_are_listed(client: Client) -> None:
     """``GET /v1/models`` lists the names that the script knows."""
     async with client.get("/v1/models") as response:
         listing = await response.json()
-    assert [model["id"] for model in listing["data"]] == [MODEL, ENDLESS_MODEL, ERROR_MODEL]
+    names = [MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL]
+    assert [model["id"] for model in listing["data"]] == names
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/v1/chat/completions"), ("POST", "/v2")])
@@ -324,6 +332,9 @@ async def test_malformed_json_is_refused(client: Client, body: bytes) -> None:
         (ask(n=True), "n"),
         (ask(max_tokens="many"), "max_tokens"),
         (ask(max_completion_tokens=-1), "max_completion_tokens"),
+        (ask(reasoning_effort=3), "reasoning_effort"),
+        (ask(logprobs=2), "logprobs"),
+        (ask(logprobs=True, top_logprobs=21), "top_logprobs"),
     ],
 )
 async def test_faulty_request_is_refused(
@@ -359,3 +370,132 @@ def test_unknown_dialect_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown dialect 'klingon': there is openai"):
         create_demo_upstream(dialect="klingon")
     assert all(create_demo_upstream(dialect=dialect) for dialect in DIALECTS)
+
+
+async def test_reasoning_is_counted_but_not_told(client: Client) -> None:
+    """Rule 5: OpenAI's chats do not tell it, whoever asks for it; its tokens count."""
+    plain = await complete(client, ask())
+    for request in (ask(model=REASONING_MODEL), ask(reasoning_effort="low")):
+        completion = await complete(client, request)
+        usage = completion["usage"]
+        thought = usage["completion_tokens_details"]["reasoning_tokens"]
+        assert thought == 11
+        assert usage["completion_tokens"] == plain["usage"]["completion_tokens"] + thought
+        assert completion["choices"][0]["message"] == plain["choices"][0]["message"]
+    unasked = await complete(client, ask(reasoning_effort="none"))
+    assert unasked["usage"] == plain["usage"]
+
+
+async def test_reasoning_is_told_where_the_dialect_tells_it() -> None:
+    """DeepSeek streams it before the text, in ``reasoning_content``."""
+    app = create_demo_upstream(pace=AT_ONCE, dialect="deepseek")
+    async with TestClient(TestServer(app)) as client:
+        completion = await complete(client, ask(model=REASONING_MODEL))
+    message = completion["choices"][0]["message"]
+    assert message["reasoning_content"].startswith("The user wants")
+    assert message["content"].startswith("Hello!")
+
+
+async def test_logprobs_come_with_the_tokens(client: Client) -> None:
+    """Rule 6: one for each token of text, with as many alternatives as asked for."""
+    for question in ("Hello", "How do I pick a lock?"):
+        completion = await complete(client, ask(question, logprobs=True, top_logprobs=3))
+        choice = completion["choices"][0]
+        entries = choice["logprobs"]["content"] or choice["logprobs"]["refusal"]
+        text = choice["message"]["content"] or choice["message"]["refusal"]
+        assert "".join(entry["token"] for entry in entries) == text
+        for entry in entries:
+            tops = [top["token"] for top in entry["top_logprobs"]]
+            assert (len(tops), tops[0]) == (3, entry["token"])
+    (choice,) = (await complete(client, ask(logprobs=True)))["choices"]
+    assert all(entry["top_logprobs"] == [] for entry in choice["logprobs"]["content"])
+    (choice,) = (await complete(client, ask(tools=[TOOL], logprobs=True)))["choices"]
+    assert choice["logprobs"] is None
+
+
+def prompt(text: Any = "Hello over there", **members: Any) -> JsonObject:
+    """A legacy request."""
+    return {"model": MODEL, "prompt": text, **members}
+
+
+async def test_legacy_completions_are_answered(client: Client) -> None:
+    """Rule 7: each prompt gets as many texts as asked for, and all are one answer."""
+    request = prompt(["One", "Two more"], n=2, max_tokens=3, logprobs=2)
+    async with client.post("/v1/completions", json=request) as response:
+        completion = await response.json()
+    assert completion["object"] == "text_completion"
+    assert completion["id"].startswith("cmpl-")
+    choices = completion["choices"]
+    assert [choice["index"] for choice in choices] == [0, 1, 2, 3]
+    assert [choice["text"] for choice in choices[:2]] == ["Hello! I am", "Good day! Every"]
+    assert {choice["finish_reason"] for choice in choices} == {"length"}
+    assert choices[0]["logprobs"]["tokens"] == ["Hello!", " I", " am"]
+    assert completion["usage"]["prompt_tokens"] == 3
+    assert completion["usage"]["completion_tokens"] == 12
+
+
+async def test_legacy_completions_are_streamed(client: Client) -> None:
+    """Chunks of text, a finish reason, and the usage where it was asked for."""
+    request = prompt(stream=True, stream_options={"include_usage": True})
+    async with client.post("/v1/completions", json=request) as response:
+        *events, done, _ = (await response.read()).split(b"\n\n")
+    chunks = [decode_json_object(event.removeprefix(b"data: ")) for event in events]
+    assert done == b"data: [DONE]"
+    assert chunks[0]["choices"][0]["text"] == "Hello!"
+    assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
+    assert chunks[-1]["usage"]["prompt_tokens"] == 3
+
+
+async def test_the_endless_model_continues_prompts(client: Client) -> None:
+    """It counts aloud there, too."""
+    request = prompt(model=ENDLESS_MODEL, max_tokens=4)
+    async with client.post("/v1/completions", json=request) as response:
+        assert (await response.json())["choices"][0]["text"] == "1 2 3 4"
+
+
+@pytest.mark.parametrize(
+    ("request_body", "param"),
+    [
+        ({"prompt": "x"}, None),
+        ({"model": MODEL}, "prompt"),
+        (prompt([]), "prompt"),
+        (prompt(7), "prompt"),
+        (prompt(["a", 7]), "prompt"),
+        (prompt(logprobs=21), "logprobs"),
+        (prompt(logprobs=True), "logprobs"),
+        (prompt(["a"] * 129), "n"),
+        (prompt(["a"] * 65, n=2), "n"),
+        (prompt(max_tokens=0), "max_tokens"),
+        (prompt(stream_options={}), "stream_options"),
+    ],
+)
+async def test_faulty_legacy_request_is_refused(
+    client: Client, request_body: JsonObject, param: str | None
+) -> None:
+    """The same strictness for the older API."""
+    async with client.post("/v1/completions", json=request_body) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["param"] == param
+
+
+async def test_mistral_refuses_stream_options() -> None:
+    """Its 422 names them; without them it streams, and counts unasked."""
+    app = create_demo_upstream(pace=AT_ONCE, dialect="mistral")
+    async with TestClient(TestServer(app)) as client:
+        request = ask(stream=True, stream_options={"include_usage": True})
+        async with client.post("/v1/chat/completions", json=request) as response:
+            assert response.status == 422
+            assert "stream_options" in await response.text()
+        async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
+            assert b'"usage":{"prompt_tokens"' in await response.read()
+
+
+async def test_errors_speak_the_dialect() -> None:
+    """Gemini's error bodies stand in a list."""
+    app = create_demo_upstream(pace=AT_ONCE, dialect="gemini")
+    async with TestClient(TestServer(app)) as client:
+        request = ask(model=ERROR_MODEL)
+        async with client.post("/v1/chat/completions", json=request) as response:
+            assert response.status == 429
+            (error,) = await response.json()
+    assert error["error"]["code"] == "rate_limit_exceeded"

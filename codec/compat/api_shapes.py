@@ -1,0 +1,52 @@
+"""Which API a request or an answer belongs to, by its shape (``seeds.md`` S4.21)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+__all__ = ("ApiShape", "find_request_shape", "find_response_shape")
+
+
+class ApiShape(StrEnum):
+    """An API that generates text."""
+
+    CHAT = "chat"
+    """OpenAI's chat completions."""
+    RESPONSES = "responses"
+    """OpenAI's responses."""
+    ANTHROPIC = "anthropic"
+    """Anthropic's messages."""
+
+
+def find_request_shape(body: Any, *, hint: ApiShape | None = None) -> ApiShape | None:
+    """Tell the API of a request: the first that applies.
+
+    Args:
+        body: the decoded body, of any JSON type.
+        hint: what is known otherwise, by the path for one. It may make a chat of messages an
+            Anthropic one, for without a system prompt they look alike; nothing else.
+    """
+    if not isinstance(body, dict):
+        return None
+    if "input" in body or "instructions" in body:
+        return ApiShape.RESPONSES
+    if "system" in body:
+        return ApiShape.ANTHROPIC
+    if "messages" in body:
+        return ApiShape.ANTHROPIC if hint is ApiShape.ANTHROPIC else ApiShape.CHAT
+    return None
+
+
+def find_response_shape(body: Any) -> ApiShape | None:
+    """Tell the API of an answer: exactly one shape must match, else it is nobody's."""
+    if not isinstance(body, dict):
+        return None
+    shapes = []
+    if "choices" in body:
+        shapes.append(ApiShape.CHAT)
+    if "output" in body or "output_text" in body:
+        shapes.append(ApiShape.RESPONSES)
+    if body.get("type") == "message" and "content" in body:
+        shapes.append(ApiShape.ANTHROPIC)
+    return shapes[0] if len(shapes) == 1 else None

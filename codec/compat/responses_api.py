@@ -1,0 +1,42 @@
+"""The finish and the calls of OpenAI's Responses API in the codec's words (``seeds.md`` S4.23)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codec.compat.tool_progress import ParsedCall, parse_call
+
+__all__ = ("find_response_calls", "normalise_response_status")
+
+_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def normalise_response_status(body: Any) -> str | None:
+    """Return the normalised finish of a response object.
+
+    A ``function_call`` item alone does not make it ``tool_use``: the status is that of the whole.
+    """
+    status = body.get("status") if isinstance(body, dict) else None
+    if status == "completed":
+        return "complete"
+    if status == "incomplete":
+        details = body.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        return _REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+    return None if status is None else "unknown"
+
+
+def find_response_calls(body: Any) -> tuple[ParsedCall, ...]:
+    """Return the function calls of a response object; ``call_id`` is what a result names."""
+    output = body.get("output") if isinstance(body, dict) else None
+    return tuple(
+        parse_call(_text(item.get("call_id")), _text(item.get("name")), _text(item["arguments"]))
+        for item in (output if isinstance(output, list) else ())
+        if isinstance(item, dict)
+        and item.get("type") == "function_call"
+        and isinstance(item.get("arguments"), str)
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,140 @@
+"""The tool calls of a stream as llama-stack tells them: what is new, then how it parsed.
+
+``seeds.md`` S3.5 to S3.8. A call is told as ``name(``, the fragments of its arguments, and ``)``;
+text that begins with the python tag is one call of raw text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from codec.events.kinds import ArgumentsDelta, ArgumentsDone, ContentDelta
+from codec.events.stream import ChatEventStream
+from codec.jsontext import decode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codec.events.kinds import ChatEvent
+
+__all__ = ("PYTHON_TAG", "ParseStatus", "ParsedCall", "TaggedText", "ToolProgress", "parse_call")
+
+PYTHON_TAG = "<|python_tag|>"
+"""Begins a call in the text of Llama's models."""
+
+
+class ParseStatus(StrEnum):
+    """How far a call is."""
+
+    STARTED = "started"
+    IN_PROGRESS = "in_progress"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedCall:
+    """A whole call.
+
+    Attributes:
+        id: empty where there was none.
+        name: what is called.
+        arguments: the parsed object, ``None`` where the text is none.
+        raw: the argument text.
+        parse_status: succeeded or failed.
+    """
+
+    id: str = ""
+    name: str = ""
+    arguments: dict[str, Any] | None = None
+    raw: str = ""
+    parse_status: ParseStatus
+
+
+def parse_call(call_id: str | None, name: str | None, arguments: str) -> ParsedCall:
+    """Parse the arguments of a call; none at all are an empty object (S3.11)."""
+    try:
+        value = decode_json(arguments) if arguments.strip() else {}
+    except ValueError:
+        value = None
+    parsed = value if isinstance(value, dict) else None
+    return ParsedCall(
+        id=call_id or "",
+        name=name or "",
+        arguments=parsed,
+        raw=arguments,
+        parse_status=ParseStatus.FAILED if parsed is None else ParseStatus.SUCCEEDED,
+    )
+
+
+class ToolProgress:
+    """Tells the increments of one choice's text and calls (S3.8), from the codec's events.
+
+    Args:
+        choice_index: of the choice.
+    """
+
+    def __init__(self, choice_index: int = 0) -> None:
+        self._index = choice_index
+        self._events = ChatEventStream()
+        self._begun: set[int] = set()  # the calls whose name was told
+
+    def feed(self, chunk: Any) -> list[str]:
+        """Take a chunk and return what it adds: text first, then calls."""
+        return [piece for event in self._events.feed(chunk) for piece in self._tell(event)]
+
+    def finish(self) -> tuple[list[str], tuple[ParsedCall, ...]]:
+        """Take the end; what is told of it, and all calls parsed."""
+        told = [piece for event in self._events.finish() for piece in self._tell(event)]
+        choices = self._events.response().choices
+        calls = next((c.message.tool_calls for c in choices if c.index == self._index), ())
+        return told, tuple(parse_call(call.id, call.name, call.arguments) for call in calls)
+
+    def _tell(self, event: ChatEvent) -> Iterator[str]:
+        if getattr(event, "choice_index", None) != self._index:
+            return
+        if isinstance(event, ContentDelta):
+            yield event.delta
+        elif isinstance(event, ArgumentsDelta):
+            call = id(event.so_far.items)  # kept by the stream, so nobody else's meanwhile
+            if call not in self._begun:
+                self._begun.add(call)
+                yield f"{event.name or ''}("
+            if event.delta:
+                yield event.delta
+        elif isinstance(event, ArgumentsDone):
+            yield ")"
+
+
+class TaggedText:
+    """Finds the python tag in the text of a stream (S3.7), also where it comes in pieces.
+
+    Attributes:
+        raw_text: the call's text so far, its tag included; empty where there is none.
+    """
+
+    def __init__(self) -> None:
+        self.raw_text = ""
+        self._begun = ""
+
+    def feed(self, text: str) -> ParseStatus | None:
+        """Take a piece of text; the call's phase, ``None`` where the text is no call."""
+        if self.raw_text:
+            self.raw_text += text
+            return ParseStatus.IN_PROGRESS if text else None
+        if not PYTHON_TAG.startswith(self._begun[: len(PYTHON_TAG)]):
+            return None  # it began otherwise
+        self._begun += text
+        if self._begun.startswith(PYTHON_TAG):
+            self.raw_text = self._begun
+            return ParseStatus.STARTED
+        return None
+
+    def finish(self) -> ParseStatus | None:
+        """Take the end: a call with a text of its own succeeded."""
+        if not self.raw_text:
+            return None
+        empty = self.raw_text == PYTHON_TAG
+        return ParseStatus.FAILED if empty else ParseStatus.SUCCEEDED

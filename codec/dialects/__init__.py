@@ -1,0 +1,55 @@
+r"""How each provider writes an answer, to be played: profiles as data, and a player of them.
+
+What OpenAI does is the rule and :mod:`codec.dialects.profile` the list of departures from it. A
+:class:`codec.generator.ChunkGenerator` with running counts says what is played.
+
+>>> from codec.generator import Answer, ChunkGenerator, Delta, Identity, UsagePolicy
+>>> identity = Identity(id="gen-1", created=1, model="m")
+>>> generator = ChunkGenerator(identity, usage=UsagePolicy.CONTINUOUS)
+>>> chunks = generator.generate([Answer(deltas=(Delta(content="Hi"),))])
+>>> events = list(play_stream(find_dialect("openrouter"), chunks))
+>>> events[0].startswith(b": OPENROUTER PROCESSING\n\n"), events[-1]
+(True, b'data: [DONE]\n\n')
+"""
+
+from __future__ import annotations
+
+from codec.dialects.catalogue import DIALECTS, find_dialect
+from codec.dialects.player import StreamPlayer, play_body, play_error, play_stream
+from codec.dialects.profile import (
+    CallIndex,
+    CallShape,
+    Dialect,
+    ErrorForm,
+    ErrorShape,
+    Extras,
+    Framing,
+    NullUsage,
+    ReasoningShape,
+    Rejection,
+    RolePlace,
+    UsagePlace,
+    UsageShape,
+)
+
+__all__ = (
+    "DIALECTS",
+    "CallIndex",
+    "CallShape",
+    "Dialect",
+    "ErrorForm",
+    "ErrorShape",
+    "Extras",
+    "Framing",
+    "NullUsage",
+    "ReasoningShape",
+    "Rejection",
+    "RolePlace",
+    "StreamPlayer",
+    "UsagePlace",
+    "UsageShape",
+    "find_dialect",
+    "play_body",
+    "play_error",
+    "play_stream",
+)

@@ -1,0 +1,158 @@
+"""What one choice says, delta by delta or as a whole message, as a dialect has it.
+
+Rules:
+
+1. One delta of a generator becomes none (reasoning that is not told, a call that is not whole
+   yet), one, or several (a call that was kept, then what came).
+2. What is said does not change; only what a dialect has no place for is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codec.dialects._calls import CallShaper
+from codec.dialects.profile import CallIndex, RolePlace
+
+if TYPE_CHECKING:
+    from codec.dialects.profile import Dialect, ReasoningShape
+    from codec.jsontext import JsonObject
+
+__all__ = ("DeltaShaper", "shape_message")
+
+
+class DeltaShaper:
+    """Reshapes the deltas of one choice.
+
+    Args:
+        dialect: the dialect.
+
+    Attributes:
+        content: the text so far.
+    """
+
+    __slots__ = ("_calls", "_dialect", "_opened", "_thinking", "content")
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.content = ""
+        self._dialect = dialect
+        self._calls = CallShaper(dialect.calls)
+        self._opened = False
+        self._thinking = False  # inside tags
+
+    def feed(self, delta: JsonObject, *, finishes: bool) -> list[JsonObject]:
+        """Take a delta; return those that it becomes.
+
+        Args:
+            delta: as :class:`codec.generator.ChunkGenerator` makes it.
+            finishes: its chunk has the finish reason.
+        """
+        extras, with_finish = self._dialect.extras, self._dialect.calls.with_finish
+        text = self._text(delta)
+        due = self._due(delta.get("tool_calls", []), finishes=finishes)
+        if finishes:
+            last = {"tool_calls": due} if with_finish and due else {}
+            whole = [] if with_finish else due
+            calls = [self._delta({"tool_calls": [one]}, extras.call_delta) for one in whole]
+            return [*calls, self._delta(text | last, extras.finish_delta)]
+        # What was kept comes before what follows it, a new call behind the text beside it.
+        said = [text] if text else []
+        parts = [{"tool_calls": [one]} for one in due]
+        order = [*said, *parts] if "tool_calls" in delta else [*parts, *said]
+        return [
+            self._delta(part, extras.call_delta if "tool_calls" in part else extras.delta)
+            for part in order
+        ]
+
+    def _due(self, entries: list[JsonObject], *, finishes: bool) -> list[JsonObject]:
+        if self.content and self._dialect.calls.index is CallIndex.AFTER_TEXT:
+            self._calls.first_index = 1
+        due = [one for entry in entries for one in self._calls.feed(entry)]
+        if finishes or not (entries or self._dialect.calls.with_finish):
+            due += self._calls.flush()
+        return due
+
+    def _delta(self, said: JsonObject, others: JsonObject) -> JsonObject:
+        opened, self._opened = self._opened, True
+        place = self._dialect.role
+        role: JsonObject = {}
+        if place is RolePlace.EVERY or (place is not RolePlace.NONE and not opened):
+            role = {"role": "assistant"}
+        elif place is RolePlace.NULL_LATER:
+            role = {"role": None}
+        return role | others | said
+
+    def _text(self, delta: JsonObject) -> JsonObject:
+        """Return what a delta says besides calls."""
+        dialect = self._dialect
+        said = {"content": delta["content"]} if "content" in delta else {}
+        if "refusal" in delta and dialect.refuses_apart:
+            said["refusal"] = delta["refusal"]
+        elif delta.get("refusal") is not None:
+            said["content"] = delta["refusal"]
+        reasoning = delta.get("reasoning_content")
+        if dialect.reasoning.tags is not None:
+            said |= self._tagged(reasoning, said.get("content"), dialect.reasoning.tags)
+        if reasoning is not None:
+            said |= _told(dialect.reasoning, reasoning) | dialect.reasoning.members
+        text = said.get("content")
+        if isinstance(text, str) and text:
+            self.content += text
+            if dialect.cumulative_content:
+                said["content"] = self.content
+        return said
+
+    def _tagged(
+        self, reasoning: str | None, content: str | None, tags: tuple[str, str]
+    ) -> JsonObject:
+        """Return the content with the reasoning in it."""
+        opening, closing = tags
+        if reasoning:
+            tag = "" if self._thinking else opening
+            self._thinking = True
+            return {"content": tag + reasoning}
+        if self._thinking:
+            self._thinking = False
+            return {"content": closing + (content or "")}
+        return {}
+
+
+def shape_message(dialect: Dialect, message: JsonObject) -> JsonObject:
+    """Return the message of a plain answer in a dialect's shape."""
+    shaped = {
+        name: member
+        for name, member in message.items()
+        if name not in {"reasoning_content", "refusal"}
+    }
+    if dialect.refuses_apart:
+        shaped["refusal"] = message["refusal"]
+    elif message["refusal"] is not None:
+        shaped["content"] = message["refusal"]
+    if "tool_calls" in message:
+        shaped["tool_calls"] = [call | dialect.calls.members for call in message["tool_calls"]]
+    reasoning = message.get("reasoning_content")
+    if reasoning is not None:
+        told = _told(dialect.reasoning, reasoning)
+        if dialect.reasoning.part is not None:
+            told["content"] += [{"type": "text", "text": shaped["content"] or ""}]
+        shaped |= told
+        if dialect.reasoning.tags is not None:
+            opening, closing = dialect.reasoning.tags
+            shaped["content"] = opening + reasoning + closing + (shaped["content"] or "")
+    return shaped | dialect.extras.message
+
+
+def _told(shape: ReasoningShape, reasoning: str) -> JsonObject:
+    """Return the members that tell a piece of reasoning, tags left aside."""
+    told: JsonObject = {}
+    if shape.member is not None:
+        told[shape.member] = reasoning
+    if shape.detail:
+        detail = {"type": "reasoning.text", "text": reasoning, "format": "unknown", "index": 0}
+        told["reasoning_details"] = [detail]
+    if shape.part == "thinking":
+        told["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]}]
+    elif shape.part == "reasoning":
+        summary = [{"type": "summary_text", "text": reasoning}]
+        told["content"] = [{"type": "reasoning", "summary": summary}]
+    return told

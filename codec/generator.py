@@ -1,0 +1,419 @@
+"""Tokens to well-formed chunks: the other direction, for servers, demos and tests.
+
+Rules:
+
+1. Pure: ``id``, ``created`` and ``model`` are given, and are the same on every chunk
+   (``seeds.md`` S0.1).
+2. The role is named once for each choice, on its first delta (S0.8; S0.2 is the mistake to avoid).
+3. Usage follows the policy (S0.7): none; on one more chunk without choices, all others saying
+   ``usage: null``; or running counts on every chunk, and that last one.
+4. ``total_tokens`` is always prompt + completion (S0.3 is the mistake to avoid), and the completion
+   includes the reasoning.
+5. A choice finishes once, and says nothing afterwards.
+6. The whole answer is made from the same state, and always has its usage (S0.7).
+7. Where alternatives were asked for, the chosen token is one of them (S0.9).
+
+What it was told is kept for the whole answer, so it holds as much as its caller says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.jsontext import JsonObject
+
+__all__ = (
+    "MAX_CHOICES",
+    "Answer",
+    "CallFragment",
+    "ChunkGenerator",
+    "Delta",
+    "Identity",
+    "TokenLogprob",
+    "UsagePolicy",
+    "find_usage_policy",
+)
+
+MAX_CHOICES = 128
+"""The largest ``n``: OpenAI's own limit."""
+
+
+class UsagePolicy(StrEnum):
+    """Where a stream tells its usage (rule 3)."""
+
+    NONE = "none"
+    """Nowhere."""
+    FINAL = "final"
+    """On one more chunk without choices; the others say ``usage: null``."""
+    CONTINUOUS = "continuous"
+    """Running counts on every chunk, and that last one."""
+
+
+def find_usage_policy(stream_options: Any) -> UsagePolicy:
+    """Read the policy from the ``stream_options`` of a request, any JSON value (S0.7).
+
+    Running counts are for those who ask for usage as well, as with vLLM (``dialects.md`` 3).
+    """
+    if not isinstance(stream_options, dict) or stream_options.get("include_usage") is not True:
+        return UsagePolicy.NONE
+    if stream_options.get("continuous_usage_stats") is True:
+        return UsagePolicy.CONTINUOUS
+    return UsagePolicy.FINAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What every chunk of an answer has.
+
+    Attributes:
+        id: e.g. ``chatcmpl-...``.
+        created: seconds since the epoch.
+        model: as the answer names it.
+        members: more of the kind, e.g. ``system_fingerprint``.
+    """
+
+    id: str
+    created: int
+    model: str
+    members: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogprob:
+    """How likely one token was.
+
+    Attributes:
+        token: its text.
+        logprob: the natural logarithm of its probability.
+        alternatives: other tokens and theirs; ``None`` where nobody asked.
+    """
+
+    token: str
+    logprob: float
+    alternatives: tuple[tuple[str, float], ...] | None = None
+
+    def top(self) -> list[tuple[str, float]]:
+        """Return the alternatives, the chosen one among them, most likely first (rule 7)."""
+        if self.alternatives is None:
+            return []
+        known = dict(self.alternatives)
+        return sorted({self.token: self.logprob, **known}.items(), key=lambda pair: -pair[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFragment:
+    """A piece of a tool call: its header (id and name), or more of its arguments.
+
+    Attributes:
+        index: which call of the choice, counted from 0.
+        id: with a header only.
+        name: the function's, with a header only.
+        arguments: a piece of the argument text, JSON once it is whole.
+    """
+
+    index: int = 0
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """What one token, or several, add to a choice.
+
+    Attributes:
+        content: text.
+        reasoning: text of the reasoning, which comes as ``reasoning_content``.
+        refusal: text of a refusal.
+        call: a piece of a tool call.
+        logprobs: one for each token of the text.
+        tokens: how many tokens these are.
+    """
+
+    content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    call: CallFragment | None = None
+    logprobs: tuple[TokenLogprob, ...] = ()
+    tokens: int = 1
+
+    def opening(self) -> Delta:
+        """Return the delta that comes before this one, to name the role: nothing said yet."""
+        content, reasoning, refusal = (
+            None if text is None else "" for text in (self.content, self.reasoning, self.refusal)
+        )
+        return Delta(content=content, reasoning=reasoning, refusal=refusal, tokens=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """All that one choice says.
+
+    Attributes:
+        deltas: in order.
+        finish_reason: ``None`` for an answer that breaks off.
+    """
+
+    deltas: tuple[Delta, ...]
+    finish_reason: str | None = "stop"
+
+
+@dataclass(slots=True)
+class _Choice:
+    """What one choice has said so far."""
+
+    said: dict[str, list[str]] = field(default_factory=dict)
+    calls: list[list[CallFragment]] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    opened: bool = False
+    finish_reason: str | None = None
+    text_length: int = 0
+
+
+_TEXTS = {"content": "content", "reasoning": "reasoning_content", "refusal": "refusal"}
+
+
+class ChunkGenerator:
+    """Makes the chunks of one answer. Not safe for concurrent calls.
+
+    Args:
+        identity: what every chunk has.
+        choice_count: how many choices there are, at most :data:`MAX_CHOICES`.
+        prompt_tokens: what the request took.
+        cached_tokens: how many of them came from a cache; ``None`` where nobody knows.
+        usage: where the usage goes.
+        is_completion: these are chunks of a legacy completion, which has text only.
+
+    Raises:
+        ValueError: there are too many choices, or too few.
+
+    >>> identity = Identity(id="chatcmpl-1", created=1, model="m")
+    >>> generator = ChunkGenerator(identity, prompt_tokens=3)
+    >>> generator.chunk(Delta(content="Hi"))["choices"][0]["delta"]["content"]
+    'Hi'
+    >>> generator.completion()["usage"]
+    {'prompt_tokens': 3, 'completion_tokens': 1, 'total_tokens': 4}
+    """
+
+    __slots__ = (
+        "_cached_tokens",
+        "_choices",
+        "_completion_tokens",
+        "_identity",
+        "_is_completion",
+        "_policy",
+        "_prompt_tokens",
+        "_reasoning_tokens",
+    )
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        choice_count: int = 1,
+        prompt_tokens: int = 0,
+        cached_tokens: int | None = None,
+        usage: UsagePolicy = UsagePolicy.NONE,
+        is_completion: bool = False,
+    ) -> None:
+        if not 1 <= choice_count <= MAX_CHOICES:
+            raise ValueError(f"from 1 to {MAX_CHOICES} choices, not {choice_count}")
+        self._identity = identity
+        self._choices = [_Choice() for _ in range(choice_count)]
+        self._prompt_tokens = prompt_tokens
+        self._cached_tokens = cached_tokens
+        self._completion_tokens = 0
+        self._reasoning_tokens = 0
+        self._policy = usage
+        self._is_completion = is_completion
+
+    def generate(self, answers: Sequence[Answer]) -> Iterator[JsonObject]:
+        """Make all chunks of an answer, as OpenAI has them.
+
+        Each choice opens with its role, the deltas interleave, the finish reasons come in chunks of
+        their own, and the usage comes last.
+
+        Args:
+            answers: one for each choice.
+
+        Raises:
+            ValueError: as :meth:`chunk`.
+        """
+        for index, answer in enumerate(answers):
+            if answer.deltas and not self._is_completion:
+                yield self.chunk(answer.deltas[0].opening(), index)
+        for row in zip_longest(*(answer.deltas for answer in answers)):
+            for index, delta in enumerate(row):
+                if delta is not None:
+                    yield self.chunk(delta, index)
+        for index, answer in enumerate(answers):
+            if answer.finish_reason is not None:
+                yield self.chunk(Delta(tokens=0), index, answer.finish_reason)
+        if (last := self.usage_chunk()) is not None:
+            yield last
+
+    def chunk(self, delta: Delta, index: int = 0, finish_reason: str | None = None) -> JsonObject:
+        """Make one chunk.
+
+        Args:
+            delta: what is said.
+            index: of which choice.
+            finish_reason: where the choice ends with it.
+
+        Raises:
+            ValueError: there is no such choice, it has finished (rule 5), a call has no header, or
+                a legacy completion says anything but text.
+        """
+        if not 0 <= index < len(self._choices):
+            raise ValueError(f"there is no choice {index}")
+        choice = self._choices[index]
+        if choice.finish_reason is not None:
+            raise ValueError(f"choice {index} has finished")
+        shape = self._text_entry if self._is_completion else self._chat_entry
+        entry = shape(choice, delta)
+        choice.opened = True
+        choice.finish_reason = finish_reason
+        choice.logprobs += delta.logprobs
+        self._completion_tokens += delta.tokens
+        self._reasoning_tokens += delta.tokens if delta.reasoning is not None else 0
+        chunk = self._head(".chunk") | {
+            "choices": [{"index": index} | entry | {"finish_reason": finish_reason}]
+        }
+        if self._policy is UsagePolicy.NONE:
+            return chunk
+        running = self.usage() if self._policy is UsagePolicy.CONTINUOUS else None
+        return chunk | {"usage": running}
+
+    def usage_chunk(self) -> JsonObject | None:
+        """Make the last chunk, ``None`` where the policy has none."""
+        if self._policy is UsagePolicy.NONE:
+            return None
+        return self._head(".chunk") | {"choices": [], "usage": self.usage()}
+
+    def usage(self) -> JsonObject:
+        """Return the usage so far; details only of what is known."""
+        usage: JsonObject = {
+            "prompt_tokens": self._prompt_tokens,
+            "completion_tokens": self._completion_tokens,
+            "total_tokens": self._prompt_tokens + self._completion_tokens,
+        }
+        if self._cached_tokens is not None:
+            usage["prompt_tokens_details"] = {"cached_tokens": self._cached_tokens}
+        if self._reasoning_tokens:
+            usage["completion_tokens_details"] = {"reasoning_tokens": self._reasoning_tokens}
+        return usage
+
+    def completion(self) -> JsonObject:
+        """Return the whole answer, as far as it was said (rule 6)."""
+        shape = self._text_choice if self._is_completion else self._chat_choice
+        choices = [
+            {"index": index} | shape(choice) | {"finish_reason": choice.finish_reason}
+            for index, choice in enumerate(self._choices)
+        ]
+        return self._head("") | {"choices": choices, "usage": self.usage()}
+
+    def _head(self, suffix: str) -> JsonObject:
+        kind = "text_completion" if self._is_completion else f"chat.completion{suffix}"
+        named = self._identity
+        head = {"id": named.id, "object": kind, "created": named.created, "model": named.model}
+        return head | named.members
+
+    def _chat_entry(self, choice: _Choice, delta: Delta) -> JsonObject:
+        said: JsonObject = {}
+        if not choice.opened:
+            # As OpenAI opens a choice, whatever is said first.
+            said = {"role": "assistant", "content": None}
+            said |= {"refusal": None} if delta.content is not None else {}
+        for name, member in _TEXTS.items():
+            if (text := getattr(delta, name)) is not None:
+                said[member] = text
+                choice.said.setdefault(member, []).append(text)
+        if delta.call is not None:
+            said["tool_calls"] = [_take_call(choice.calls, delta.call)]
+        logprobs = _chat_logprobs(delta.logprobs, is_refusal=delta.refusal is not None)
+        return {"delta": said, "logprobs": logprobs}
+
+    def _chat_choice(self, choice: _Choice) -> JsonObject:
+        said = {member: "".join(texts) or None for member, texts in choice.said.items()}
+        message: JsonObject = {"role": "assistant", "content": None, "refusal": None} | said
+        if choice.calls:
+            message["tool_calls"] = [_whole_call(fragments) for fragments in choice.calls]
+        is_refusal = message["refusal"] is not None
+        return {
+            "message": message,
+            "logprobs": _chat_logprobs(choice.logprobs, is_refusal=is_refusal),
+        }
+
+    def _text_entry(self, choice: _Choice, delta: Delta) -> JsonObject:
+        if (delta.reasoning, delta.refusal, delta.call) != (None, None, None):
+            raise ValueError("a legacy completion has text only")
+        text = delta.content or ""
+        logprobs = _text_logprobs(delta.logprobs, choice.text_length)
+        choice.said.setdefault("content", []).append(text)
+        choice.text_length += len(text)
+        return {"text": text, "logprobs": logprobs}
+
+    def _text_choice(self, choice: _Choice) -> JsonObject:
+        text = "".join(choice.said.get("content", ()))
+        return {"text": text, "logprobs": _text_logprobs(choice.logprobs, 0)}
+
+
+def _take_call(calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
+    """Add a fragment to the calls so far, and return it as an entry of a delta."""
+    index = fragment.index
+    if fragment.id is not None and fragment.name is not None:
+        if index != len(calls):
+            raise ValueError(f"the next call is {len(calls)}, not {index}")
+        calls.append([fragment])
+        return {"index": index} | _whole_call([fragment])
+    if not 0 <= index < len(calls):
+        raise ValueError(f"call {index} has no header")
+    calls[index].append(fragment)
+    return {"index": index, "function": {"arguments": fragment.arguments}}
+
+
+def _whole_call(fragments: Sequence[CallFragment]) -> JsonObject:
+    arguments = "".join(fragment.arguments for fragment in fragments)
+    function = {"name": fragments[0].name, "arguments": arguments}
+    return {"id": fragments[0].id, "type": "function", "function": function}
+
+
+def _chat_logprobs(logprobs: Sequence[TokenLogprob], *, is_refusal: bool) -> JsonObject | None:
+    if not logprobs:
+        return None
+    entries = [
+        _token(one.token, one.logprob) | {"top_logprobs": [_token(*pair) for pair in one.top()]}
+        for one in logprobs
+    ]
+    return {
+        "content": None if is_refusal else entries,
+        "refusal": entries if is_refusal else None,
+    }
+
+
+def _token(token: str, logprob: float) -> JsonObject:
+    spelt = list(token.encode("utf-8", "surrogatepass"))
+    return {"token": token, "logprob": logprob, "bytes": spelt}
+
+
+def _text_logprobs(logprobs: Sequence[TokenLogprob], start: int) -> JsonObject | None:
+    """The legacy form: one list for each member, offsets counted in characters of the text."""
+    if not logprobs:
+        return None
+    offsets = []
+    for one in logprobs:
+        offsets.append(start)
+        start += len(one.token)
+    asked = any(one.alternatives is not None for one in logprobs)
+    return {
+        "tokens": [one.token for one in logprobs],
+        "token_logprobs": [one.logprob for one in logprobs],
+        "top_logprobs": [dict(one.top()) for one in logprobs] if asked else None,
+        "text_offset": offsets,
+    }

@@ -1,0 +1,31 @@
+"""Finish reasons as stop reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from codec.compat.stop_reasons import stop_reason_of_chat, stop_reason_of_completion
+
+
+@pytest.mark.parametrize(
+    ("word", "completion", "chat"),
+    [
+        ("stop", "end_of_turn", "end_of_turn"),
+        ("eos", "end_of_turn", "end_of_turn"),
+        ("eos_token", "end_of_turn", "end_of_turn"),
+        ("eom", "end_of_message", "end_of_turn"),
+        ("length", "out_of_tokens", "out_of_tokens"),
+        ("tool_calls", "out_of_tokens", "end_of_message"),
+        ("unheard_of", "out_of_tokens", "end_of_turn"),
+    ],
+)
+def test_each_api_has_its_map(word: str, completion: str, chat: str) -> None:
+    """S3.1: what is not known counts as cut for the one, as the end for the other."""
+    assert stop_reason_of_completion(word) == completion
+    assert stop_reason_of_chat(word) == chat
+
+
+def test_null_says_nothing() -> None:
+    """S3.1: there it overwrites what was known; here there is nothing to overwrite with."""
+    assert stop_reason_of_completion(None) is None
+    assert stop_reason_of_chat(None) is None
