@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint types e2e lock format clean
+.PHONY: help demo test lint types e2e bench fuzz lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -45,6 +45,14 @@ format: $(VENV)/.dev.stamp
 e2e: $(VENV)/.dev.stamp  ## chats through the proxy into a real Phoenix, seen by a real browser
 	sh tests/e2e/install.sh
 	SPANTAP_E2E=1 $(BIN)/pytest -m e2e tests/e2e --timeout 300
+
+bench: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse and the openai SDK
+	$(BIN)/pytest tests/bench/bench_codec.py -s -p no:xdist --timeout 600 --benchmark-disable-gc \
+		--benchmark-columns=min,median,rounds --benchmark-group-by=param:stream
+
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/.dev.stamp  ## looks for inputs that break the codec's promises, FUZZ_SECONDS long
+	sh tests/fuzz/fuzz.sh $(FUZZ_SECONDS)
 
 lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv

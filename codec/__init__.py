@@ -59,8 +59,8 @@ from codec.rewrite import (
 )
 from codec.scan import BodyScan, RequestScanner, scan_request
 from codec.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
-from codec.stream import MAX_WASTED_TEMPLATES, ChatStream
-from codec.usage import MAX_USAGE_BYTES, Usage, decode_usage
+from codec.stream import MAX_TAIL_BYTES, MAX_WASTED_TEMPLATES, ChatStream
+from codec.usage import MAX_USAGE_BYTES, Usage, UsageEstimate, decode_usage
 from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
 
 __all__ = (
@@ -70,6 +70,7 @@ __all__ = (
     "MAX_EVENT_BYTES",
     "MAX_HELD_BYTES",
     "MAX_STREAM_OPTIONS_BYTES",
+    "MAX_TAIL_BYTES",
     "MAX_USAGE_BYTES",
     "MAX_WASTED_TEMPLATES",
     "USAGE_REWRITE",
@@ -98,6 +99,7 @@ __all__ = (
     "SseDecoder",
     "ToolCall",
     "Usage",
+    "UsageEstimate",
     "UsageFilter",
     "UsagePolicy",
     "build_completion",

@@ -141,11 +141,11 @@ class Accumulator:
         except RecursionError:  # nested just within what the parser takes
             self.note("observer_limit")
 
-    def takes(self, index: int, size_bytes: int) -> bool:
-        """Whether a choice is known and events of so many bytes surely fit."""
-        budget = self._budget
-        fits = not budget.exceeded and size_bytes * _WORST_GROWTH < budget.left_bytes
-        return fits and index in self._choices
+    def room_bytes(self, index: int) -> int:
+        """How many bytes of events surely fit that add text to a choice; none to an unknown one."""
+        if self._budget.exceeded or index not in self._choices:
+            return 0
+        return self._budget.left_bytes // _WORST_GROWTH
 
     def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
         """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
@@ -153,7 +153,7 @@ class Accumulator:
         Args:
             index: of their choice, and
             member: the member of their delta.
-            texts: the new texts, for which there is room (:meth:`takes`).
+            texts: the new texts, for which there is room (:meth:`room_bytes`).
         """
         self._choices[index].feed_texts(member, [*filter(None, texts)] if "" in texts else texts)
 

@@ -33,6 +33,7 @@ _BOM = b"\xef\xbb\xbf"
 # it has arrived yet must not matter (rule 2), and what follows an event may be dropped safely.
 _EVENT_END = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
 
+_SHORTEST_LINE = len(b"data: \n\n")
 _LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may be still to come
 
 
@@ -95,6 +96,11 @@ class SseDecoder:
             or len(data) > MAX_EVENT_BYTES
         ):
             self._feed_any(data, events)
+            return events
+        size = len(data)
+        one_line = data.endswith(b"\n\n") and data.find(b"\n") == size - 2
+        if one_line and size > _SHORTEST_LINE and data.startswith(b"data: "):
+            events.append(ServerSentEvent(data=data[6:-2], raw=data))
             return events
         # The usual case: between two events, LF only. What remains is left to the general way.
         *blocks, rest = data.split(b"\n\n")

@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from codec.sse import ServerSentEvent
     from codec.template import ChunkTemplate
 
-__all__ = ("MAX_WASTED_TEMPLATES", "ChatStream")
+__all__ = ("MAX_TAIL_BYTES", "MAX_WASTED_TEMPLATES", "ChatStream")
 
 MAX_WASTED_TEMPLATES = 16
 """Templates in a row that matched nothing: the chunks of this stream differ in other places."""
+
+MAX_TAIL_BYTES = 4_096
+"""How much of an event may wait for the rest of it outside the decoder: most chunks have some 300
+bytes. What comes byte by byte is looked at again with each of them, so it must be short."""
 
 _EVENT_END = b"\n\n"
 
@@ -52,9 +56,14 @@ class ChatStream:
 
     __slots__ = (
         "_accumulator",
+        "_between_events",
         "_decoder",
         "_hides_usage",
+        "_last_alike",
+        "_room_bytes",
+        "_tail",
         "_template",
+        "_texts",
         "_wasted",
         "done",
         "event_count",
@@ -64,7 +73,12 @@ class ChatStream:
         self._decoder: SseDecoder | None = SseDecoder()
         self._accumulator = Accumulator(choice_count=choice_count)
         self._hides_usage = hides_usage
+        self._between_events = False
         self._template: ChunkTemplate | None = None
+        self._tail = b""  # the beginning of an event, before the decoder has any of it
+        self._texts: list[str] = []  # of the events like it, not folded yet
+        self._last_alike = b"", 0  # the read and the end of the last of these
+        self._room_bytes = 0  # of such events that fit; none inside another event
         self._wasted = 0
         self.event_count = 0
         """Events with data so far, the end marker excluded."""
@@ -87,15 +101,31 @@ class ChatStream:
 
     def feed(self, data: bytes) -> None:
         """Take one read of the (decompressed) body, cut anywhere."""
+        template = self._template
+        if template is not None and len(data) <= self._room_bytes and not self._tail:
+            # The usual read is one event like the last one, and this is all that is done for it.
+            text, end = template.match(data, 0)
+            if end and end == len(data):
+                self._texts.append(text)
+                self._last_alike = data, end
+                self._room_bytes -= end
+                self.event_count += 1
+                return
+        if self._tail:
+            data, self._tail = self._tail + data, b""
         start = 0
         while self._wasted < MAX_WASTED_TEMPLATES:
-            if self._template is not None:
-                start = self._take_alike(self._template, data, start)
+            template = self._template
+            if template is not None and self._between_events:
+                start = self._take_alike(template, data, start)
                 if start == len(data):
                     return
             # An event that no template knows is read alone, and may well be the next template.
             end = data.find(_EVENT_END, start) + len(_EVENT_END)
             if end < len(_EVENT_END):
+                if self._between_events and len(data) - start <= MAX_TAIL_BYTES:
+                    self._tail = data[start:]  # it may be another one like the last
+                    return
                 break
             self._feed(data[start:end])
             start = end
@@ -110,34 +140,52 @@ class ChatStream:
                 self._take(event)
         except LimitExceeded:
             self._give_up()
+        else:
+            self._between_events = self._decoder.between_events
+            if not self._between_events:
+                self._room_bytes = 0
 
     def _take_alike(self, template: ChunkTemplate, data: bytes, start: int) -> int:
-        """Fold the events from an offset on that are like the last one; where they end."""
-        accumulator = self._accumulator
+        """Take the events from an offset on that are like the last one; where they end."""
         size = len(data)
-        if not (self._decoder and self._decoder.between_events):
+        if size > self._room_bytes and not self._make_room(size):
             return start
-        if not accumulator.takes(template.index, size):
-            return start
-        match = template.match
-        texts: list[str] = []
+        match, texts, count = template.match, self._texts, len(self._texts)
         while start < size:
             text, end = match(data, start)
             if not end:
                 break
             start = end
             texts.append(text)
-        if texts:
-            self._wasted = 0
-            self.event_count += len(texts)
-            accumulator.feed_texts(template.index, template.member, texts)
-            if template.padding_member is not None:
-                padding = template.padding_of(data, start)
-                accumulator.feed_padding(template.padding_member, padding)
+        if len(texts) > count:
+            self._room_bytes -= size
+            self._last_alike = data, start
+            self.event_count += len(texts) - count
         return start
+
+    def _make_room(self, size_bytes: int) -> bool:
+        """Whether so many bytes of events surely fit, once what was taken is folded."""
+        self._fold_alike()
+        if self._template is not None:
+            self._room_bytes = self._accumulator.room_bytes(self._template.index)
+        return size_bytes <= self._room_bytes
+
+    def _fold_alike(self) -> None:
+        """Fold the texts of the events that were like the last one."""
+        texts, template = self._texts, self._template
+        if not texts or template is None:
+            return
+        self._texts = []
+        self._wasted = 0
+        self._accumulator.feed_texts(template.index, template.member, texts)
+        if template.padding_member is not None:
+            padding = template.padding_of(*self._last_alike)
+            self._accumulator.feed_padding(template.padding_member, padding)
 
     def finish(self) -> ChatResponse:
         """Take the end of the bytes and return what the stream said. Call it once."""
+        if self._tail:
+            self._feed(self._tail)
         if self._decoder is not None:
             try:
                 event = self._decoder.finish()
@@ -146,10 +194,12 @@ class ChatStream:
             else:
                 if event is not None:
                     self._take(event, cut_off=True)
+        self._fold_alike()
         return self._accumulator.response(done=self.done, event_count=self.event_count)
 
     def _give_up(self) -> None:
         """Read no further: without the event's end there is no telling where the next begins."""
+        self._fold_alike()
         self._decoder = self._template = None
         self._accumulator.note("observer_limit")
 
@@ -168,6 +218,7 @@ class ChatStream:
             self._take_text(event, data, cut_off=cut_off)
             return
         self.event_count += 1
+        self._fold_alike()
         hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
         self._accumulator.feed(value, event_name=event.event, hidden_usage=hidden)
         self._learn(event, data, value)
@@ -175,6 +226,7 @@ class ChatStream:
     def _learn(self, event: ServerSentEvent, data: bytes, value: Any) -> None:
         """Make a template of an event that was just folded, unless that never came to anything."""
         self._template = None
+        self._room_bytes = 0
         if self._wasted < MAX_WASTED_TEMPLATES and event.event is None and event.is_single_line:
             self._template = learn_template(data, value)
             self._wasted += self._template is not None

@@ -43,6 +43,7 @@ _UNSPOKEN = ("refusal", "tool_calls", "function_call")
 _TRIAL = "a text that nobody sends"
 _LITERAL = re.compile(rb'(?:[^"\\]|\\.)*', re.DOTALL)
 _NO_MATCH = "", 0
+_PLAIN = re.compile(rb"[ !#-\[\]-~]*")  # ASCII without quote, backslash and control characters
 _EVENT_FIELD = b"data: "
 _EVENT_END = b"\n\n"
 
@@ -106,21 +107,23 @@ class ChunkTemplate:
         start += self._before_bytes
         end = data.find(b'"', start)
         literal = data[start:end]
-        escaped = b"\\" in literal
-        if escaped:
-            end = _end_of_literal(data, start)
-            literal = data[start:end]
         try:
-            text = decode_json(b'"%b"' % literal) if escaped else literal.decode()
+            if b"\\" not in literal:
+                text = literal.decode()
+            else:
+                end = _end_of_literal(data, start)
+                literal = data[start:end]
+                text = decode_json(b'"%b"' % literal)
         except ValueError:
             return _NO_MATCH  # no UTF-8 or a bad escape: the general way says what it is
+        if b"\n" in literal or b"\r" in literal:
+            return _NO_MATCH  # the line ends there, whatever JSON would make of it
         if between := self._between:
             if not data.startswith(between, end):
                 return _NO_MATCH
             start = end + len(between)
             end = data.find(b'"', start)
-            padding = data[start:end]
-            if b"\\" in padding or not padding.isascii():
+            if not _is_plain_padding(data[start:end]):
                 return _NO_MATCH
         if end < 0 or not data.startswith(self._behind, end):
             return _NO_MATCH
@@ -197,6 +200,10 @@ def _find_literal(data: bytes, member: str, start: int) -> tuple[int, int] | Non
     """Return where a member's string begins and ends inside its quotes, behind an offset."""
     match = re.compile(rb'"%b"[ \t]*:[ \t]*"' % member.encode()).search(data, start)
     return None if match is None else (match.end(), _end_of_literal(data, match.end()))
+
+
+def _is_plain_padding(padding: bytes) -> bool:
+    return not padding or padding.isalnum() or _PLAIN.fullmatch(padding) is not None
 
 
 def _end_of_literal(data: bytes, start: int) -> int:

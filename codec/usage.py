@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 
     from codec.jsontext import JsonObject
 
-__all__ = ("MAX_USAGE_BYTES", "Usage", "UsageFold", "decode_usage", "merge_usage")
+__all__ = (
+    "MAX_USAGE_BYTES",
+    "Usage",
+    "UsageEstimate",
+    "UsageFold",
+    "decode_usage",
+    "merge_usage",
+)
 
 MAX_USAGE_BYTES = 64 * 1024
 """What a merged usage object may take, as an estimate. Real ones have less than 2 KiB; without a
@@ -95,6 +102,26 @@ class Usage:
     def total_inconsistent(self) -> bool:
         """Whether the provider sent a total that rule 3 left out."""
         return self.total is None and _count(self.raw, _TOTAL) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageEstimate:
+    """Tokens that somebody counted locally, where the provider reported none (``seeds.md`` S3.13).
+
+    A value of its own, so that it can never be taken for a :class:`Usage`: it belongs into the
+    metadata, marked. No tokenizer comes with spantap.
+
+    Attributes:
+        prompt: tokens of the request.
+        completion: tokens of the answer.
+    """
+
+    prompt: int | None = None
+    completion: int | None = None
+
+    def to_json(self) -> JsonObject:
+        """Return the ``usage_estimate`` of ``span-contract.md`` 1.8."""
+        return {"prompt": self.prompt, "completion": self.completion, "estimated": True}
 
 
 def decode_usage(raw: Any) -> Usage | None:

@@ -206,9 +206,9 @@ class _EventFold(Accumulator):
             self._events.append(ChunkEvent(chunk=chunk))
         super().feed(chunk, event_name=event_name, hidden_usage=hidden_usage)
 
-    def takes(self, index: int, size_bytes: int) -> bool:  # noqa: ARG002 - the accumulator's
+    def room_bytes(self, index: int) -> int:  # noqa: ARG002 - the accumulator's
         """Refuse to be fed many chunks at once, for each has its events."""
-        return False
+        return 0
 
     def finish(self) -> None:
         """Take the end of the stream."""

@@ -63,7 +63,7 @@ def test_options_that_do_not_ask_are_completed_by_always_alone(
 
 
 def test_absent_options_are_inserted_by_both_asking_policies() -> None:
-    """Behind the value of ``stream``; every other byte stays (seeds S4.1, S4.4)."""
+    """Behind the value of ``stream``; every other byte stays (S4.1, S4.4, S4.T16)."""
     raw = b'{"seed": 7, "temperature":1.0,"vendor_x":{"b":1,"a":2},"stream":true}'
     expected = Rewrite(body=raw[:-1] + INSERTED + b"}", asked=True, rewrites=(USAGE_REWRITE,))
     assert rewrite(raw) == expected
@@ -96,7 +96,7 @@ def test_a_client_that_asks_is_left_as_it_is(policy: UsagePolicy) -> None:
 )
 @pytest.mark.parametrize("policy", UsagePolicy)
 def test_only_the_json_value_true_is_a_stream(raw: bytes, policy: UsagePolicy) -> None:
-    """Rule 1 (seeds S4.1, S4.3): anything else goes out as it came, without a note."""
+    """Rule 1 (S4.1, S4.3): anything else goes out as it came, without a note."""
     assert rewrite(raw, policy) == Rewrite(body=raw)
 
 

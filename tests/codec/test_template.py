@@ -189,3 +189,27 @@ def test_a_choice_that_does_not_fit_has_no_template() -> None:
     pieces += [event(chunk({"content": "y"}, index=2))] * 2
     with mock.patch.object(accumulator_module, "MAX_CHOICES", 2):
         assert_alike(pieces)
+
+
+@pytest.mark.parametrize("raw", ["\n", "\r", "\r\n", "\n\n", "\r\r", "\x00", "\x85", "\u2028"])
+@pytest.mark.parametrize("place", ['"a"', '"pad"'])
+def test_line_ends_inside_a_text_end_the_line(raw: str, place: str) -> None:
+    """The event stream's grammar comes before JSON's, in the text and in the padding."""
+    whole = event('{"choices":[{"index":0,"delta":{"content":"a"}}],"p":"pad"}')
+    odd = whole.replace(place.encode(), f'"x{raw}y"'.encode())
+    assert_alike([whole, odd, whole, whole, odd])
+    assert_alike([whole + odd + whole, whole])
+
+
+def test_empty_reads_are_nothing() -> None:
+    """Also where the next event would be known by its bytes."""
+    pieces = [event(chunk({"content": text})) for text in "abc"]
+    assert_alike([pieces[0], b"", pieces[1], b"", b"", pieces[2]])
+
+
+def test_single_bytes_fold_alike() -> None:
+    """What comes byte by byte waits for its end, also where it is long."""
+    stream = b"".join(event(chunk({"content": "w" * 40 * n})) for n in range(12))
+    assert_alike([stream[n : n + 1] for n in range(len(stream))])
+    with mock.patch.object(stream_module, "MAX_TAIL_BYTES", 300):
+        assert_alike([stream[n : n + 7] for n in range(0, len(stream), 7)])

@@ -140,7 +140,7 @@ CASES = [
 
 @pytest.mark.parametrize(("deltas", "expected", "anomalies"), CASES)
 def test_calls(deltas: list[Any], expected: list[Any], anomalies: list[str]) -> None:
-    """dialects.md section 7 and the seeds: each delta finds its call."""
+    """S0.11, S1.2 and dialects.md section 7: each delta finds its call."""
     slots, noted = fold(*deltas)
     assert brief(slots) == expected
     assert noted == anomalies

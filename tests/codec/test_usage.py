@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from codec import usage as module
 from codec.budget import Budget, size_bytes
-from codec.usage import MAX_USAGE_BYTES, Usage, UsageFold, decode_usage, merge_usage
+from codec.usage import (
+    MAX_USAGE_BYTES,
+    Usage,
+    UsageEstimate,
+    UsageFold,
+    decode_usage,
+    merge_usage,
+)
 
 
 def counts(usage: Usage | None) -> dict[str, int] | None:
@@ -288,3 +295,10 @@ def test_no_total_tells_nothing_of_reasoning() -> None:
         usage = decode_usage(raw)
         assert usage is not None
         assert not usage.excludes_reasoning
+
+
+def test_an_estimate_is_no_usage() -> None:
+    """S3.13: it says of itself that it is estimated; an answer without usage has none of either."""
+    estimate = UsageEstimate(prompt=8, completion=5)
+    assert estimate.to_json() == {"prompt": 8, "completion": 5, "estimated": True}
+    assert decode_usage(None) is None

@@ -545,7 +545,7 @@ leaves = pytest.mark.parametrize("leave", LEAVES, ids=lambda leave: leave.__name
 async def test_a_client_that_leaves_between_chunks_is_noticed_within_100_ms(
     leave: Callable[[asyncio.StreamWriter], Awaitable[None]],
 ) -> None:
-    """The upstream request is cancelled at once, and the record is marked, without usage."""
+    """S0.15, N4: the upstream is cancelled at once, the record marked and without usage."""
     gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     async def script(connection: Connection) -> None:

@@ -46,7 +46,7 @@ def test_summary_has_the_columns_of_a_list(tmp_path: Path) -> None:
 
 
 def test_record_has_the_members_of_an_audit_record(tmp_path: Path) -> None:
-    """Rule 1: schema version, ids, model, the whole request and answer (S0.16)."""
+    """N11: rule 1: schema version, ids, model, the whole request and answer (S0.16)."""
     record = build_call_record(read_call(tmp_path / "t.db", make_exchange()))
     assert record["requested_streaming"] is True
     assert record["request"]["temperature"] == 0.5

@@ -107,7 +107,7 @@ FIELDS = {
 @TARGETS
 @pytest.mark.parametrize("fields", FIELDS.values(), ids=FIELDS.keys())
 async def test_a_request_head_arrives_as_it_was_sent(target: bytes, fields: bytes) -> None:
-    """Names, case, order, duplicates and bytes are kept, and nothing is added."""
+    """S4.26: names, case, order, duplicates and bytes are kept, and nothing is added."""
     compared = await compare(post(target, fields), replies(plain()), propagate=False)
     assert_same_request(compared)
 
@@ -264,7 +264,7 @@ ANSWERS = {
 @TARGETS
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 async def test_an_answer_of_any_framing_arrives_whole(target: bytes, answer: bytes) -> None:
-    """Same status, fields and body; counted stays counted, chunked stays chunked."""
+    """S4.26, N2: same status, fields and body; counted stays counted, chunked stays chunked."""
     assert_same_answer(await compare(post(target), replies(answer)))
 
 

@@ -197,7 +197,7 @@ async def test_usage_that_rides_on_other_events_stays() -> None:
 
 
 async def test_several_usage_events_are_all_taken_out() -> None:
-    """Some servers send one for each choice."""
+    """N1: some servers send one for each choice."""
     events = [*STREAM, USAGE_EVENT, b": keep\n\n", USAGE_EVENT, DONE]
     answer, _ = await stream(lambda connection: connection.stream(*events))
     assert answer.body == b"".join([*STREAM, b": keep\n\n", DONE])

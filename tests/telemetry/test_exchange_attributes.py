@@ -56,7 +56,7 @@ USAGE = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
 
 
 def test_plain_exchange() -> None:
-    """A plain completed chat, every attribute of it."""
+    """S4.24: a plain completed chat, every attribute of it."""
     exchange = make_exchange(
         response=make_response(Message(role="assistant", content="Hello"), body=BODY),
         response_status=200,
@@ -91,7 +91,7 @@ def test_plain_exchange() -> None:
 
 
 def test_streamed_exchange_with_tool_calls() -> None:
-    """A stream whose usage the proxy asked for: calls, times, and the rewrite noted."""
+    """S4.17, S4.24: a stream whose usage the proxy asked for: calls, times, the rewrite."""
     calls = (
         ToolCall(id="c1", name="f", arguments='{"a":1}'),
         ToolCall(id="c2", name="g", arguments="{}"),
@@ -215,7 +215,7 @@ def test_partial_answer(outcome: Outcome, error_type: str | None, member: dict[s
 
 
 def test_several_choices() -> None:
-    """With n=2 both messages are there, and the finish reason is the first's."""
+    """S3.14, N7: with n=2 both messages are there, and the finish reason is the first's."""
     messages = (Message(content="a"), Message(content="b"))
     attributes = build_exchange_attributes(make_exchange(response=make_response(*messages)))
     assert attributes["llm.output_messages.0.message.content"] == "a"

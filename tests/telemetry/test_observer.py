@@ -332,7 +332,7 @@ def test_a_refusal_by_an_event_stream_is_kept_as_text() -> None:
 
 @pytest.mark.parametrize("data", [b'{"id":', b"[1]", b"{\xff}"])
 def test_an_answer_that_is_no_json_object_is_marked(data: bytes) -> None:
-    """It was relayed all the same, and its end was clean."""
+    """N13: it was relayed all the same, and its end was clean."""
     exchange = observe(exchange_frames(data))
     assert exchange.response is None
     assert exchange.outcome is Outcome.COMPLETED
@@ -367,7 +367,7 @@ def test_a_request_that_is_not_encoded_as_it_says_is_marked(coding: str) -> None
 
 
 def test_a_request_over_a_limit_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over the relay's, or over that of decoding."""
+    """N9: over the relay's, or over that of decoding."""
     exchange = observe(exchange_frames(ANSWER, asked=None))
     assert (exchange.request, exchange.request_body) == (None, None)
     assert exchange.request_size_bytes == 1 << 30
