@@ -116,7 +116,7 @@ class ChoiceFold:
         known = _CHOICE_MEMBERS
         if isinstance(delta, dict):
             self._feed_delta(delta)
-        elif isinstance(text := choice.get("text"), str):
+        elif isinstance(text := choice.get("text"), str) and self._may_be_completion:
             known = _COMPLETION_MEMBERS
             self.is_completion = True
             if text:
@@ -230,6 +230,11 @@ class ChoiceFold:
         self, into: JsonObject, members: JsonObject, skip: frozenset[str] = frozenset()
     ) -> None:
         merge_members(into, members, skip=skip, budget=self._budget, extend_lists=True)
+
+    @property
+    def _may_be_completion(self) -> bool:
+        """Nothing came that only a message has."""
+        return self.is_completion or not (self.has_content or self._role or self._message_extra)
 
     @property
     def is_cumulative(self) -> bool:

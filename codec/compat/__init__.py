@@ -9,7 +9,7 @@ from __future__ import annotations
 from codec.compat.anthropic import decode_anthropic_usage, normalise_stop_reason
 from codec.compat.api_shapes import ApiShape, find_request_shape, find_response_shape
 from codec.compat.choices import text_of_choice
-from codec.compat.end_markers import END_MARKERS, EndMarkerFilter, cut_end_markers
+from codec.compat.end_markers import END_MARKERS, MAX_MARKERS, EndMarkerFilter, cut_end_markers
 from codec.compat.logprobs import TokenLogprobs, decode_logprobs
 from codec.compat.messages import ROLES_WITH_IMAGES, convert_message, image_data_url
 from codec.compat.progress import AnswerProgress, ProgressKind, ProgressStep
@@ -18,6 +18,7 @@ from codec.compat.sampling import greedy_options, top_k_options, top_p_options
 from codec.compat.stop_reasons import StopReason, stop_reason_of_chat, stop_reason_of_completion
 from codec.compat.tool_definitions import ToolParameter, build_tool_definition
 from codec.compat.tool_progress import (
+    MAX_RAW_CHARACTERS,
     PYTHON_TAG,
     ParsedCall,
     ParseStatus,
@@ -28,6 +29,8 @@ from codec.compat.tool_progress import (
 
 __all__ = (
     "END_MARKERS",
+    "MAX_MARKERS",
+    "MAX_RAW_CHARACTERS",
     "PYTHON_TAG",
     "ROLES_WITH_IMAGES",
     "AnswerProgress",

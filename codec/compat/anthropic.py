@@ -23,7 +23,7 @@ def decode_anthropic_usage(raw: Any) -> Usage | None:
     Input tokens exclude cached ones there (``dialects.md`` section 8): the prompt is all three
     together, and the total, which that API does not report, is the prompt and the output.
     """
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
     uncached, read, written, completion = (
         count_of(raw.get(name))
@@ -34,8 +34,8 @@ def decode_anthropic_usage(raw: Any) -> Usage | None:
             "output_tokens",
         )
     )
-    prompt = None if uncached is None else uncached + (read or 0) + (written or 0)
-    total = None if prompt is None or completion is None else prompt + completion
+    prompt = None if uncached is None else count_of(uncached + (read or 0) + (written or 0))
+    total = None if prompt is None or completion is None else count_of(prompt + completion)
     return Usage(
         prompt=prompt,
         completion=completion,

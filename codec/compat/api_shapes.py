@@ -29,11 +29,12 @@ def find_request_shape(body: Any, *, hint: ApiShape | None = None) -> ApiShape |
     """
     if not isinstance(body, dict):
         return None
-    if "input" in body or "instructions" in body:
+    members = {name for name, value in body.items() if value is not None}
+    if members & {"input", "instructions"}:
         return ApiShape.RESPONSES
-    if "system" in body:
+    if "system" in members:
         return ApiShape.ANTHROPIC
-    if "messages" in body:
+    if "messages" in members:
         return ApiShape.ANTHROPIC if hint is ApiShape.ANTHROPIC else ApiShape.CHAT
     return None
 

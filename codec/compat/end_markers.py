@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from codec.compat.stop_reasons import StopReason
 
-__all__ = ("END_MARKERS", "EndMarkerFilter", "cut_end_markers")
+__all__ = ("END_MARKERS", "MAX_MARKERS", "EndMarkerFilter", "cut_end_markers")
 
 END_MARKERS = {
     "<|eot_id|>": StopReason.END_OF_TURN,
     "<|eom_id|>": StopReason.END_OF_MESSAGE,
 }
 """Llama's markers, and what each says."""
+
+MAX_MARKERS = 64
+"""How many at the end are cut. One is usual; a server that repeats its marker for ever must not
+make us hold all of them."""
 
 _LONGEST = max(map(len, END_MARKERS))
 
@@ -26,7 +30,10 @@ def cut_end_markers(text: str, stop: StopReason | None) -> tuple[str, StopReason
         stop: the reason by its finish reason.
     """
     marked: StopReason | None = None
-    while found := next((m for m in END_MARKERS if text.endswith(m)), None):
+    for _ in range(MAX_MARKERS):
+        found = next((m for m in END_MARKERS if text.endswith(m)), None)
+        if found is None:
+            break
         text = text.removesuffix(found)
         marked = marked or END_MARKERS[found]
     return text, marked or stop
@@ -68,6 +75,9 @@ def _start_of_markers(text: str) -> int:
         if any(marker.startswith(text[-length:]) for marker in END_MARKERS):
             start = len(text) - length
             break
-    while found := next((m for m in END_MARKERS if text.endswith(m, 0, start)), None):
+    for _ in range(MAX_MARKERS):
+        found = next((m for m in END_MARKERS if text.endswith(m, 0, start)), None)
+        if found is None:
+            break
         start -= len(found)
     return start

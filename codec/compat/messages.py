@@ -6,6 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from codec.errors import MalformedRequest
+from codec.jsontext import compact_text
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
@@ -37,7 +38,7 @@ def convert_message(message: Any) -> JsonObject:
         MalformedRequest: the role is missing or unknown, or has an image that it may not have.
     """
     role = message.get("role") if isinstance(message, dict) else None
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         raise MalformedRequest(f"message role {role!r}: not one of {', '.join(sorted(_ROLES))}")
     converted = {k: value for k, value in message.items() if k not in {"call_id", "tool_calls"}}
     content = message.get("content")
@@ -45,8 +46,11 @@ def convert_message(message: Any) -> JsonObject:
         converted["content"] = [_convert_part(part, role) for part in content]
     if "call_id" in message:
         converted["tool_call_id"] = message["call_id"]
-    if calls := message.get("tool_calls"):
-        converted["tool_calls"] = [_convert_call(call) for call in calls]
+    if "tool_calls" in message:
+        calls = message["tool_calls"]
+        converted["tool_calls"] = (
+            [_convert_call(call) for call in calls] if isinstance(calls, list) else calls
+        )
     return converted
 
 
@@ -54,7 +58,7 @@ def _convert_part(part: Any, role: str) -> Any:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind not in {"image", "image_url"}:
+    if kind not in ("image", "image_url"):
         return part
     if role not in ROLES_WITH_IMAGES:
         raise MalformedRequest(f"message role {role!r}: takes no images")
@@ -71,5 +75,11 @@ def _convert_call(call: Any) -> Any:
     return {
         "id": call.get("call_id", ""),
         "type": "function",
-        "function": {"name": call.get("tool_name"), "arguments": call.get("arguments", "{}")},
+        "function": {"name": call.get("tool_name"), "arguments": _text(call.get("arguments"))},
     }
+
+
+def _text(arguments: Any) -> str:
+    if arguments is None:
+        return "{}"
+    return arguments if isinstance(arguments, str) else compact_text(arguments)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import Accumulator
 from codec.compat.choices import text_of_choice
-from codec.compat.stop_reasons import StopReason, stop_reason_of_chat
+from codec.compat.stop_reasons import StopReason, stop_reason_of_chat, stop_reason_of_completion
 from codec.integers import index_of
 
 if TYPE_CHECKING:
@@ -46,11 +46,15 @@ class ProgressStep:
 
 
 class AnswerProgress:
-    """Turns the chunks of a chat into steps. Not safe for concurrent calls."""
+    """Turns the chunks of a chat or a legacy completion into steps. Not for concurrent calls.
+
+    End markers stay in the text; :mod:`codec.compat.end_markers` cuts them.
+    """
 
     def __init__(self) -> None:
         self._accumulator = Accumulator()
         self._started = False
+        self._legacy: set[int] = set()  # choices of a legacy completion
 
     def feed(self, chunk: Any) -> list[ProgressStep]:
         """Take a chunk and return the steps it makes."""
@@ -59,15 +63,17 @@ class AnswerProgress:
         self._started = True
         listed = chunk.get("choices") if isinstance(chunk, dict) else None
         for position, choice in enumerate(listed if isinstance(listed, list) else ()):
-            if text := text_of_choice(choice):
-                index = index_of(choice.get("index"))
-                steps.append(
-                    ProgressStep(
-                        kind=ProgressKind.PROGRESS,
-                        choice=position if index is None else index,
-                        text=text,
-                    )
-                )
+            if not isinstance(choice, dict):
+                continue
+            index = index_of(choice.get("index"))
+            index = position if index is None else index
+            delta = choice.get("delta")
+            if not isinstance(delta, dict) and isinstance(choice.get("text"), str):
+                self._legacy.add(index)
+            # What stands beside a delta repeats it (Perplexity, Together).
+            if text := text_of_choice({"delta": delta} if isinstance(delta, dict) else choice):
+                step = ProgressStep(kind=ProgressKind.PROGRESS, choice=index, text=text)
+                steps.append(step)
         return steps
 
     def finish(self) -> tuple[list[ProgressStep], ChatResponse]:
@@ -77,7 +83,9 @@ class AnswerProgress:
             ProgressStep(
                 kind=ProgressKind.COMPLETE,
                 choice=choice.index,
-                stop=stop_reason_of_chat(choice.finish_reason),
+                stop=stop_reason_of_completion(choice.finish_reason)
+                if choice.index in self._legacy
+                else stop_reason_of_chat(choice.finish_reason),
             )
             for choice in response.choices
         ]

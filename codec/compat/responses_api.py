@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codec.compat.tool_progress import ParsedCall, parse_call
+from codec.jsontext import compact_text
 
 __all__ = ("find_response_calls", "normalise_response_status")
 
@@ -30,12 +31,16 @@ def find_response_calls(body: Any) -> tuple[ParsedCall, ...]:
     """Return the function calls of a response object; ``call_id`` is what a result names."""
     output = body.get("output") if isinstance(body, dict) else None
     return tuple(
-        parse_call(_text(item.get("call_id")), _text(item.get("name")), _text(item["arguments"]))
+        parse_call(
+            _text(item.get("call_id")), _text(item.get("name")), _arguments(item.get("arguments"))
+        )
         for item in (output if isinstance(output, list) else ())
-        if isinstance(item, dict)
-        and item.get("type") == "function_call"
-        and isinstance(item.get("arguments"), str)
+        if isinstance(item, dict) and item.get("type") == "function_call"
     )
+
+
+def _arguments(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else compact_text(value)
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Finish reasons as llama-stack's stop reasons (``seeds.md`` S3.1).
 
-Two APIs, two maps; and unlike there, a null says nothing and overwrites nothing.
+Two APIs, two maps; and unlike there, a null or an empty word says nothing and overwrites nothing
+(``dialects.md`` section 1, rule 5).
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ _OF_CHATS = {
 
 def stop_reason_of_completion(finish_reason: str | None) -> StopReason | None:
     """Read the finish reason of a legacy completion; what is not known counts as cut."""
-    if finish_reason is None:
+    if not finish_reason:
         return None
     return _OF_COMPLETIONS.get(finish_reason, StopReason.OUT_OF_TOKENS)
 
 
 def stop_reason_of_chat(finish_reason: str | None) -> StopReason | None:
     """Read the finish reason of a chat; what is not known counts as the end of the turn."""
-    if finish_reason is None:
+    if not finish_reason:
         return None
     return _OF_CHATS.get(finish_reason, StopReason.END_OF_TURN)

@@ -19,10 +19,22 @@ if TYPE_CHECKING:
 
     from codec.events.kinds import ChatEvent
 
-__all__ = ("PYTHON_TAG", "ParseStatus", "ParsedCall", "TaggedText", "ToolProgress", "parse_call")
+__all__ = (
+    "MAX_RAW_CHARACTERS",
+    "PYTHON_TAG",
+    "ParseStatus",
+    "ParsedCall",
+    "TaggedText",
+    "ToolProgress",
+    "parse_call",
+)
 
 PYTHON_TAG = "<|python_tag|>"
 """Begins a call in the text of Llama's models."""
+
+
+MAX_RAW_CHARACTERS = 64 * 1024
+"""Of a call that is text: more than any call of a function has; the rest is left out."""
 
 
 class ParseStatus(StrEnum):
@@ -70,7 +82,7 @@ def parse_call(call_id: str | None, name: str | None, arguments: str) -> ParsedC
 
 
 class ToolProgress:
-    """Tells the increments of one choice's text and calls (S3.8), from the codec's events.
+    """Tells the increments of one choice's text and tool calls (S3.8), from the codec's events.
 
     Args:
         choice_index: of the choice.
@@ -122,11 +134,11 @@ class TaggedText:
     def feed(self, text: str) -> ParseStatus | None:
         """Take a piece of text; the call's phase, ``None`` where the text is no call."""
         if self.raw_text:
-            self.raw_text += text
+            self.raw_text = (self.raw_text + text)[:MAX_RAW_CHARACTERS]
             return ParseStatus.IN_PROGRESS if text else None
-        if not PYTHON_TAG.startswith(self._begun[: len(PYTHON_TAG)]):
+        if not PYTHON_TAG.startswith(self._begun):
             return None  # it began otherwise
-        self._begun += text
+        self._begun = (self._begun + text)[:MAX_RAW_CHARACTERS]
         if self._begun.startswith(PYTHON_TAG):
             self.raw_text = self._begun
             return ParseStatus.STARTED

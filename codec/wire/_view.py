@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
 
-__all__ = ("View", "integer", "list_of", "number", "objects", "text")
+__all__ = ("View", "list_of", "number", "objects", "text")
 
 
 class View:
@@ -24,23 +24,28 @@ class View:
         raw: the object as decoded; it must not be changed while it is viewed.
     """
 
-    __slots__ = ("raw",)
+    __slots__ = ("_raw",)
 
     KNOWN: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, raw: JsonObject) -> None:
-        self.raw = raw
+        self._raw = raw
+
+    @property
+    def raw(self) -> JsonObject:
+        """The object as decoded."""
+        return self._raw
 
     @property
     def extra(self) -> JsonObject:
         """The members that have no name here, nulls left out."""
         known = self.KNOWN
-        return {k: value for k, value in self.raw.items() if k not in known and value is not None}
+        return {k: value for k, value in self._raw.items() if k not in known and value is not None}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, View) or type(other) is not type(self):
             return NotImplemented
-        return bool(_without_nulls(self.raw) == _without_nulls(other.raw))
+        return _are_equal(self._raw, other.raw)
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # JSON is not hashable
 
@@ -51,11 +56,6 @@ class View:
 def text(value: Any) -> str | None:
     """Return a string, ``None`` for everything else."""
     return value if isinstance(value, str) else None
-
-
-def integer(value: Any) -> int | None:
-    """Return an integer, ``None`` for everything else, ``true`` included."""
-    return value if type(value) is int else None
 
 
 def number(value: Any) -> float | None:
@@ -73,7 +73,22 @@ def objects(value: Any) -> list[JsonObject]:
     return [item for item in list_of(value) if isinstance(item, dict)]
 
 
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_nulls(member) for k, member in value.items() if member is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+def _are_equal(one: JsonObject, other: JsonObject) -> bool:
+    """Compare by rule 2, numbers by their type as well; no recursion, JSON may be deep."""
+    pending: list[tuple[Any, Any]] = [(one, other)]
+    while pending:
+        left, right = pending.pop()
+        if type(left) is not type(right):
+            return False
+        if isinstance(left, dict):
+            names = {name for name, value in left.items() if value is not None}
+            if names != {name for name, value in right.items() if value is not None}:
+                return False
+            pending += [(left[name], right[name]) for name in names]
+        elif isinstance(left, list):
+            if len(left) != len(right):
+                return False
+            pending += zip(left, right, strict=True)
+        elif repr(left) != repr(right):  # NaN is the same as itself
+            return False
+    return True

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from codec.errors import MalformedEvent
+from codec.integers import count_of, index_of
 from codec.jsontext import decode_json
-from codec.wire._view import View, integer, number, objects, text
+from codec.wire._view import View, number, objects, text
 from codec.wire.usage import UsageCounts
 
 if TYPE_CHECKING:
@@ -37,23 +38,25 @@ class TokenLogprob(View):
     @property
     def token(self) -> str | None:
         """The token's text."""
-        return text(self.raw.get("token"))
+        return text(self._raw.get("token"))
 
     @property
     def logprob(self) -> float | None:
         """The natural logarithm of its probability."""
-        return number(self.raw.get("logprob"))
+        return number(self._raw.get("logprob"))
 
     @property
     def bytes(self) -> tuple[int, ...] | None:
         """Its UTF-8 bytes, where the token is a part of a character."""
-        value = self.raw.get("bytes")
-        return tuple(value) if isinstance(value, list) else None
+        value = self._raw.get("bytes")
+        if isinstance(value, list) and all(type(byte) is int for byte in value):
+            return tuple(value)
+        return None
 
     @property
     def top_logprobs(self) -> tuple[TokenLogprob, ...]:
         """The likeliest tokens at its place."""
-        return tuple(map(TokenLogprob, objects(self.raw.get("top_logprobs"))))
+        return tuple(map(TokenLogprob, objects(self._raw.get("top_logprobs"))))
 
 
 class Logprobs(View):
@@ -65,17 +68,17 @@ class Logprobs(View):
     @property
     def content(self) -> tuple[TokenLogprob, ...]:
         """Those of the content."""
-        return tuple(map(TokenLogprob, objects(self.raw.get("content"))))
+        return tuple(map(TokenLogprob, objects(self._raw.get("content"))))
 
     @property
     def refusal(self) -> tuple[TokenLogprob, ...]:
         """Those of the refusal."""
-        return tuple(map(TokenLogprob, objects(self.raw.get("refusal"))))
+        return tuple(map(TokenLogprob, objects(self._raw.get("refusal"))))
 
     @property
     def reasoning_content(self) -> tuple[TokenLogprob, ...]:
         """Those of the reasoning (DeepSeek)."""
-        return tuple(map(TokenLogprob, objects(self.raw.get("reasoning_content"))))
+        return tuple(map(TokenLogprob, objects(self._raw.get("reasoning_content"))))
 
 
 class FunctionDelta(View):
@@ -87,12 +90,12 @@ class FunctionDelta(View):
     @property
     def name(self) -> str | None:
         """The function's name."""
-        return text(self.raw.get("name"))
+        return text(self._raw.get("name"))
 
     @property
     def arguments(self) -> str | None:
         """A fragment of the argument text; arguments of another type are in ``raw``."""
-        return text(self.raw.get("arguments"))
+        return text(self._raw.get("arguments"))
 
 
 class ToolCallDelta(View):
@@ -104,22 +107,22 @@ class ToolCallDelta(View):
     @property
     def index(self) -> int | None:
         """Which call it belongs to (missing in Mistral and Gemini)."""
-        return integer(self.raw.get("index"))
+        return index_of(self._raw.get("index"))
 
     @property
     def id(self) -> str | None:
         """The call's id."""
-        return text(self.raw.get("id"))
+        return text(self._raw.get("id"))
 
     @property
     def type(self) -> str | None:
         """The call's type."""
-        return text(self.raw.get("type"))
+        return text(self._raw.get("type"))
 
     @property
     def function(self) -> FunctionDelta | None:
         """What is called."""
-        value = self.raw.get("function")
+        value = self._raw.get("function")
         return FunctionDelta(value) if isinstance(value, dict) else None
 
 
@@ -135,33 +138,34 @@ class Delta(View):
     @property
     def role(self) -> str | None:
         """Any role: assistant, developer, system, tool, user."""
-        return text(self.raw.get("role"))
+        return text(self._raw.get("role"))
 
     @property
     def content(self) -> str | None:
         """A piece of text; content in parts is in ``raw``."""
-        return text(self.raw.get("content"))
+        return text(self._raw.get("content"))
 
     @property
     def reasoning(self) -> str | None:
-        """A piece of reasoning, under either of its names."""
-        value = text(self.raw.get("reasoning_content"))
-        return text(self.raw.get("reasoning")) if value is None else value
+        """A piece of reasoning, under the first of its names that has one."""
+        known = [text(self._raw.get(name)) for name in ("reasoning_content", "reasoning")]
+        told = [value for value in known if value is not None]
+        return next(filter(None, told), told[0] if told else None)
 
     @property
     def refusal(self) -> str | None:
         """A piece of a refusal."""
-        return text(self.raw.get("refusal"))
+        return text(self._raw.get("refusal"))
 
     @property
     def tool_calls(self) -> tuple[ToolCallDelta, ...]:
         """Fragments of tool calls."""
-        return tuple(map(ToolCallDelta, objects(self.raw.get("tool_calls"))))
+        return tuple(map(ToolCallDelta, objects(self._raw.get("tool_calls"))))
 
     @property
     def function_call(self) -> FunctionDelta | None:
         """A fragment of the legacy call."""
-        value = self.raw.get("function_call")
+        value = self._raw.get("function_call")
         return FunctionDelta(value) if isinstance(value, dict) else None
 
 
@@ -174,28 +178,28 @@ class ChunkChoice(View):
     @property
     def index(self) -> int | None:
         """The choice's own index."""
-        return integer(self.raw.get("index"))
+        return index_of(self._raw.get("index"))
 
     @property
     def delta(self) -> Delta | None:
         """What is added; ``None`` in a legacy completion, and in Azure's filter chunks."""
-        value = self.raw.get("delta")
+        value = self._raw.get("delta")
         return Delta(value) if isinstance(value, dict) else None
 
     @property
     def text(self) -> str | None:
         """What is added in a legacy completion."""
-        return text(self.raw.get("text"))
+        return text(self._raw.get("text"))
 
     @property
     def finish_reason(self) -> str | None:
         """Any word (S2.2), an empty one as it came."""
-        return text(self.raw.get("finish_reason"))
+        return text(self._raw.get("finish_reason"))
 
     @property
     def logprobs(self) -> Logprobs | None:
         """The log probabilities of what is added."""
-        value = self.raw.get("logprobs")
+        value = self._raw.get("logprobs")
         return Logprobs(value) if isinstance(value, dict) else None
 
 
@@ -211,42 +215,42 @@ class Chunk(View):
     @property
     def id(self) -> str | None:
         """The answer's id."""
-        return text(self.raw.get("id"))
+        return text(self._raw.get("id"))
 
     @property
     def object(self) -> str | None:
         """Any word, as a rule ``chat.completion.chunk``."""
-        return text(self.raw.get("object"))
+        return text(self._raw.get("object"))
 
     @property
     def created(self) -> int | None:
         """Seconds since the epoch."""
-        return integer(self.raw.get("created"))
+        return count_of(self._raw.get("created"))
 
     @property
     def model(self) -> str | None:
         """The model that answers."""
-        return text(self.raw.get("model"))
+        return text(self._raw.get("model"))
 
     @property
     def service_tier(self) -> str | None:
         """How the request was served."""
-        return text(self.raw.get("service_tier"))
+        return text(self._raw.get("service_tier"))
 
     @property
     def system_fingerprint(self) -> str | None:
         """The backend's configuration."""
-        return text(self.raw.get("system_fingerprint"))
+        return text(self._raw.get("system_fingerprint"))
 
     @property
     def choices(self) -> tuple[ChunkChoice, ...]:
         """The choices that the chunk adds to, which may be none."""
-        return tuple(map(ChunkChoice, objects(self.raw.get("choices"))))
+        return tuple(map(ChunkChoice, objects(self._raw.get("choices"))))
 
     @property
     def usage(self) -> UsageCounts | None:
         """The usage on the chunk itself (S2.6)."""
-        value = self.raw.get("usage")
+        value = self._raw.get("usage")
         return UsageCounts(value) if isinstance(value, dict) else None
 
 

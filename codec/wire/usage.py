@@ -22,17 +22,17 @@ class PromptDetails(View):
     @property
     def cached_tokens(self) -> int | None:
         """Read from a cache."""
-        return count_of(self.raw.get("cached_tokens"))
+        return count_of(self._raw.get("cached_tokens"))
 
     @property
     def cache_write_tokens(self) -> int | None:
         """Written to a cache."""
-        return count_of(self.raw.get("cache_write_tokens"))
+        return count_of(self._raw.get("cache_write_tokens"))
 
     @property
     def audio_tokens(self) -> int | None:
         """Audio."""
-        return count_of(self.raw.get("audio_tokens"))
+        return count_of(self._raw.get("audio_tokens"))
 
 
 class CompletionDetails(View):
@@ -47,22 +47,22 @@ class CompletionDetails(View):
     @property
     def reasoning_tokens(self) -> int | None:
         """Reasoning."""
-        return count_of(self.raw.get("reasoning_tokens"))
+        return count_of(self._raw.get("reasoning_tokens"))
 
     @property
     def audio_tokens(self) -> int | None:
         """Audio."""
-        return count_of(self.raw.get("audio_tokens"))
+        return count_of(self._raw.get("audio_tokens"))
 
     @property
     def accepted_prediction_tokens(self) -> int | None:
         """Of a predicted output, what was used."""
-        return count_of(self.raw.get("accepted_prediction_tokens"))
+        return count_of(self._raw.get("accepted_prediction_tokens"))
 
     @property
     def rejected_prediction_tokens(self) -> int | None:
         """Of a predicted output, what was not."""
-        return count_of(self.raw.get("rejected_prediction_tokens"))
+        return count_of(self._raw.get("rejected_prediction_tokens"))
 
 
 class UsageCounts(View):
@@ -77,36 +77,36 @@ class UsageCounts(View):
     @property
     def prompt_tokens(self) -> int | None:
         """Tokens of the request."""
-        return count_of(self.raw.get("prompt_tokens"))
+        return count_of(self._raw.get("prompt_tokens"))
 
     @property
     def completion_tokens(self) -> int | None:
         """Tokens of the answer."""
-        return count_of(self.raw.get("completion_tokens"))
+        return count_of(self._raw.get("completion_tokens"))
 
     @property
     def total_tokens(self) -> int | None:
         """The provider's own total."""
-        return count_of(self.raw.get("total_tokens"))
+        return count_of(self._raw.get("total_tokens"))
 
     @property
     def prompt_cache_hit_tokens(self) -> int | None:
         """Prompt tokens read from a cache (DeepSeek)."""
-        return count_of(self.raw.get("prompt_cache_hit_tokens"))
+        return count_of(self._raw.get("prompt_cache_hit_tokens"))
 
     @property
     def prompt_cache_miss_tokens(self) -> int | None:
         """Prompt tokens not read from one (DeepSeek)."""
-        return count_of(self.raw.get("prompt_cache_miss_tokens"))
+        return count_of(self._raw.get("prompt_cache_miss_tokens"))
 
     @property
     def prompt_tokens_details(self) -> PromptDetails | None:
         """Parts of the prompt's tokens."""
-        value = self.raw.get("prompt_tokens_details")
+        value = self._raw.get("prompt_tokens_details")
         return PromptDetails(value) if isinstance(value, dict) else None
 
     @property
     def completion_tokens_details(self) -> CompletionDetails | None:
         """Parts of the completion's tokens."""
-        value = self.raw.get("completion_tokens_details")
+        value = self._raw.get("completion_tokens_details")
         return CompletionDetails(value) if isinstance(value, dict) else None

@@ -104,6 +104,7 @@ def test_messages_are_converted_by_role(message: Any, converted: Any) -> None:
         ({"content": "Hi"}, "None"),
         ({"role": "narrator"}, "'narrator'"),
         ("Hi", "None"),
+        ({"role": ["user"]}, "user"),
         ({"role": "system", "content": [{"type": "image", "data": "ZA=="}]}, "no images"),
         ({"role": "tool", "content": [{"type": "image_url", "image_url": "u"}]}, "no images"),
     ],
@@ -112,6 +113,18 @@ def test_roles_are_checked(message: Any, words: str) -> None:
     """S3.10: a missing or unknown role is an error, and so is an image where none may be."""
     with pytest.raises(MalformedRequest, match=words):
         convert_message(message)
+
+
+def test_members_of_other_types_stay() -> None:
+    """Only what is understood is converted; arguments that are an object become their text."""
+    odd = {"role": "user", "content": [{"type": ["x"]}, 5], "tool_calls": 5}
+    assert convert_message(odd) == odd
+    flat = {"call_id": "c", "tool_name": "row", "arguments": {"far": 2}}
+    calls = [flat, {"tool_name": "sail"}, 7]
+    converted = convert_message({"role": "assistant", "tool_calls": calls})["tool_calls"]
+    assert converted[0]["function"] == {"name": "row", "arguments": '{"far":2}'}
+    assert converted[1]["function"]["arguments"] == "{}"
+    assert converted[2] == 7
 
 
 def test_an_image_becomes_a_url() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.compat import end_markers as module
-from codec.compat.end_markers import EndMarkerFilter, cut_end_markers
+from codec.compat.end_markers import MAX_MARKERS, EndMarkerFilter, cut_end_markers
 from codec.compat.stop_reasons import StopReason
 
 TURN, MESSAGE = StopReason.END_OF_TURN, StopReason.END_OF_MESSAGE
@@ -38,6 +38,15 @@ def test_a_stream_is_cut_as_the_whole_text_is(pieces: list[str]) -> None:
     markers = EndMarkerFilter()
     text = "".join(map(markers.feed, pieces)) + markers.finish()
     assert (text, markers.stop) == cut_end_markers("".join(pieces), None)
+
+
+def test_markers_without_end_are_not_held() -> None:
+    """So many are cut, the others are text; what is held does not grow."""
+    marker = "<|eot_id|>"
+    markers = EndMarkerFilter()
+    text = "".join(markers.feed(marker) for _ in range(MAX_MARKERS + 9)) + markers.finish()
+    assert text == marker * 9
+    assert cut_end_markers(marker * (MAX_MARKERS + 9), None) == (text, TURN)
 
 
 def test_the_example_is_true() -> None:

@@ -19,6 +19,7 @@ from codec.compat.responses_api import find_response_calls, normalise_response_s
         ({"system": "Be brief.", "messages": []}, "anthropic"),
         ({"messages": []}, "chat"),
         ({"prompt": "Hi"}, None),
+        ({"system": None, "input": None, "messages": []}, "chat"),
         (["messages"], None),
     ],
 )
@@ -77,7 +78,11 @@ def test_anthropic_prompts_include_what_was_cached() -> None:
     partial = decode_anthropic_usage({"output_tokens": 9})
     assert partial is not None
     assert (partial.prompt, partial.total, partial.cache_read) == (None, None, None)
-    assert decode_anthropic_usage(None) is None
+    assert decode_anthropic_usage(None) is decode_anthropic_usage({"input_tokens": None}) is None
+    most = 2**63 - 1
+    beyond = decode_anthropic_usage({"input_tokens": most, "cache_read_input_tokens": 1})
+    assert beyond is not None
+    assert beyond.prompt is None
 
 
 @pytest.mark.parametrize(
@@ -114,8 +119,9 @@ def test_response_calls_are_known_by_their_call_id() -> None:
             "odd",
         ],
     }  # fmt: skip
-    first, second = find_response_calls(body)
+    first, second, third = find_response_calls(body)
     assert (first.id, first.name, first.arguments) == ("c-1", "row", {"far": 2})
     assert (second.id, second.parse_status) == ("", "failed")
+    assert (third.arguments, third.parse_status) == ({}, "succeeded")
     assert normalise_response_status(body) == "complete"
     assert find_response_calls({"output": 5}) == find_response_calls(None) == ()

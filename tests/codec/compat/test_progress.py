@@ -55,6 +55,16 @@ def test_all_choices_are_told() -> None:
     assert steps == [done(None), done(StopReason.OUT_OF_TOKENS, 1)]
 
 
+def test_each_api_stops_in_its_own_words() -> None:
+    """S3.1, S3.2: a legacy completion by its own map; a message beside a delta is not told."""
+    progress = AnswerProgress()
+    legacy = {"choices": [{"index": 0, "text": "Once", "finish_reason": "eom"}, "odd", {}]}
+    assert progress.feed(legacy) == [START, said("Once")]
+    assert progress.finish()[0] == [done(StopReason.END_OF_MESSAGE), done(None, 2)]
+    repeated = {"choices": [{"delta": {"content": ""}, "message": {"content": "All"}}]}
+    assert AnswerProgress().feed(repeated) == [START]
+
+
 def test_streams_without_an_end_or_without_anything() -> None:
     """S3.11: no finish reason is no stop reason; without choices there is a start only."""
     progress = AnswerProgress()

@@ -29,3 +29,4 @@ def test_null_says_nothing() -> None:
     """S3.1: there it overwrites what was known; here there is nothing to overwrite with."""
     assert stop_reason_of_completion(None) is None
     assert stop_reason_of_chat(None) is None
+    assert stop_reason_of_chat("") is stop_reason_of_completion("") is None

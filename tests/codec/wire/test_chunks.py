@@ -62,6 +62,23 @@ def test_content_and_reasoning_stand_beside_each_other() -> None:
     assert only({"refusal": "No."}).delta.refusal == "No."
 
 
+def test_empty_reasoning_hides_nothing() -> None:
+    """S2.3: the name that has text counts; an empty one is told only where there is no other."""
+    assert only({"reasoning_content": "", "reasoning": "so"}).delta.reasoning == "so"
+    assert only({"reasoning": ""}).delta.reasoning == ""
+    assert only({"reasoning": 5}).delta.reasoning is None
+
+
+def test_values_are_compared_strictly_and_at_any_depth() -> None:
+    """Rule 2: by type, member by member, however deep."""
+    deep = b'{"choices":[' + b'{"x":[' * 400 + b"1" + b"]}" * 400 + b"]}"
+    assert decode_chunk(deep) == decode_chunk(deep)
+    assert decode_chunk(deep) != decode_chunk(deep.replace(b"1", b"2"))
+    assert view({"n": 1}) != view({"n": True})
+    assert view({"n": [1]}) != view({"n": [1, 2]})
+    assert view({"n": 1}) != view({"m": 1})
+
+
 def test_calls_need_no_index() -> None:
     """S2.3: nor anything else; the legacy call is one, too."""
     calls = only({"tool_calls": [{"function": {"name": "f", "arguments": "{"}}, {"id": "b"}, 7]})
@@ -82,6 +99,8 @@ def test_log_probabilities_of_every_kind_of_text() -> None:
     assert [one.token for one in thought.top_logprobs] == ["5"]
     assert logprobs.logprobs.content == ()
     (empty,) = logprobs.logprobs.refusal
+    odd = only({}, logprobs={"content": [{"bytes": ["x"]}]}).logprobs.content[0]
+    assert odd.bytes is None
     assert (empty.token, empty.logprob, empty.bytes, empty.top_logprobs) == (None, None, None, ())
 
 
