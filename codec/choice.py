@@ -238,8 +238,8 @@ class ChoiceFold:
 
     @property
     def is_cumulative(self) -> bool:
-        """Each fragment of content was the whole text so far (rule 5)."""
-        fragments = self._content
+        """Each fragment of content was the whole text so far (rule 5); a list of parts never is."""
+        fragments = self._content if self._parts is None else ()
         return len(fragments) >= _MIN_CUMULATIVE and all(
             len(text) < len(longer) and longer.startswith(text)
             for text, longer in pairwise(fragments)

@@ -7,16 +7,18 @@ is what the same answer looks like unstreamed, with the members that OpenAI's re
 Rules:
 
 1. A stream and a plain body with the same answer give equal objects, but for the order of members
-   (N3).
+   (N3): both go through one fold, within its limits (:mod:`codec.accumulator`).
 2. A role that never came is ``assistant``, content that never came is null, and so is a finish
-   reason (S1.3). All else that never came is absent.
+   reason (S1.3). All else that never came, or came as null, is absent.
 3. Nothing unknown is lost, and nothing of the stream's own remains (``obfuscation``; the ``index``
-   of tool calls).
+   of tool calls). What stands in the place of a choice or of a call and is none is left out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from codec.response import fold_body
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
@@ -36,7 +38,8 @@ def build_completion(response: ChatResponse) -> JsonObject:
 
     The usage is that of the answer, also where its event was hidden from the client.
     """
-    body = {key: value for key, value in response.body.items() if key not in _OF_STREAMS}
+    folded = fold_body(dict(response.body)).body
+    body = {key: value for key, value in folded.items() if key not in _OF_STREAMS}
     name = body.get("object")
     body["object"] = (
         _OBJECTS.get(name, name) if isinstance(name, str) and name else ("chat.completion")
@@ -44,35 +47,21 @@ def build_completion(response: ChatResponse) -> JsonObject:
     for key in ("id", "model", "created", "system_fingerprint", "service_tier"):
         if (value := getattr(response, key)) is not None:
             body[key] = value
-    choices = body.get("choices")
-    body["choices"] = [
-        _choice(choice, position)
-        for position, choice in enumerate(choices if isinstance(choices, list) else [])
-        if isinstance(choice, dict)
-    ]
+    body["choices"] = [_whole(choice) for choice in body.get("choices", ())]
     if response.usage is not None:
         body["usage"] = dict(response.usage.raw)
     return body
 
 
-def _choice(choice: JsonObject, position: int) -> JsonObject:
-    whole = {"index": position, "finish_reason": None} | choice
-    if "text" in whole and "message" not in whole:
+def _whole(choice: JsonObject) -> JsonObject:
+    whole = {"index": choice["index"], "finish_reason": None} | choice
+    if "text" in choice and "message" not in choice:
         return whole
-    return whole | {"message": _message(whole.get("message"))}
+    message = {"role": "assistant", "content": None} | choice.get("message", {})
+    if "tool_calls" in message:
+        message["tool_calls"] = [_without_index(call) for call in message["tool_calls"]]
+    return whole | {"message": message}
 
 
-def _message(value: Any) -> JsonObject:
-    message = value if isinstance(value, dict) else {}
-    whole: JsonObject = {"role": "assistant", "content": None} | message
-    whole["role"] = whole["role"] or "assistant"
-    calls = whole.get("tool_calls")
-    if isinstance(calls, list):
-        whole["tool_calls"] = [_call(call) for call in calls]
-    return whole
-
-
-def _call(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {key: member for key, member in value.items() if key != "index"}
+def _without_index(call: JsonObject) -> JsonObject:
+    return {key: member for key, member in call.items() if key != "index"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from codec.jsontext import JsonObject
 
-__all__ = ("decode_response",)
+__all__ = ("decode_response", "fold_body")
 
 
 def decode_response(body: bytes) -> ChatResponse:
@@ -39,9 +39,18 @@ def decode_response(body: bytes) -> ChatResponse:
         value = value[0]
     if not isinstance(value, dict):
         raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
+    return replace(fold_body(value), body=value)
+
+
+def fold_body(body: JsonObject) -> ChatResponse:
+    """Fold a whole answer, its ``body`` included; that one, folded again, says the same.
+
+    Args:
+        body: of a plain answer, or of a folded stream; it is not changed.
+    """
     accumulator = Accumulator()
-    accumulator.feed(_without_deltas(value))
-    return replace(accumulator.response(), body=value)
+    accumulator.feed(_without_deltas(body))
+    return accumulator.response()
 
 
 def _without_deltas(body: JsonObject) -> JsonObject:

@@ -10,6 +10,8 @@ Rules:
 3. Of id, name and type the first non-empty one is kept. A later one that differs is no new call
    by rules 1 and 2, so it is noted: anomaly ``tool_identity_conflict``.
 4. Argument text is concatenated exactly as sent. An object in its place is re-encoded compactly.
+5. A call of a custom tool has ``custom`` with free ``input`` in the place of ``function`` with
+   ``arguments``, and is put together like one; the body has it as it came.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ("CallSlot", "ToolCallSlots")
 
 _CALL_MEMBERS = frozenset({"index", "id", "type", "function"})
+_CUSTOM_CALL_MEMBERS = _CALL_MEMBERS | {"custom"}
 _FUNCTION_MEMBERS = frozenset({"name", "arguments"})
 _SLOT_BYTES = 1024  # what an empty slot takes of the budget, so that empty calls end somewhere
 
@@ -43,15 +46,26 @@ class CallSlot:
         id: its id, first non-empty one.
         name: its function's name, first non-empty one.
         type: its type, first non-empty one.
+        is_custom: it came as a call of a custom tool (rule 5).
     """
 
-    __slots__ = ("_arguments", "_extra", "_function_extra", "id", "index", "name", "type")
+    __slots__ = (
+        "_arguments",
+        "_extra",
+        "_function_extra",
+        "id",
+        "index",
+        "is_custom",
+        "name",
+        "type",
+    )
 
     def __init__(self, index: int | None = None) -> None:
         self.index = index
         self.id: str | None = None
         self.name: str | None = None
         self.type: str | None = None
+        self.is_custom = False
         self._arguments: list[str] = []
         self._extra: JsonObject = {}
         self._function_extra: JsonObject = {}
@@ -87,9 +101,9 @@ class CallSlot:
                 extend_lists=True,
             )
 
-    def feed_extra(self, entry: JsonObject, budget: Budget) -> None:
+    def feed_extra(self, entry: JsonObject, budget: Budget, known: frozenset[str]) -> None:
         """Keep the unknown members of a ``tool_calls`` entry (Gemini's ``extra_content``)."""
-        merge_members(self._extra, entry, skip=_CALL_MEMBERS, budget=budget, extend_lists=True)
+        merge_members(self._extra, entry, skip=known, budget=budget, extend_lists=True)
 
     def call(self) -> ToolCall:
         """Return the call as it stands."""
@@ -101,14 +115,20 @@ class CallSlot:
         )
 
     def function_body(self) -> JsonObject:
-        """Return the ``function`` object of ``span-contract.md`` 1.5."""
-        body: JsonObject = {"name": self.name, "arguments": "".join(self._arguments)}
-        return {key: value for key, value in body.items() if value} | self._function_extra
+        """Return the ``function`` object of ``span-contract.md`` 1.5, or the ``custom`` one."""
+        member = "input" if self.is_custom else "arguments"
+        body: JsonObject = {"name": self.name, member: "".join(self._arguments)}
+        known = {key: value for key, value in body.items() if value}
+        return known | self._function_extra | known  # an unknown "input" hides no text
 
-    def body(self, position: int) -> JsonObject:
-        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5."""
-        body: JsonObject = {"id": self.id, "type": self.type, "function": self.function_body()}
-        index = position if self.index is None else self.index
+    def body(self, index: int) -> JsonObject:
+        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5.
+
+        Args:
+            index: what it is numbered with.
+        """
+        member = "custom" if self.is_custom else "function"
+        body: JsonObject = {"id": self.id, "type": self.type, member: self.function_body()}
         known = {key: value for key, value in body.items() if value}
         return {"index": index} | known | self._extra
 
@@ -151,7 +171,7 @@ class ToolCallSlots:
             self._feed_entry(entry, index, beside_another=unnumbered > 1)
 
     def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
-        function = _function_of(entry)
+        function, is_custom = _function_of(entry)
         call_id = _word(entry.get("id"))
         if call_id == "null":  # Mistral writes a missing id so
             call_id = None
@@ -171,9 +191,11 @@ class ToolCallSlots:
             self._note("tool_identity_conflict")
         if index is not None and slot.id is not None:
             self._by_id.setdefault((index, slot.id), slot)
+        slot.is_custom = slot.is_custom or is_custom
         slot.feed(function, self._budget)
-        if not entry.keys() <= _CALL_MEMBERS:
-            slot.feed_extra(entry, self._budget)
+        known = _CUSTOM_CALL_MEMBERS if is_custom else _CALL_MEMBERS
+        if not entry.keys() <= known:
+            slot.feed_extra(entry, self._budget, known)
         self._last = slot
 
     def _continued_at(self, index: int, call_id: str | None, name: str | None) -> CallSlot | None:
@@ -205,8 +227,16 @@ class ToolCallSlots:
         return tuple(slot.call() for slot in self._ordered())
 
     def body(self) -> list[JsonObject]:
-        """Return the ``tool_calls`` of ``span-contract.md`` 1.5."""
-        return [slot.body(position) for position, slot in enumerate(self._ordered())]
+        """Return the ``tool_calls`` of ``span-contract.md`` 1.5.
+
+        Where a call came without an index, all are numbered as they came: whoever reads the body
+        takes none for the continuation of another.
+        """
+        slots = self._ordered()
+        indices = [slot.index for slot in slots if slot.index is not None]
+        if len(indices) < len(slots):
+            indices = [*range(len(slots))]
+        return [slot.body(index) for slot, index in zip(slots, indices, strict=True)]
 
     def _ordered(self) -> list[CallSlot]:
         numbered = [(slot.index, slot) for slot in self._slots if slot.index is not None]
@@ -215,15 +245,14 @@ class ToolCallSlots:
         return [slot for _, slot in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def _function_of(entry: JsonObject) -> JsonObject:
-    """Return what is called and with what, for OpenAI's ``custom`` tools as well."""
-    function = entry.get("function")
+def _function_of(entry: JsonObject) -> tuple[JsonObject, bool]:
+    """Return what is called and with what, and whether it is a custom tool (rule 5)."""
+    function, custom = entry.get("function"), entry.get("custom")
     if isinstance(function, dict):
-        return function
-    custom = entry.get("custom")
-    if isinstance(custom, dict):
-        return {"name": custom.get("name"), "arguments": custom.get("input")}
-    return {}
+        return function, False
+    if not isinstance(custom, dict):
+        return {}, False
+    return {"arguments" if name == "input" else name: custom[name] for name in custom}, True
 
 
 def _word(value: Any) -> str | None:

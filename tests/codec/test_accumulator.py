@@ -546,6 +546,14 @@ def test_content_that_repeats_itself_is_taken_once() -> None:
     assert answer.body["choices"][0]["message"]["content"].startswith("TideTide and")
 
 
+def test_parts_that_grow_are_not_repeated() -> None:
+    """No server repeats itself so, and an answer that came whole may have such a list."""
+    parts = [{"type": "text", "text": "z" * length} for length in (1, 2, 3, 4)]
+    answer = fold({"choices": [{"index": 0, "message": {"content": parts}}]})
+    assert answer.choices[0].message.content == "z" * 10
+    assert "cumulative_content" not in answer.anomalies
+
+
 @pytest.mark.parametrize(
     "texts", [("-", "--", "---"), ("ha", "ha", "ha", "ha", "ha"), ("a", "ab", "abc", "x"), ("a",)]
 )

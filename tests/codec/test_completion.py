@@ -67,7 +67,7 @@ def test_a_hidden_usage_is_shown() -> None:
 
 
 def test_a_plain_body_keeps_all_it_has() -> None:
-    """Rule 3: unknown members on every level stay."""
+    """Rule 3: unknown members on every level stay; what is no choice or no call does not."""
     body = (
         b'{"id":"c","object":"chat.completion","x":{"y":1},"choices":[{"index":0,"z":2,'
         b'"message":{"role":"assistant","content":"a","audio":{"id":"q"},"tool_calls":["odd"]},'
@@ -83,10 +83,41 @@ def test_a_plain_body_keeps_all_it_has() -> None:
                 "role": "assistant",
                 "content": "a",
                 "audio": {"id": "q"},
-                "tool_calls": ["odd"],
             },
             "finish_reason": "stop",
         }
+    ]
+
+
+def test_null_is_absence() -> None:
+    """Rules 1 and 2: plain answers of OpenAI have nulls that its streams have not."""
+    whole = build_completion(
+        decode_response(
+            b'{"object":"chat.completion","system_fingerprint":null,"choices":[{"index":0,'
+            b'"message":{"role":"assistant","content":"a","refusal":null,"audio":null},'
+            b'"logprobs":null,"finish_reason":"stop"}],"usage":null}'
+        )
+    )
+    assert whole == {
+        "object": "chat.completion",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "a"},
+                "finish_reason": "stop",
+            }
+        ],
+    }
+
+
+def test_calls_that_stay_apart_in_the_answer_stay_apart_here() -> None:
+    """One with the index 1 and then one with none do not meet at the second place."""
+    c = open_stream("m-1")
+    named = calls(call(1, "c1", "clock", "{}")), calls(call(None, None, "tide", '{"a":1}'))
+    whole = _fold(*map(c, named), c({}, "tool_calls"))
+    assert whole["choices"][0]["message"]["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}},
+        {"function": {"name": "tide", "arguments": '{"a":1}'}},
     ]
 
 

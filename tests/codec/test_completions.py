@@ -118,3 +118,4 @@ def test_a_plain_completion_reads_like_its_stream() -> None:
     ).finish()
     assert plain.choices == streamed.choices
     assert plain.usage == streamed.usage
+    assert build_completion(plain) == build_completion(streamed)

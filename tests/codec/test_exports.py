@@ -25,6 +25,7 @@ INNER_MODULES = {"budget", "choice", "integers", "members", "template", "tool_ca
 
 INNER_NAMES = {
     "jsontext": {"compact_text"},
+    "response": {"fold_body"},
     "scan": {"MAX_DEPTH", "MAX_MEMBERS", "Member", "Problem"},
     "usage": {"UsageFold", "merge_usage"},
 }

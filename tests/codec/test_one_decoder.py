@@ -59,7 +59,7 @@ def _nothing(draw: Draw, name: str, empty: Any) -> JsonObject:
 def _parts(draw: Draw) -> tuple[JsonObject, list[JsonObject]]:
     """Thinking, then text: Mistral, whose text goes on as a plain string."""
     thought, text = draw(TEXTS), draw(TEXTS)
-    pieces = [{"content": [_thinking(piece)]} for piece in _cut(draw, thought)]
+    pieces: list[JsonObject] = [{"content": [_thinking(piece)]} for piece in _cut(draw, thought)]
     pieces += [{"content": piece} for piece in _cut(draw, text)]
     return {"content": [_thinking(thought), {"type": "text", "text": text}]}, pieces
 
@@ -78,9 +78,9 @@ def _tool_calls(draw: Draw) -> tuple[JsonObject, list[JsonObject]]:
         whole.append(known | signed | {kind: {"name": name, member: text}})
         header = known | signed | {kind: {"name": name} | _nothing(draw, member, "")}
         fragments = [{kind: {member: piece}} for piece in _cut(draw, text)]
-        tracks.append([
-            {"tool_calls": [{"index": index} | entry]} for entry in [header, *fragments]
-        ])
+        tracks.append(
+            [{"tool_calls": [{"index": index} | entry]} for entry in [header, *fragments]]
+        )
     return {"tool_calls": whole}, _mixed(draw, tracks)
 
 

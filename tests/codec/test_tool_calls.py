@@ -174,6 +174,33 @@ def test_the_body_keeps_index_type_and_unknown_members() -> None:
     ]  # fmt: skip
 
 
+def test_a_custom_call_is_put_together_like_a_function() -> None:
+    """Rule 5: its input is joined, and the body has it under its own name, unknown members too."""
+    slots, _ = fold(
+        [{"index": 0, "id": "c", "type": "custom"}],
+        [{"index": 0, "custom": {"name": "sh", "input": "ls "}, "x": 1}],
+        [{"index": 0, "custom": {"input": "-l", "shell": "dash"}}],
+    )
+    assert slots.calls() == (ToolCall(id="c", name="sh", arguments="ls -l", type="custom"),)
+    custom = {"name": "sh", "input": "ls -l", "shell": "dash"}
+    assert slots.body() == [{"index": 0, "id": "c", "type": "custom", "custom": custom, "x": 1}]
+
+
+def test_a_custom_member_beside_a_function_is_unknown() -> None:
+    """The function is what is called; nothing is lost."""
+    slots, _ = fold([entry(0, "c", "f", "{}", custom={"name": "g"})])
+    (body,) = slots.body()
+    assert (body["function"], body["custom"]) == ({"name": "f", "arguments": "{}"}, {"name": "g"})
+
+
+def test_calls_without_an_index_are_numbered_as_they_came() -> None:
+    """And so are those beside them, so that no two have the same number."""
+    slots, _ = fold([entry(1, "a", "f")], [entry(None, None, "g")], [entry(0, "b", "h")])
+    assert [(call["index"], call["function"]["name"]) for call in slots.body()] == [
+        (0, "f"), (1, "g"), (2, "h"),
+    ]  # fmt: skip
+
+
 def test_calls_and_arguments_are_bounded() -> None:
     """Empty calls without number, and arguments without end, stop at the budget."""
     slots, _ = fold([entry(n, f"c{n}", "f") for n in range(100)], room=10_000)
