@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.answer import Choice, Message
 from codec.budget import FRAGMENT_BYTES, size_bytes
-from codec.jsontext import decode_json
+from codec.jsontext import is_json
 from codec.members import merge_members, without_empty
 from codec.tool_calls import CallSlot, ToolCallSlots
 
@@ -256,7 +256,10 @@ class ChoiceFold:
         """The arguments of some call are neither JSON nor empty (which stands for none)."""
         legacy = self._function_call
         calls = (*self.tool_calls.calls(), *((legacy.call(),) if legacy else ()))
-        return any(call.type == "function" and not _is_json(call.arguments) for call in calls)
+        return any(
+            call.type == "function" and call.arguments.strip() and not is_json(call.arguments)
+            for call in calls
+        )
 
     def choice(self) -> Choice:
         """Return the choice as it stands."""
@@ -314,16 +317,6 @@ class ChoiceFold:
             else:
                 parts += values
         return parts
-
-
-def _is_json(text: str) -> bool:
-    if not text.strip():
-        return True
-    try:
-        decode_json(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _text_of_part(part: JsonObject) -> tuple[str, str]:

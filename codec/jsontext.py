@@ -18,13 +18,24 @@ from typing import Any
 
 import msgspec
 
-__all__ = ("JsonObject", "compact_text", "decode_json", "decode_json_object", "encode_json")
+__all__ = (
+    "JsonObject",
+    "compact_text",
+    "decode_json",
+    "decode_json_object",
+    "encode_json",
+    "is_json",
+)
 
 JsonObject = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.encode
+_check = msgspec.json.Decoder(msgspec.Raw).decode
 _lenient = json.JSONDecoder(strict=False)
+
+_MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
+"""What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""
 
 
 def decode_json(data: bytes | str) -> Any:
@@ -60,6 +71,25 @@ def decode_json_object(data: bytes | str) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}")  # noqa: TRY004
     return value
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is one JSON document, by the rules above, told without building its values.
+
+    The second chance of rule 2 is for texts of up to 64 Ki characters.
+    """
+    try:
+        _check(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        if len(text) > _MAX_SECOND_CHANCE_CHARACTERS:
+            return False
+    else:
+        return True
+    try:
+        _decode_leniently(text)
+    except ValueError:
+        return False
+    return True
 
 
 def encode_json(value: Any) -> str:

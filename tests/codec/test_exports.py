@@ -24,7 +24,7 @@ INNER_MODULES = {"budget", "choice", "integers", "members", "template", "tool_ca
 """What the accumulator is made of; no name of theirs belongs to the surface."""
 
 INNER_NAMES = {
-    "jsontext": {"compact_text"},
+    "jsontext": {"compact_text", "is_json"},
     "response": {"fold_body"},
     "scan": {"MAX_DEPTH", "MAX_MEMBERS", "Member", "Problem"},
     "usage": {"UsageFold", "merge_usage"},

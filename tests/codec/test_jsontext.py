@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import compact_text, decode_json, decode_json_object, encode_json
+from codec.jsontext import compact_text, decode_json, decode_json_object, encode_json, is_json
 from tests.codec.test_scan import json_values
 
 
@@ -133,3 +135,31 @@ def test_compact_text_of_endless_nesting() -> None:
     for _ in range(100_000):
         value = [value]
     assert compact_text(value) == "[RecursionError]"
+
+
+@given(st.text('[]{}:,"\\\ud83dnaNut0-9.e \n\ufeff', max_size=12) | json_values.map(encode_json))
+def test_json_is_what_can_be_decoded(text: str) -> None:
+    """Whatever the text, the second chance included."""
+    decodes = False
+    with suppress(ValueError):
+        decode_json(text)
+        decodes = True
+    assert is_json(text) is decodes
+
+
+@pytest.mark.parametrize(("end", "whole"), [("0]", True), ("oops", False)])
+def test_json_is_told_without_its_values(end: str, whole: bool) -> None:
+    """A long text that would be ten times its size as values takes next to nothing."""
+    text = "[" + "[]," * 100_000 + end
+    tracemalloc.start()
+    try:
+        assert is_json(text) is whole
+        assert tracemalloc.get_traced_memory()[1] < len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_second_chance_is_for_short_texts() -> None:
+    """Where building the values costs little."""
+    assert is_json("[" + "NaN," * 100 + "0]")
+    assert not is_json("[" + "NaN," * 20_000 + "0]")
