@@ -148,7 +148,7 @@ class ChatStream:
     def _take_alike(self, template: ChunkTemplate, data: bytes, start: int) -> int:
         """Take the events from an offset on that are like the last one; where they end."""
         size = len(data)
-        if size > self._room_bytes and not self._make_room(size):
+        if size > self._room_bytes and not self._make_room(template, size):
             return start
         match, texts, count = template.match, self._texts, len(self._texts)
         while start < size:
@@ -163,11 +163,10 @@ class ChatStream:
             self.event_count += len(texts) - count
         return start
 
-    def _make_room(self, size_bytes: int) -> bool:
+    def _make_room(self, template: ChunkTemplate, size_bytes: int) -> bool:
         """Whether so many bytes of events surely fit, once what was taken is folded."""
         self._fold_alike()
-        if self._template is not None:
-            self._room_bytes = self._accumulator.room_bytes(self._template.index)
+        self._room_bytes = self._accumulator.room_bytes(template.index)
         return size_bytes <= self._room_bytes
 
     def _fold_alike(self) -> None:

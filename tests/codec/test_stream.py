@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import sse
+from codec import sse, stream
 from codec.stream import ChatStream
 from tests.codec.test_sse import split
 
@@ -274,3 +274,14 @@ def test_memory_does_not_follow_the_stream() -> None:
         assert tracemalloc.get_traced_memory()[0] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_an_event_without_end_behind_a_whole_one_ends_the_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """R5: also where the limit is passed in the last read of all."""
+    monkeypatch.setattr(stream, "MAX_WASTED_TEMPLATES", 0)
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 200)
+    response = read(A + b"data: " + b"x" * 300)
+    assert response.choices[0].message.content == "a"
+    assert "observer_limit" in response.anomalies

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from codec import accumulator as accumulator_module
 from codec import stream as stream_module
+from codec import template as template_module
 from codec.jsontext import decode_json
 from codec.stream import ChatStream
 from codec.template import learn_template
@@ -213,3 +214,30 @@ def test_single_bytes_fold_alike() -> None:
     assert_alike([stream[n : n + 1] for n in range(len(stream))])
     with mock.patch.object(stream_module, "MAX_TAIL_BYTES", 300):
         assert_alike([stream[n : n + 7] for n in range(0, len(stream), 7)])
+
+
+def test_what_the_parser_refuses_is_no_template() -> None:
+    """Rule 2: a trial that fails in whatever way leaves the general way in charge."""
+    one = chunk({"content": "a"})
+    data = json.dumps(one).encode()
+    assert learn_template(data, one) is not None
+    with mock.patch.object(template_module, "decode_json", side_effect=ValueError):
+        assert learn_template(data, one) is None
+
+
+@pytest.mark.parametrize("key", ['"a\\"content"', '"content" : "a", "b"'])
+def test_a_key_that_looks_like_the_texts_is_not_taken_for_it(key: str) -> None:
+    """Rule 2: the trial tells whose text it was that was found."""
+    odd = '{%s:"a","choices":[{"index":0,"delta":{"content":"a"}}]}' % key  # noqa: UP031 - braces
+    assert_alike([event(odd), event(odd.replace('"a"}', '"b"}')), event(odd)])
+
+
+@pytest.mark.parametrize("members", [{"hides_usage": True}, {"choice_count": 2}])
+def test_templates_change_nothing_for_any_stream(members: dict[str, Any]) -> None:
+    """With usage that is hidden, with choices that take turns, between comments and end markers."""
+    usage = event({"choices": [], "usage": {"completion_tokens": 3}})
+    words = [event(chunk({"content": f"w{n}"}, index=n // 4 % 2)) for n in range(20)]
+    ends = [event(chunk({}, index=n, choice={"finish_reason": "stop"})) for n in (0, 1)]
+    pieces = [*words[:9], b": hi\n\n", *words[9:], usage, b"data: [DONE]\n\n", *words[:3], *ends]
+    assert_alike(pieces, **members)
+    assert_alike([b"".join(pieces)], **members)
