@@ -47,8 +47,9 @@ MAX_ACCUMULATED_BYTES = 16 * 1024 * 1024
 240,000 deltas of one token each, about twice what the longest answers of today have, or 16 million
 characters in whole deltas."""
 
-MAX_CHOICES = 1024
-"""Choices of one answer, each of which is looked at in the end. OpenAI takes an ``n`` up to 128."""
+MAX_CHOICES = 4096
+"""Choices of one answer, each of which is looked at in the end. OpenAI takes an ``n`` up to 128,
+and up to 2,048 prompts in one legacy completion."""
 
 _MAX_IDENTITY_CHARACTERS = 1024
 """What an identity may have, which is kept past the limit: model names that are file paths have
@@ -175,6 +176,9 @@ class Accumulator:
         self._error = self._error or error
 
     def _feed(self, chunk: Any, event_name: str | None, *, hidden_usage: bool) -> None:
+        if self._padding:
+            self._merge(self._padding)
+            self._padding = {}
         if error := find_error(chunk, event_name):
             self.note_error(error)
         elif is_bare_value(chunk):
@@ -191,9 +195,6 @@ class Accumulator:
                 if isinstance(choice, dict):
                     self._feed_choice(position, choice)
         self._feed_usage(chunk, choices)
-        if self._padding:
-            self._merge(self._padding)
-            self._padding = {}
         if not hidden_usage:
             self._merge(chunk)
         if self._budget.exceeded or self._usage.exceeded:

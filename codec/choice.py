@@ -16,9 +16,9 @@ Rules:
 4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
    ``text`` is read where there is neither: a legacy completion (``seeds.md`` S3.2; Together's
    chats have ``text`` beside the delta).
-5. Where every fragment of content extends the one before, from the first of at least
-   :data:`_MIN_CUMULATIVE` on, each is the text so far (gateways before Qwen, ``dialects.md``
-   section 3): the last one is the content. The body stays what the client received.
+5. Where every fragment of content begins with the one before, and at least
+   :data:`_MIN_CUMULATIVE` of them grew, each is the text so far (gateways before Qwen,
+   ``dialects.md`` section 3): the last one is the content. The body stays what the client received.
 """
 
 from __future__ import annotations
@@ -240,10 +240,14 @@ class ChoiceFold:
     def is_cumulative(self) -> bool:
         """Each fragment of content was the whole text so far (rule 5); a list of parts never is."""
         fragments = self._content if self._parts is None else ()
-        return len(fragments) >= _MIN_CUMULATIVE and all(
-            len(text) < len(longer) and longer.startswith(text)
-            for text, longer in pairwise(fragments)
-        )
+        if len(fragments) < _MIN_CUMULATIVE:
+            return False
+        grown = 1
+        for text, longer in pairwise(fragments):
+            if not longer.startswith(text):
+                return False
+            grown += len(text) < len(longer)  # the last text may be repeated
+        return grown >= _MIN_CUMULATIVE
 
     @property
     def lacks_calls(self) -> bool:

@@ -32,9 +32,9 @@ __all__ = ("MAX_TAIL_BYTES", "MAX_WASTED_TEMPLATES", "ChatStream")
 MAX_WASTED_TEMPLATES = 16
 """Templates in a row that matched nothing: the chunks of this stream differ in other places."""
 
-MAX_TAIL_BYTES = 4_096
+MAX_TAIL_BYTES = 1_024
 """How much of an event may wait for the rest of it outside the decoder: most chunks have some 300
-bytes. What comes byte by byte is looked at again with each of them, so it must be short."""
+bytes. What comes byte by byte is joined again with each of them, so it must be short."""
 
 _EVENT_END = b"\n\n"
 
@@ -116,16 +116,19 @@ class ChatStream:
         start = 0
         while self._wasted < MAX_WASTED_TEMPLATES:
             template = self._template
-            if template is not None and self._between_events:
+            end = data.find(_EVENT_END, start) + len(_EVENT_END)
+            if template is not None and self._between_events and end > start:
                 start = self._take_alike(template, data, start)
                 if start == len(data):
                     return
+                end = data.find(_EVENT_END, start) + len(_EVENT_END)
             # An event that no template knows is read alone, and may well be the next template.
-            end = data.find(_EVENT_END, start) + len(_EVENT_END)
             if end < len(_EVENT_END):
-                if self._between_events and len(data) - start <= MAX_TAIL_BYTES:
-                    self._tail = data[start:]  # it may be another one like the last
-                    return
+                if template is not None and self._between_events:
+                    tail = data[start:]
+                    if len(tail) <= MAX_TAIL_BYTES and template.may_begin(tail):
+                        self._tail = tail  # it may be another one like the last
+                        return
                 break
             self._feed(data[start:end])
             start = end

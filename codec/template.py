@@ -129,6 +129,12 @@ class ChunkTemplate:
             return _NO_MATCH
         return text, end + self._behind_bytes
 
+    def may_begin(self, data: bytes) -> bool:
+        """Whether bytes without an event's end may be the beginning of an event that matches."""
+        before = self._before
+        alike = data.startswith(before) or before.startswith(data)
+        return alike and b"\r" not in data  # a line may end in it, and an event with that
+
     def padding_of(self, data: bytes, end: int) -> str:
         """Return the padding of the event that ends at an offset, and that was matched."""
         end -= self._behind_bytes
@@ -142,8 +148,13 @@ def learn_template(data: bytes, chunk: Any) -> ChunkTemplate | None:
         data: the chunk's bytes, of an event that is one ``data:`` line and nothing else.
         chunk: what they decode to; it is not changed.
     """
-    if not _is_plain(chunk):
+    try:
+        return _learn(data, chunk) if _is_plain(chunk) else None
+    except RecursionError:  # nested just within what the parser takes
         return None
+
+
+def _learn(data: bytes, chunk: JsonObject) -> ChunkTemplate | None:
     (choice,) = chunk["choices"]
     delta = choice["delta"]
     said = [name for name in SPOKEN if delta.get(name)]

@@ -227,20 +227,18 @@ class UsageFold:
     def whole(self) -> JsonObject:
         """Return the usage of all choices.
 
-        Usages that came once each, with the finish of another choice, and count different prompts
-        cannot be running counts of one: they are summed. Where the prompts count the same there
-        is no telling, and the last one stands.
+        Usages that came once each, with the finish of another choice, all counts there, and count
+        different prompts are taken for TGI's, one of each prompt: they are summed. Where the
+        prompts count the same there is no telling, and the last one stands.
         """
         counts = [*zip(*self._of_prompts.values(), strict=True)]
         if self._repeats or not counts or len(set(counts[0])) == 1:
             return self.raw
+        if any(None in column for column in counts):
+            return self.raw
         names = ("prompt_tokens", "completion_tokens", "total_tokens")
-        sums = {
-            name: sum(count for count in column if count is not None)
-            for name, column in zip(names, counts, strict=True)
-            if None not in column
-        }
-        return self.raw | sums
+        sums = (sum(count or 0 for count in column) for column in counts)
+        return self.raw | dict(zip(names, sums, strict=True))
 
 
 def _sums(old: JsonObject, new: JsonObject) -> JsonObject:

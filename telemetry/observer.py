@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
 from codec.anomalies import calls_tool_not_offered, find_request_fault
+from codec.endpoint import Endpoint
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
@@ -51,9 +53,6 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 
 MAX_CHOICES = 128
 """The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
-
-MAX_PROMPTS = 2_048
-"""The most prompts that OpenAI takes in one legacy completion."""
 
 _MISSING = frozenset({"no_finish_reason", "no_usage"})
 
@@ -174,7 +173,8 @@ class _Observation:
             self._decoder = None
         if self._body is None:
             data = (self._first + data).lstrip(_BEFORE_BODY)
-            self._body = _make_body(self._head, data, choice_count=_choice_count(self._request))
+            count = _choice_count(self._request, self._begin.endpoint)
+            self._body = _make_body(self._head, data, choice_count=count)
             if self._body is None:
                 self._first = data
                 return
@@ -303,13 +303,14 @@ def _make_body(
     return _PlainBody(MAX_PLAIN_BYTES)
 
 
-def _choice_count(request: ChatRequest | None) -> int:
+def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
     """How many choices were asked for: ``n`` for each prompt; where that is no number, one."""
     if request is None:
         return 1
     count = request.body.get("n")
     each = count if type(count) is int and 0 < count <= MAX_CHOICES else 1
-    return each * min(len(request.prompts) or 1, MAX_PROMPTS)
+    prompts = len(request.prompts) if endpoint == Endpoint.COMPLETIONS else 1
+    return min(each * max(prompts, 1), MAX_ANSWERED_CHOICES)
 
 
 class _StreamBody:

@@ -562,3 +562,10 @@ def test_ordinary_content_is_joined(texts: tuple[str, ...]) -> None:
     answer = _say(*texts)
     assert answer.choices[0].message.content == "".join(texts)
     assert "cumulative_content" not in answer.anomalies
+
+
+def test_a_last_text_that_is_repeated_is_still_the_whole() -> None:
+    """The chunk with the finish reason may say all of it once more."""
+    answer = _say("I", "I am", "I am here", "I am here now", "I am here now")
+    assert answer.choices[0].message.content == "I am here now"
+    assert "cumulative_content" in answer.anomalies

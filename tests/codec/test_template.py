@@ -241,3 +241,45 @@ def test_templates_change_nothing_for_any_stream(members: dict[str, Any]) -> Non
     pieces = [*words[:9], b": hi\n\n", *words[9:], usage, b"data: [DONE]\n\n", *words[:3], *ends]
     assert_alike(pieces, **members)
     assert_alike([b"".join(pieces)], **members)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_every_line_end_is_seen_at_once(end: bytes) -> None:
+    """Rule 5 of the stream: after every read, however its lines end (``dialects.md`` section 5)."""
+    pieces = [event(chunk({"content": f"w{n}"})).replace(b"\n", end) for n in range(6)]
+    pieces += [b"data: [DONE]\n\n".replace(b"\n", end)]
+    assert_alike(pieces)
+    assert_alike([pieces[0].replace(end, b"\n"), *pieces])
+    whole = b"".join(pieces)
+    assert_alike([whole[n : n + 50] for n in range(0, len(whole), 50)])
+
+
+@pytest.mark.parametrize("depth", [100, 400, 500, 700, 900, 990, 1_100])
+def test_depth_is_no_obstacle(depth: int) -> None:
+    """What the parser takes and folding does not costs that chunk alone."""
+    deep = '{"a":' * depth + "1" + "}" * depth
+    odd = '{"choices":[{"index":0,"delta":{"content":"a"}}],"x":%s}' % deep  # noqa: UP031 - braces
+    assert_alike([event(chunk({"content": "b"})), event(odd), event(odd), event(chunk({}))])
+
+
+def test_an_event_of_several_lines_is_no_template() -> None:
+    """Its data joined is not what the next event's one line would have to be."""
+    lines = b'data: {"choices":[{"index":0,\ndata: "delta":{"content":"a"}}]}\n\n'
+    raw = b'data: {"choices":[{"index":0,\n"delta":{"content":"a"}}]}\n\n'
+    assert_alike([lines, raw, raw])
+
+
+def test_an_event_under_way_is_not_taken_for_another() -> None:
+    """A long event that the decoder has begun goes on, whatever its bytes look like."""
+    one = event(chunk({"content": "a"}))
+    begun = b"data: " + b"x" * 2_000
+    assert_alike([one, one, begun, one, one])
+
+
+def test_padding_is_kept_before_what_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R5: the last padding has its room before the chunk that finds none."""
+    for room in range(2_300, 3_300, 20):
+        monkeypatch.setattr(accumulator_module, "MAX_ACCUMULATED_BYTES", room)
+        words = [event(chunk({"content": w}, obfuscation=p)) for w, p in
+                 (("a", "0"), ("a", "0"), ("b", "zzzz"))]  # fmt: skip
+        assert_alike([*words, event(chunk({"content": "w" * 900, "extra": "e" * 99}))])
