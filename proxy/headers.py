@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 __all__ = (
     "RawHeaders",
@@ -137,11 +137,18 @@ def response_headers(
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
-def select_headers(headers: RawHeaders, names: Iterable[bytes]) -> tuple[tuple[str, str], ...]:
-    """The fields named (lower case) as text for a tap frame, bytes read as Latin-1."""
-    wanted = names if isinstance(names, frozenset) else frozenset(names)
+def select_headers(
+    headers: RawHeaders, names: frozenset[bytes], prefixes: tuple[bytes, ...] = ()
+) -> tuple[tuple[str, str], ...]:
+    """The fields named (lower case) as text for a tap frame, bytes read as Latin-1.
+
+    Args:
+        headers: a head.
+        names: the fields wanted.
+        prefixes: further ones, by the beginnings of their names.
+    """
     return tuple(
         (key.decode("latin-1"), value.decode("latin-1"))
         for name, value in headers
-        if (key := name.lower()) in wanted
+        if (key := name.lower()) in names or key.startswith(prefixes)
     )

@@ -6,16 +6,19 @@ afterwards, and holds all that a span needs. All times are integer nanoseconds s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from codec.answer import ChatResponse
     from codec.request import ChatRequest
+    from telemetry.chunk_timing import ChunkTiming
     from telemetry.identity import SpanIdentity
 
-__all__ = ("EndKind", "Exchange", "Outcome")
+__all__ = ("ClientContext", "EndKind", "Exchange", "Outcome")
 
 
 class EndKind(StrEnum):
@@ -56,6 +59,25 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientContext:
+    """What a client says of a call besides the chat itself (``span-contract.md`` 1.1).
+
+    Attributes:
+        session_id: of the conversation, for ``session.id``.
+        user_id: of the end user, for ``user.id``.
+        metadata: further members of ``metadata``; values are strings, or any JSON of a body.
+        tags: for ``tag.tags``.
+        attributes: attribute names with their values, such as ``prompt.id``.
+    """
+
+    session_id: str | None = None
+    user_id: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One request and its answer.
 
@@ -82,6 +104,7 @@ class Exchange:
         outcome: what the exchange came to.
         error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` where no error.
         error_message: what happened, in words.
+        error_is_providers: these words are the provider's, not ours: they may quote content.
         start_ns: when the proxy began to handle the request.
         end_ns: last upstream byte, error or disconnect.
         first_chunk_ns: arrival of the first event with data.
@@ -90,6 +113,11 @@ class Exchange:
         rewrites: what the proxy changed in the request that was answered.
         usage_event_not_stripped: the upstream compressed despite ``identity``.
         on_disconnect: the policy in force, ``cancel`` or ``drain``.
+        chunks: when the chunks of a stream came; ``None`` where none came.
+        rate_limits: the provider's rate-limit headers, lower-case names to values.
+        context: what the client's headers say of the call.
+        hides_content: the client asked that no content of this call be recorded.
+        kept_by: the keep-rule that wants the span of an unsampled exchange.
         anomalies: the codec's and the observer's, each once. The observer's own are
             ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
             ``response_undecodable`` (a coding or JSON that cannot be read) and ``observer_failed``
@@ -116,6 +144,7 @@ class Exchange:
     outcome: Outcome = Outcome.COMPLETED
     error_type: str | None = None
     error_message: str | None = None
+    error_is_providers: bool = False
     start_ns: int
     end_ns: int
     first_chunk_ns: int | None = None
@@ -124,4 +153,9 @@ class Exchange:
     rewrites: tuple[str, ...] = ()
     usage_event_not_stripped: bool = False
     on_disconnect: str = "cancel"
+    chunks: ChunkTiming | None = None
+    rate_limits: Mapping[str, str] = field(default_factory=dict)
+    context: ClientContext = ClientContext()
+    hides_content: bool = False
+    kept_by: str | None = None
     anomalies: tuple[str, ...] = ()

@@ -11,8 +11,10 @@ Rules:
 2. Every time is an integer of nanoseconds since the epoch, read where the bytes were read.
 3. Frames hold plain values and bytes only: :func:`encode_frame` and :func:`decode_frame` carry
    them over any byte stream.
-4. No credential enters a frame: only the headers that :data:`RECORDED_REQUEST_HEADERS` and
-   :data:`RECORDED_RESPONSE_HEADERS` name are copied (R7).
+4. No credential enters a frame: of the headers only those are copied that
+   :data:`RECORDED_REQUEST_HEADERS`, :data:`RECORDED_RESPONSE_HEADERS`,
+   :data:`RECORDED_RESPONSE_PREFIXES` and the header map name
+   (:mod:`telemetry.client_context`) (R7).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from telemetry.identity import SpanIdentity
 __all__ = (
     "RECORDED_REQUEST_HEADERS",
     "RECORDED_RESPONSE_HEADERS",
+    "RECORDED_RESPONSE_PREFIXES",
     "Begin",
     "End",
     "Frame",
@@ -35,8 +38,8 @@ __all__ = (
     "encode_frame",
 )
 
-RECORDED_REQUEST_HEADERS = frozenset({b"content-type", b"content-encoding"})
-"""Request headers (lower case) that an observer needs."""
+RECORDED_REQUEST_HEADERS = frozenset({b"content-type", b"content-encoding", b"x-spantap-content"})
+"""Request headers (lower case) that an observer needs, whatever the header map."""
 
 RECORDED_RESPONSE_HEADERS = frozenset(
     {
@@ -45,11 +48,16 @@ RECORDED_RESPONSE_HEADERS = frozenset(
         b"content-encoding",
         b"content-type",
         b"request-id",
+        b"retry-after",
         b"x-ms-request-id",
         b"x-request-id",
     }
 )
 """Response headers (lower case) that an observer needs."""
+
+RECORDED_RESPONSE_PREFIXES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-")
+"""Beginnings of the names of rate-limit headers: OpenAI's and most others', the IETF draft's
+(``draft-ietf-httpapi-ratelimit-headers``), Anthropic's."""
 
 Headers = tuple[tuple[str, str], ...]
 """Lower-case names with their values, bytes read as Latin-1."""

@@ -42,11 +42,13 @@ class Judgement:
         outcome: what the exchange came to.
         error_type: the word of ``span-contract.md`` 2.1, ``None`` where it is no error.
         error_message: what happened, in words.
+        error_is_providers: the words are the provider's, which may quote what it was asked.
     """
 
     outcome: Outcome
     error_type: str | None = None
     error_message: str | None = None
+    error_is_providers: bool = False
 
 
 def judge(
@@ -73,8 +75,10 @@ def judge(
     if status is None:
         return _judge_without_answer(end)
     if status >= 400:
-        message = _provider_message(response, error_body) or f"HTTP status {status}"
-        return _error(Outcome.UPSTREAM_ERROR, str(status), message)
+        message = _provider_message(response, error_body)
+        if message is None:
+            return _error(Outcome.UPSTREAM_ERROR, str(status), f"HTTP status {status}")
+        return _error(Outcome.UPSTREAM_ERROR, str(status), message, providers=True)
     if (error := _judge_content(response)) is not None:
         return error
     if _is_complete(response, streamed=streamed) and delivered:
@@ -117,7 +121,8 @@ def _judge_content(response: ChatResponse | None) -> Judgement | None:
     if response is None:
         return None
     if (error := response.error) is not None:
-        return _error(Outcome.STREAM_ERROR, _error_label(error), error.message)
+        label = _error_label(error)
+        return _error(Outcome.STREAM_ERROR, label, error.message, providers=True)
     for choice in response.choices:
         if choice.finish_reason in ERROR_FINISH_REASONS:
             message = f"the provider ended choice {choice.index} with {choice.finish_reason!r}"
@@ -150,5 +155,12 @@ def _provider_message(response: ChatResponse | None, error_body: str | None) -> 
     return (error_body or "").strip() or None
 
 
-def _error(outcome: Outcome, error_type: str, message: str | None) -> Judgement:
-    return Judgement(outcome=outcome, error_type=error_type, error_message=message or None)
+def _error(
+    outcome: Outcome, error_type: str, message: str | None, *, providers: bool = False
+) -> Judgement:
+    return Judgement(
+        outcome=outcome,
+        error_type=error_type,
+        error_message=message or None,
+        error_is_providers=providers,
+    )

@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
@@ -22,16 +23,31 @@ from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
 from codec.stream import ChatStream
+from telemetry.chunk_timing import ChunkClock
+from telemetry.client_context import (
+    HeaderMap,
+    add_body_context,
+    asks_no_content,
+    without_inputs,
+)
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
 from telemetry.exchange import Exchange, Outcome
-from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.frames import (
+    RECORDED_RESPONSE_PREFIXES,
+    Begin,
+    End,
+    Frame,
+    RequestBody,
+    ResponseData,
+    ResponseHead,
+)
 from telemetry.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from codec.answer import ChatResponse
-
+    from telemetry.exchange import ClientContext
 
 __all__ = ("OBSERVER_FAILED", "Observer")
 
@@ -56,6 +72,11 @@ MAX_CHOICES = 128
 
 _MISSING = frozenset({"no_finish_reason", "no_usage"})
 
+MAX_RATE_LIMITS = 32
+"""Rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
+
+_RATE_LIMIT_PREFIXES = tuple(prefix.decode("ascii") for prefix in RECORDED_RESPONSE_PREFIXES)
+
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
 """In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
 
@@ -65,11 +86,21 @@ class Observer:
 
     Args:
         on_failure: told of a defect of ours, once per exchange; what it is told of holds content.
+        header_map: which request headers say something of a call; the default one if ``None``.
+        hides_inputs: requests are not shown, and so nothing is taken from their bodies.
     """
 
-    def __init__(self, on_failure: Callable[[Exception], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        on_failure: Callable[[Exception], None] = lambda _: None,
+        *,
+        header_map: HeaderMap | None = None,
+        hides_inputs: bool = False,
+    ) -> None:
         self._open: dict[int, _Observation] = {}
         self._on_failure = on_failure
+        self._header_map = header_map or HeaderMap.build()
+        self._hides_inputs = hides_inputs
 
     def __len__(self) -> int:
         return len(self._open)
@@ -77,7 +108,9 @@ class Observer:
     def feed(self, frame: Frame) -> Exchange | None:
         """Take the next frame; the record, where it was the exchange's last."""
         if isinstance(frame, Begin):
-            self._open[frame.exchange] = _Observation(frame)
+            self._open[frame.exchange] = _Observation(
+                frame, self._header_map, hides_inputs=self._hides_inputs
+            )
             return None
         observation = self._open.get(frame.exchange)
         if observation is None:
@@ -95,8 +128,11 @@ class Observer:
 class _Observation:
     """One open exchange."""
 
-    def __init__(self, begin: Begin) -> None:
+    def __init__(self, begin: Begin, header_map: HeaderMap, *, hides_inputs: bool) -> None:
         self._begin = begin
+        self._header_map = header_map
+        self._hides_content = asks_no_content(begin.headers)
+        self._hides_inputs = hides_inputs or self._hides_content
         self._request_size_bytes = 0
         self._request_body: bytes | None = None
         self._request: ChatRequest | None = None
@@ -192,9 +228,11 @@ class _Observation:
             self._body.feed(self._first, frame.at_ns)
         begin, head, body = self._begin, self._head, self._body
         response, error_body = self._finish_body()
+        context = self._read_context()
         if frame.shed_bytes:
             self._cut("observer_limit")
         stream = body if isinstance(body, _StreamBody) else None
+        chunks = stream.clock.read() if stream is not None else None
         judgement = judge(
             end=frame,
             status=head.status if head is not None else None,
@@ -230,16 +268,28 @@ class _Observation:
             outcome=judgement.outcome,
             error_type=judgement.error_type,
             error_message=judgement.error_message,
+            error_is_providers=judgement.error_is_providers,
             start_ns=begin.at_ns,
             end_ns=frame.at_ns,
-            first_chunk_ns=stream.first_chunk_ns if stream is not None else None,
+            first_chunk_ns=chunks.first_ns if chunks is not None else None,
             first_content_ns=stream.first_content_ns if stream is not None else None,
             resend_count=head.resend_count if head is not None else 0,
             rewrites=head.rewrites if head is not None else (),
             usage_event_not_stripped=head.usage_event_not_stripped if head is not None else False,
             on_disconnect=begin.on_disconnect,
+            chunks=chunks,
+            rate_limits=_rate_limits(head),
+            context=context,
+            hides_content=self._hides_content,
             anomalies=tuple(self._anomalies),
         )
+
+    def _read_context(self) -> ClientContext:
+        """What the client says of the call; of a request that is hidden nothing is taken."""
+        context = self._header_map.read(self._begin.headers)
+        if self._hides_inputs:
+            return without_inputs(context)
+        return add_body_context(self._request, context)
 
     def _is_delivered(self, undelivered_reads: int) -> bool:
         """Whether the client got what made the answer complete, whatever came behind it."""
@@ -258,7 +308,7 @@ class _Observation:
         if body is None or head is None:
             return None, None
         if isinstance(body, _StreamBody):
-            response = body.stream.finish()
+            response = body.finish()
             if "observer_limit" in response.anomalies:
                 self._cut("observer_limit")
             self._note(*response.anomalies)
@@ -318,13 +368,25 @@ class _StreamBody:
 
     def __init__(self, *, choice_count: int, hides_usage: bool) -> None:
         self.stream = ChatStream(choice_count=choice_count, hides_usage=hides_usage)
-        self.first_chunk_ns: int | None = None
+        self.clock = ChunkClock()
         self.first_content_ns: int | None = None
+        self._count = 0
+        self._last_read_ns = 0
 
     def feed(self, data: bytes, at_ns: int) -> None:
         self.stream.feed(data)
-        if self.first_chunk_ns is None and self.stream.event_count:
-            self.first_chunk_ns = at_ns
+        self._note(at_ns)
+
+    def finish(self) -> ChatResponse:
+        response = self.stream.finish()
+        self._note(self._last_read_ns)  # the last event may lack its end
+        return response
+
+    def _note(self, at_ns: int) -> None:
+        self._last_read_ns = at_ns
+        if (count := self.stream.event_count) != self._count:
+            self.clock.arrive(count - self._count, at_ns)
+            self._count = count
         if self.first_content_ns is None and self.stream.has_content:
             self.first_content_ns = at_ns
 
@@ -366,3 +428,13 @@ def _request_id(head: ResponseHead | None) -> str | None:
         return None
     headers: Mapping[str, str] = dict(head.headers)
     return next((headers[name] for name in _REQUEST_ID_HEADERS if headers.get(name)), None)
+
+
+def _rate_limits(head: ResponseHead | None) -> dict[str, str]:
+    headers = head.headers if head is not None else ()
+    wanted = (
+        (name, value)
+        for name, value in headers
+        if name == "retry-after" or name.startswith(_RATE_LIMIT_PREFIXES)
+    )
+    return dict(islice(wanted, MAX_RATE_LIMITS))

@@ -121,4 +121,4 @@ def test_fields_that_nothing_is_said_about_are_kept(headers: RawHeaders) -> None
 def test_selected_fields_are_text() -> None:
     """Lower-case names, bytes as Latin-1, others left out."""
     headers = ((b"X-A", b"\xe9"), (b"Authorization", b"Bearer sk"), (b"x-a", b"2"))
-    assert select_headers(headers, [b"x-a"]) == (("x-a", "é"), ("x-a", "2"))
+    assert select_headers(headers, frozenset({b"x-a"})) == (("x-a", "é"), ("x-a", "2"))

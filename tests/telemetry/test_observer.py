@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from codec.jsontext import encode_json
 from telemetry import observer as observer_module
+from telemetry.chunk_timing import ChunkTiming
+from telemetry.client_context import HeaderMap
 from telemetry.exchange import EndKind, Outcome
 from telemetry.frames import End, RequestBody, ResponseData, ResponseHead, decode_frame
 from telemetry.frames import encode_frame as encode
@@ -155,11 +157,20 @@ def test_rule_5_however_the_answer_is_cut_the_record_is_the_same(
 ) -> None:
     """Any split, byte by byte included, gives a record that is equal but for times."""
     whole = observe(exchange_frames(data, **members))
-    expected = replace(whole, first_chunk_ns=None, first_content_ns=None)
+    expected = _without_times(whole)
     singly = [data[at : at + 1] for at in range(len(data))]
     for pieces in (cut(data, at), singly):
         exchange = observe(exchange_frames(*pieces, **members))
-        assert replace(exchange, first_chunk_ns=None, first_content_ns=None) == expected
+        assert _without_times(exchange) == expected
+
+
+def _without_times(exchange: Exchange) -> Exchange:
+    """The record with the number of its chunks in place of when they came."""
+    count = exchange.chunks.count if exchange.chunks is not None else 0
+    timeless = ChunkTiming(
+        count=count, first_ns=0, last_ns=0, longest_wait_ns=0, wait_counts=(count,)
+    )
+    return replace(exchange, first_chunk_ns=None, first_content_ns=None, chunks=timeless)
 
 
 @pytest.mark.parametrize("before", [b"\n\n", b" \r\n\t", b"\xef\xbb\xbf", b"\n\xef\xbb\xbf "])
@@ -756,3 +767,89 @@ def test_a_call_of_a_tool_that_was_not_offered_is_marked() -> None:
     assert exchange.response.choices[0].message.tool_calls[0].name == "row"
     offered = ASKED[:-1] + b',"tools":[{"type":"function","function":{"name":"row"}}]}'
     assert observe(exchange_frames(answer, asked=offered)).anomalies == ()
+
+
+def test_the_arrival_of_chunks_is_folded() -> None:
+    """S0.14: the first chunk and the waits of the others; no chunk says how many tokens it has."""
+    exchange = observe(exchange_frames(*WHOLE_STREAM, asked=ASKED_STREAM))
+    timing = exchange.chunks
+    assert timing is not None
+    assert exchange.first_chunk_ns == timing.first_ns == START_NS + 100 * MS
+    assert (timing.count, timing.last_ns) == (5, START_NS + 140 * MS), "[DONE] is no chunk"
+    assert timing.mean_wait_ns == timing.longest_wait_ns == 10 * MS
+
+
+def test_an_event_without_its_end_arrived_with_the_last_read() -> None:
+    """A stream that is cut in the blank line has its last chunk all the same."""
+    exchange = observe(exchange_frames(ROLE, HEL[:-1], asked=ASKED_STREAM))
+    assert exchange.chunks is not None
+    assert (exchange.chunks.count, exchange.chunks.last_ns) == (2, START_NS + 110 * MS)
+
+
+def test_a_plain_answer_has_no_chunks() -> None:
+    """Only events of a stream are chunks."""
+    assert observe(exchange_frames(ANSWER)).chunks is None
+
+
+def test_rate_limit_headers_are_kept() -> None:
+    """What the provider says of its limits, of a bounded number of headers, and nothing else."""
+    headers = [
+        ("x-ratelimit-remaining-tokens", "149984"),
+        ("retry-after", "20"),
+        ("ratelimit", '"burst";r=1'),
+        ("x-request-id", "req-1"),
+    ]
+    wanted = dict(headers[:3])
+    assert observe(exchange_frames(ANSWER, headers=headers)).rate_limits == wanted
+    many = [(f"x-ratelimit-{number}", "1") for number in range(100)]
+    assert len(observe(exchange_frames(ANSWER, headers=many)).rate_limits) == 32
+
+
+@pytest.mark.parametrize(
+    ("data", "members", "providers"),
+    [
+        (b'{"error":{"message":"No","type":"t"}}', {"status": 401}, True),
+        (b"", {"status": 503}, False),
+        (b'data: {"error":{"message":"No"}}\n\n', {}, True),
+        (b"", {"status": None, "kind": EndKind.CONNECT_ERROR, "message": "refused"}, False),
+    ],
+)
+def test_whose_words_an_error_is_told_in_is_known(
+    data: bytes, members: dict[str, Any], providers: bool
+) -> None:
+    """The provider's words may quote content, ours do not."""
+    exchange = observe(exchange_frames(data, **members))
+    assert exchange.error_message
+    assert exchange.error_is_providers is providers
+
+
+def test_headers_and_body_say_whose_call_it_is() -> None:
+    """The header map and the body's own members together."""
+    asked = b'{"model":"m","messages":[],"user":"u-1","metadata":{"team":"blue"}}'
+    headers = [("x-session-id", "s-1"), ("content-type", "application/json")]
+    exchange = observe(exchange_frames(ANSWER, asked=asked, request_headers=headers))
+    assert exchange.context.session_id == "s-1"
+    assert exchange.context.user_id == "u-1"
+    assert exchange.context.metadata == {"team": "blue"}
+    assert not exchange.hides_content
+
+
+def test_the_header_map_can_be_another_one() -> None:
+    """What the settings name is read."""
+    observer = Observer(header_map=HeaderMap.build({"x-chat": "session.id"}))
+    frames = exchange_frames(ANSWER, request_headers=[("x-chat", "c-9")])
+    assert observe(frames, observer).context.session_id == "c-9"
+
+
+@pytest.mark.parametrize("by", ["setting", "header"])
+def test_of_a_hidden_request_nothing_is_taken(by: str) -> None:
+    """Neither a user nor metadata of its body, nor a prompt template; ids by header stay."""
+    headers = [("x-session-id", "s-1"), ("x-spantap-prompt-template", "secret")]
+    if by == "header":
+        headers.append(("x-spantap-content", "off"))
+    asked = b'{"messages":[],"user":"secret","metadata":{"k":"secret"}}'
+    frames = exchange_frames(ANSWER, asked=asked, request_headers=headers)
+    exchange = observe(frames, Observer(hides_inputs=by == "setting"))
+    assert exchange.hides_content is (by == "header")
+    assert "secret" not in repr(exchange.context)
+    assert exchange.context.session_id == "s-1"
