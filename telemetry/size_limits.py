@@ -1,0 +1,174 @@
+"""How large a span's attributes may be, each and all together.
+
+Rules (R5, ``span-contract.md`` 1.8 ``cut``):
+
+1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
+   that says how long it was.
+2. Half of a JSON text is none: such a value has its long strings cut instead, each with the mark.
+   Where that is not enough it is left out, but for the input and output value, which are cut as
+   text, and their MIME type with them.
+3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Room is given from the last
+   one to the first, for what is worth most stands last (:mod:`telemetry.exchange_attributes`); what
+   finds no room is left out, and what is smaller and comes before it is still looked at.
+4. What was cut is noted with its original size in bytes; what was left out, together for each list,
+   under the list's name and ``.*``.
+5. Sizes are those of the texts as UTF-8, keys included; numbers count eight bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolAttributes
+
+from codec.jsontext import decode_json
+from telemetry.attribute_values import json_text
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributeValue
+
+__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes")
+
+MAX_CUT_NOTES = 64
+"""Names in ``metadata.cut``: the first ones tell what happened."""
+
+MAX_JSON_DEPTH = 100
+"""Below this no string is cut: deeper values are hostile."""
+
+_STRING_CHARS = (65_536, 4_096, 256)
+"""How long the strings of a JSON text may be, tried in turn: a document, a page, a sentence."""
+
+_NUMBER_BYTES = 8
+
+_MIME_TYPES: Final = {
+    SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
+    SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
+}
+
+_JSON_KEYS: Final = frozenset(
+    {
+        SpanAttributes.LLM_INVOCATION_PARAMETERS,
+        SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES,
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.system_instructions",
+        "gen_ai.tool.definitions",
+    }
+)
+_JSON_SUFFIXES: Final = (
+    ToolAttributes.TOOL_JSON_SCHEMA,
+    MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeLimits:
+    """The limits in force, in bytes.
+
+    Attributes:
+        value_bytes: of one attribute.
+        span_bytes: of all of a span's attributes; below the 4 MiB that a gRPC message may have in
+            Phoenix (``span-contract.md`` 5.2) by what the rest of the span takes.
+    """
+
+    value_bytes: int = 1_048_576
+    span_bytes: int = 3_670_016
+
+
+def fit_attributes(
+    attributes: dict[str, AttributeValue], limits: SizeLimits
+) -> tuple[dict[str, AttributeValue], dict[str, int]]:
+    """The attributes within the limits, in their order, and what was cut (rule 4)."""
+    notes: dict[str, int] = {}
+    room = limits.span_bytes
+    fitting: dict[str, AttributeValue] = {}
+    for key, value in reversed(attributes.items()):
+        size = size_bytes(value)
+        kept: AttributeValue | None = value
+        if size > limits.value_bytes and isinstance(value, str):
+            kept = _shorten(key, value, limits.value_bytes)
+            _note(notes, key if kept is not None else _list_of(key), size)
+        taken = len(key) + (size_bytes(kept) if kept is not None else 0)
+        if kept is not None and taken > room:
+            kept = None
+            _note(notes, _list_of(key), size)
+        if kept is not None:
+            room -= taken
+            fitting[key] = kept
+    for value_key, mime_key in _MIME_TYPES.items():
+        if value_key in notes and not _is_json(fitting.get(value_key)):
+            fitting.pop(mime_key, None)  # rule 2: it is plain text now
+    return dict(reversed(fitting.items())), notes
+
+
+def size_bytes(value: AttributeValue) -> int:
+    """The size of a value by rule 5."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, tuple):
+        return sum(size_bytes(text) for text in value)
+    return _NUMBER_BYTES
+
+
+def cut_text(text: str, limit_bytes: int) -> str:
+    """A text within a limit, marked where it was cut (rule 1)."""
+    size = size_bytes(text)
+    if size <= limit_bytes:
+        return text
+    mark = f"… [cut: {size} bytes]"
+    room = max(limit_bytes - size_bytes(mark), 0)
+    return text.encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore") + mark
+
+
+def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
+    """A value over its limit within it; ``None`` where it is to be left out (rule 2)."""
+    whole = key in _MIME_TYPES
+    if not whole and key not in _JSON_KEYS and not key.endswith(_JSON_SUFFIXES):
+        return cut_text(text, limit_bytes)
+    shorter = _shorten_json(text, limit_bytes)
+    return cut_text(text, limit_bytes) if shorter is None and whole else shorter
+
+
+def _shorten_json(text: str, limit_bytes: int) -> str | None:
+    try:
+        value = decode_json(text)
+    except ValueError:
+        return None
+    for chars in _STRING_CHARS:
+        shorter = json_text(_with_short_strings(value, chars, MAX_JSON_DEPTH))
+        if shorter is not None and size_bytes(shorter) <= limit_bytes:
+            return shorter
+    return None
+
+
+def _with_short_strings(value: Any, chars: int, depth: int) -> Any:
+    if isinstance(value, str):
+        return cut_text(value, chars) if len(value) > chars else value
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {key: _with_short_strings(item, chars, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_short_strings(item, chars, depth - 1) for item in value]
+    return value
+
+
+def _is_json(value: AttributeValue | None) -> bool:
+    try:
+        decode_json(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _list_of(key: str) -> str:
+    """The name under which what is left out is noted: of its list, where it is in one."""
+    parts = key.split(".")
+    position = next((at for at, part in enumerate(parts) if part.isdecimal()), None)
+    return key if position is None else ".".join([*parts[:position], "*"])
+
+
+def _note(notes: dict[str, int], name: str, size: int) -> None:
+    if name in notes or len(notes) < MAX_CUT_NOTES:
+        notes[name] = notes.get(name, 0) + size
