@@ -21,8 +21,9 @@ from proxy.open_exchanges import OpenExchanges
 from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
 from proxy.settings import ConfigurationError, Settings
-from proxy.tap import FrameSink, TapSource
+from proxy.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
+from telemetry.client_context import HeaderMap
 from telemetry.identity import SpanIdentitySource
 
 if TYPE_CHECKING:
@@ -68,13 +69,14 @@ class Proxy:
         handler = Handler(
             upstreams=build_upstreams(settings),
             client=self._client,
-            taps=TapSource(sink, clock),
+            taps=TapSource(sink, clock, RecordedHeaders.of(HeaderMap.build(settings.headers))),
             identities=SpanIdentitySource(settings.trace_parent),
             rejections=Rejections(clock),
             rules=ExchangeRules(
                 max_body_bytes=settings.max_body_bytes,
                 on_disconnect=settings.on_disconnect,
                 propagate=settings.propagate,
+                keeps_unsampled=bool(settings.keep),
             ),
             open_exchanges=self.open_exchanges,
         )

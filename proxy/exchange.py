@@ -63,11 +63,19 @@ MAX_DRAIN_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRules:
-    """What the settings say about every observed exchange."""
+    """What the settings say about every observed exchange.
+
+    Attributes:
+        max_body_bytes: of a request that is buffered, rewritten and recorded.
+        on_disconnect: what happens when the client goes away.
+        propagate: the upstream gets a ``traceparent`` of our span.
+        keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
+    """
 
     max_body_bytes: int
     on_disconnect: OnDisconnect
     propagate: bool
+    keeps_unsampled: bool = False
 
 
 class ObservedExchange:

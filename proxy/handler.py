@@ -84,7 +84,7 @@ class Handler:
             _text(join_header(downstream.headers, b"tracestate")),
             name=endpoint.value,
         )
-        tap = self._taps.open(observed=identity.sampled)
+        tap = self._taps.open(observed=identity.sampled or self._rules.keeps_unsampled)
         tap.begin(
             downstream,
             route.upstream,

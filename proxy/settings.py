@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -25,6 +26,11 @@ from pydantic_settings import (
 from codec.rewrite import UsagePolicy
 from proxy.configuration_error import ConfigurationError
 from proxy.routes import UpstreamConfig, check_url
+from telemetry.client_context import HeaderMap
+from telemetry.errors import ConfigurationError as TelemetryConfigurationError
+from telemetry.keep_rules import KeepReason
+from telemetry.size_limits import SizeLimits
+from telemetry.span_rules import SpanNaming
 from telemetry.trace_parent import TraceParentPolicy
 
 if TYPE_CHECKING:
@@ -92,12 +98,41 @@ class Settings(BaseSettings):
     """What a client's ``traceparent`` means: ``honor``, ``link`` or ``ignore``."""
     propagate: bool = True
     """Whether the upstream gets a ``traceparent`` of our span."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Request headers to attributes, beside those known by default; ``ignore`` takes one out."""
+    keep: Annotated[frozenset[KeepReason], NoDecode] = frozenset()
+    """Which unsampled calls get a span all the same: ``errors``, ``cancelled``, ``slow``."""
+    keep_slow_seconds: Seconds = 30
+    """What is slow: from a call's beginning to its end."""
+    span_name: SpanNaming = SpanNaming.OPENINFERENCE
+    """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
+    max_value_bytes: Annotated[int, Field(ge=1024, le=64 * _MIB)] = SizeLimits().value_bytes
+    """Largest value of one span attribute; a larger one is cut, marked."""
+    max_span_bytes: Annotated[int, Field(ge=64 * 1024, le=256 * _MIB)] = SizeLimits().span_bytes
+    """Largest size of a span's attributes together; what is worth least goes first."""
     log_level: str = "INFO"
 
     @field_validator("upstream")
     @classmethod
     def _upstream(cls, value: str) -> str:
         return check_url(value)
+
+    @field_validator("keep", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """A comma list, as the environment has it."""
+        if isinstance(value, str):
+            return [word for word in map(str.strip, value.split(",")) if word]
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, value: dict[str, str]) -> dict[str, str]:
+        try:
+            HeaderMap.build(value)
+        except TelemetryConfigurationError as error:
+            raise ValueError(str(error)) from error
+        return value
 
     @field_validator("store")
     @classmethod

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from proxy.credentials import CredentialMask, find_credentials
@@ -20,6 +21,7 @@ from proxy.headers import select_headers
 from telemetry.frames import (
     RECORDED_REQUEST_HEADERS,
     RECORDED_RESPONSE_HEADERS,
+    RECORDED_RESPONSE_PREFIXES,
     Begin,
     End,
     Frame,
@@ -33,10 +35,11 @@ if TYPE_CHECKING:
     from proxy.downstream import Downstream
     from proxy.routes import Upstream
     from proxy.upstream_response import UpstreamResponse
+    from telemetry.client_context import HeaderMap
     from telemetry.exchange import EndKind
     from telemetry.identity import SpanIdentity
 
-__all__ = ("FrameSink", "Tap", "TapSource")
+__all__ = ("FrameSink", "RecordedHeaders", "Tap", "TapSource")
 
 _log = logging.getLogger("spantap.tap")
 
@@ -52,11 +55,32 @@ class FrameSink(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedHeaders:
+    """Which request headers are copied.
+
+    Attributes:
+        names: in lower case.
+        prefixes: beginnings of the names of further ones.
+    """
+
+    names: frozenset[bytes] = RECORDED_REQUEST_HEADERS
+    prefixes: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, headers: HeaderMap) -> RecordedHeaders:
+        """What an observer needs, and what the map wants."""
+        return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
+
+
 class Tap:
     """The frames of one exchange."""
 
-    def __init__(self, sink: FrameSink | None, clock: Clock, number: int) -> None:
+    def __init__(
+        self, sink: FrameSink | None, clock: Clock, number: int, headers: RecordedHeaders
+    ) -> None:
         self._sink = sink
+        self._headers = headers
         self._clock = clock
         self._number = number
         self._epoch_ns = clock.wall_ns() - clock.monotonic_ns()
@@ -99,7 +123,9 @@ class Tap:
                 endpoint=endpoint,
                 method=downstream.method,
                 path=downstream.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-                headers=select_headers(downstream.headers, RECORDED_REQUEST_HEADERS),
+                headers=select_headers(
+                    downstream.headers, self._headers.names, self._headers.prefixes
+                ),
                 upstream=upstream.name,
                 provider=upstream.provider,
                 server_address=upstream.origin.host,
@@ -129,7 +155,9 @@ class Tap:
                 exchange=self._number,
                 at_ns=self._now_ns(),
                 status=response.status,
-                headers=select_headers(response.headers, RECORDED_RESPONSE_HEADERS),
+                headers=select_headers(
+                    response.headers, RECORDED_RESPONSE_HEADERS, RECORDED_RESPONSE_PREFIXES
+                ),
                 resend_count=resend_count,
                 rewrites=rewrites,
                 hides_usage=hides_usage,
@@ -172,11 +200,15 @@ class Tap:
 class TapSource:
     """Hands out taps; one per worker."""
 
-    def __init__(self, sink: FrameSink, clock: Clock) -> None:
+    def __init__(
+        self, sink: FrameSink, clock: Clock, headers: RecordedHeaders | None = None
+    ) -> None:
         self._sink = sink
         self._clock = clock
+        self._headers = headers or RecordedHeaders()
         self._numbers = itertools.count(1)
 
     def open(self, *, observed: bool) -> Tap:
         """A tap for a new exchange; one that is not observed emits nothing."""
-        return Tap(self._sink if observed else None, self._clock, next(self._numbers))
+        sink = self._sink if observed else None
+        return Tap(sink, self._clock, next(self._numbers), self._headers)

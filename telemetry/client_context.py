@@ -149,6 +149,16 @@ class HeaderMap:
             },
         )
 
+    @property
+    def names(self) -> frozenset[bytes]:
+        """The headers that are read, lower case, as the wire has them."""
+        return frozenset(name.encode("ascii") for name in self.exact)
+
+    @property
+    def name_prefixes(self) -> tuple[bytes, ...]:
+        """The beginnings of the names of further ones."""
+        return tuple(prefix.encode("ascii") for prefix in self.prefixes)
+
     def target(self, name: str) -> str | None:
         """What a header (lower case) becomes; ``None`` where it is of no interest."""
         if (target := self.exact.get(name)) is not None:
@@ -227,7 +237,7 @@ def _context_of(values: Mapping[str, str]) -> ClientContext:
 
 
 def _check_entry(name: str, target: str) -> None:
-    where = f"setting 'headers': {name!r}"
+    where = f"header {name!r}"
     if not _HEADER_NAME.fullmatch(name):
         raise ConfigurationError(f"{where} is no header name")
     if _CREDENTIAL_NAME.search(name):

@@ -8,13 +8,12 @@ Rules:
    comes before the tools, and these before the messages.
 2. Only values named in the contract are written, and of the headers nothing but the provider's
    request id (R7).
-3. ``metadata`` is one JSON object, its members each present only where they apply (contract 1.8).
 """
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from openinference.semconv.trace import (
     OpenInferenceLLMSystemValues,
@@ -29,9 +28,9 @@ from opentelemetry.semconv.attributes.http_attributes import (
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 
 from codec.endpoint import Endpoint
-from telemetry.attribute_values import clean_attributes, json_text
-from telemetry.exchange import Outcome
+from telemetry.attribute_values import clean_attributes
 from telemetry.flattening import Flattening
+from telemetry.metadata import build_metadata, dump_metadata
 from telemetry.provider import infer_provider
 from telemetry.request_attributes import (
     build_input_attributes,
@@ -45,7 +44,6 @@ from telemetry.response_attributes import (
     build_text_choice_attributes,
     build_usage_attributes,
 )
-from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = (
     "build_exchange_attributes",
     "build_identity_attributes",
-    "build_metadata",
     "build_wire_attributes",
 )
 
@@ -96,7 +93,7 @@ def build_identity_attributes(exchange: Exchange, cut: Mapping[str, int]) -> Att
     asked = exchange.request.model if exchange.request else None
     answered = exchange.response.model if exchange.response else None
     provider = exchange.provider or infer_provider(exchange.server_address)
-    yield SpanAttributes.METADATA, _dump_metadata(build_metadata(exchange, cut))
+    yield SpanAttributes.METADATA, dump_metadata(build_metadata(exchange, cut))
     yield SpanAttributes.OPENINFERENCE_SPAN_KIND, OpenInferenceSpanKindValues.LLM.value
     yield SpanAttributes.LLM_SYSTEM, OpenInferenceLLMSystemValues.OPENAI.value
     yield SpanAttributes.LLM_PROVIDER, provider
@@ -113,48 +110,3 @@ def build_wire_attributes(exchange: Exchange) -> AttributePairs:
     yield HTTP_RESPONSE_STATUS_CODE, exchange.response_status
     yield HTTP_REQUEST_RESEND_COUNT, exchange.resend_count or None
     yield ERROR_TYPE, exchange.error_type
-
-
-def build_metadata(exchange: Exchange, cut: Mapping[str, int]) -> dict[str, Any]:
-    """The members of ``metadata``; times are milliseconds since the start, to the microsecond.
-
-    Args:
-        exchange: what the span is of.
-        cut: see :class:`telemetry.flattening.Flattening`.
-    """
-    disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
-    members = {
-        MetadataMember.UPSTREAM: exchange.upstream,
-        MetadataMember.REQUEST_ID: exchange.request_id,
-        MetadataMember.PROXY_REWRITES: list(exchange.rewrites) or None,
-        MetadataMember.RETRY_COUNT: exchange.resend_count or None,
-        MetadataMember.TTFT_MS: _since_start_ms(exchange, exchange.first_chunk_ns),
-        MetadataMember.FIRST_CONTENT_MS: _since_start_ms(exchange, exchange.first_content_ns),
-        MetadataMember.OUTCOME: exchange.outcome.value,
-        MetadataMember.ON_DISCONNECT: exchange.on_disconnect if disconnected else None,
-        **_usage_members(exchange),
-        MetadataMember.ANOMALIES: list(exchange.anomalies) or None,
-        MetadataMember.USAGE_EVENT_NOT_STRIPPED: exchange.usage_event_not_stripped or None,
-        MetadataMember.CUT: dict(cut) or None,
-    }
-    return {member.value: value for member, value in members.items() if value is not None}
-
-
-def _usage_members(exchange: Exchange) -> dict[MetadataMember, Any]:
-    if exchange.response is None:
-        return {}
-    usage = exchange.response.usage
-    return {
-        MetadataMember.USAGE_SOURCE: "none" if usage is None else "provider",
-        MetadataMember.USAGE_RAW: (dict(usage.raw) or None) if usage is not None else None,
-    }
-
-
-def _dump_metadata(metadata: dict[str, Any]) -> str | None:
-    # The provider's raw object is the one member of foreign make: without it the rest is writable.
-    own = {key: value for key, value in metadata.items() if key != MetadataMember.USAGE_RAW}
-    return json_text(metadata) or json_text(own)
-
-
-def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:
-    return None if at_ns is None else round((at_ns - exchange.start_ns) / 1e6, 3)

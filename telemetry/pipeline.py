@@ -15,6 +15,7 @@ from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.resource import build_resource
 from telemetry.sdk_logs import quiet_sdk_logs
 from telemetry.service import TelemetryService
+from telemetry.span_rules import SpanRules
 from telemetry.store import Store
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ class Pipeline:
         backend: the OTLP backend for log lines, ``None`` where spans stay in the store.
     """
 
-    def __init__(self, store: Store, sender: Sender | None, recorder: SpanRecorder) -> None:
+    def __init__(
+        self, store: Store, sender: Sender | None, recorder: SpanRecorder, rules: SpanRules
+    ) -> None:
         self.store = store
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
@@ -49,13 +52,21 @@ class Pipeline:
         self._service = TelemetryService(
             recorder,
             store,
+            rules=rules,
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
         )
         self._telemetry = InProcessTelemetry(self._service)
 
     @classmethod
-    def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
+    def open(
+        cls,
+        path: Path,
+        *,
+        retention: Retention,
+        environ: Mapping[str, str],
+        rules: SpanRules | None = None,
+    ) -> Self:
         """Open the store and prepare the exporter; nothing runs yet.
 
         The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.sdk_logs`). `environ`
@@ -67,7 +78,8 @@ class Pipeline:
         """
         quiet_sdk_logs()
         check_otel_environment(environ)
-        recorder = SpanRecorder(build_resource(), build_span_limits())
+        rules = rules or SpanRules()
+        recorder = SpanRecorder(build_resource(), build_span_limits(), rules)
         settings = read_otlp_settings(environ)
         sender = open_sender(settings) if settings is not None else None
         try:
@@ -76,7 +88,7 @@ class Pipeline:
             if sender is not None:
                 sender.close()
             raise
-        return cls(store, sender, recorder)
+        return cls(store, sender, recorder, rules)
 
     def start(self) -> None:
         """Begin to consume and to send."""

@@ -57,6 +57,7 @@ from telemetry.semconv import (
     FIRST_TOKEN_EVENT_NAME,
     SCOPE_NAME,
 )
+from telemetry.span_rules import SpanRules
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -91,9 +92,13 @@ class SpanRecorder:
     Args:
         resource: on every span, see :func:`telemetry.resource.build_resource`.
         limits: see :func:`build_span_limits`.
+        rules: what the settings say about every span.
     """
 
-    def __init__(self, resource: Resource, limits: SpanLimits) -> None:
+    def __init__(
+        self, resource: Resource, limits: SpanLimits, rules: SpanRules | None = None
+    ) -> None:
+        self._rules = rules or SpanRules()
         self._ids = _GivenIds()
         self._ended = _LastEndedSpan()
         provider = TracerProvider(
@@ -112,11 +117,11 @@ class SpanRecorder:
         """Make the span of an exchange.
 
         Returns:
-            ``None`` where none is wanted: the exchange was not sampled, or ``OTEL_SDK_DISABLED``
-            is set.
+            ``None`` where none is wanted: the exchange was not sampled and no rule keeps it, or
+            ``OTEL_SDK_DISABLED`` is set.
         """
         identity = exchange.identity
-        if not identity.sampled:
+        if not identity.sampled and exchange.kept_by is None:
             return None
         self._ids.identity = identity
         completion = exchange.endpoint == Endpoint.COMPLETIONS

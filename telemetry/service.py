@@ -25,6 +25,7 @@ from telemetry.errors import StoreError
 from telemetry.observer import OBSERVER_FAILED, Observer
 from telemetry.otlp import encode_span
 from telemetry.rate_limit import RateLimit
+from telemetry.span_rules import SpanRules
 from telemetry.store_rows import SpanRow
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class TelemetryService:
     Args:
         recorder: makes the spans.
         store: takes them.
+        rules: what the settings say about every span.
         now_ns: nanoseconds since the epoch.
         on_stored: called after a commit that added spans.
     """
@@ -86,10 +88,13 @@ class TelemetryService:
         recorder: SpanRecorder,
         store: Store,
         *,
+        rules: SpanRules | None = None,
         now_ns: Callable[[], int],
         on_stored: Callable[[], None] = lambda: None,
     ) -> None:
-        self._observer = Observer(on_failure=self._note_failure)
+        rules = rules or SpanRules()
+        self._keep = rules.keep
+        self._observer = Observer(on_failure=self._note_failure, header_map=rules.headers)
         self._recorder = recorder
         self._store = store
         self._now_ns = now_ns
@@ -112,6 +117,11 @@ class TelemetryService:
         exchange = self._observer.feed(frame)
         if exchange is None:
             return
+        if not exchange.identity.sampled:
+            kept_by = self._keep.judge(exchange)
+            if kept_by is None:
+                return
+            exchange = replace(exchange, kept_by=kept_by.value)
         try:
             row = self._make_row(exchange)
         except Exception as error:  # noqa: BLE001 - rules 1 and 4

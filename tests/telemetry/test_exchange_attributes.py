@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.answer import ChatResponse, Message, ToolCall
+from codec.answer import Message, ToolCall
 from codec.request import ChatRequest
-from codec.usage import Usage
 from telemetry import request_attributes
 from telemetry.exchange import Exchange, Outcome
-from telemetry.exchange_attributes import build_exchange_attributes, build_metadata
+from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.flattening import MAX_FLATTENED_MESSAGES, Flattening
 from telemetry.recorder import MAX_SPAN_ATTRIBUTES
 from tests.telemetry.exchanges import (
@@ -257,55 +256,6 @@ def test_rule_1_essentials_come_last() -> None:
         "output.value",
     ]
     assert [key for key in keys if key in landmarks] == landmarks
-
-
-def test_rule_3_all_metadata_members() -> None:
-    """Rule 3: every member of the metadata that applies today, and nothing else."""
-    exchange = make_exchange(
-        request_id="req",
-        rewrites=("stream_options.include_usage",),
-        resend_count=2,
-        first_chunk_ns=FIRST_CHUNK_NS,
-        first_content_ns=FIRST_CONTENT_NS,
-        outcome=Outcome.CLIENT_DISCONNECTED,
-        response=make_response(Message()),
-        anomalies=("foreign_chunk",),
-        usage_event_not_stripped=True,
-    )
-    assert build_metadata(exchange, {"llm.tools": 600}) == {
-        "upstream": "default",
-        "request_id": "req",
-        "proxy_rewrites": ["stream_options.include_usage"],
-        "retry_count": 2,
-        "ttft_ms": 250.0,
-        "first_content_ms": 260.5,
-        "outcome": "client_disconnected",
-        "on_disconnect": "cancel",
-        "usage_source": "provider",
-        "usage_raw": USAGE,
-        "anomalies": ["foreign_chunk"],
-        "usage_event_not_stripped": True,
-        "cut": {"llm.tools": 600},
-    }
-
-
-def test_rule_3_metadata_without_what_does_not_apply() -> None:
-    """Rule 3: an exchange that had nothing special has the two members that always apply."""
-    assert build_metadata(make_exchange(), {}) == {"upstream": "default", "outcome": "completed"}
-    empty = make_exchange(response=ChatResponse(usage=Usage(prompt=1)))
-    assert build_metadata(empty, {})["usage_source"] == "provider"
-    assert "usage_raw" not in build_metadata(empty, {})
-
-
-def test_rule_3_unwritable_usage_costs_only_itself() -> None:
-    """Rule 3: a raw usage object that cannot be written does not take the metadata with it."""
-    usage = Usage(prompt=1, raw={"n": 10**5000})
-    attributes = attributes_of(make_exchange(response=ChatResponse(usage=usage)))
-    assert attributes["metadata"] == {
-        "upstream": "default",
-        "outcome": "completed",
-        "usage_source": "provider",
-    }
 
 
 def test_a_million_messages_cost_neither_the_essentials_nor_the_time(

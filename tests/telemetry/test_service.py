@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from opentelemetry.sdk.resources import Resource
 
+from codec.jsontext import decode_json
 from telemetry import service as service_module
 from telemetry.errors import StoreUnavailable
 from telemetry.exchange import EndKind
+from telemetry.frames import Begin
+from telemetry.keep_rules import KeepReason, KeepRules
 from telemetry.otlp import decode_spans
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import PRUNE_SECONDS, TelemetryService
+from telemetry.span_rules import SpanRules
 from telemetry.store import Store
 from telemetry.store_rows import PruneResult
 from tests.telemetry import tap_frames
@@ -428,3 +433,21 @@ def test_a_service_needs_nobody_to_tell(failing: FailingStore) -> None:
 def test_the_place_of_an_error_that_was_never_raised_is_unknown() -> None:
     """And no reason to fail."""
     assert service_module._place(ValueError(CANARY)) == "an unknown place"
+
+
+def test_keep_rules_decide_over_unsampled_exchanges(failing: FailingStore) -> None:
+    """Contract section 4: those that a rule wants are recorded and say so, the others are not."""
+    rules = SpanRules(keep=KeepRules(reasons=frozenset({KeepReason.CANCELLED})))
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    service = TelemetryService(recorder, failing, rules=rules, now_ns=lambda: 0)  # type: ignore[arg-type]
+    for number, kind in enumerate((EndKind.CLIENT_GONE, EndKind.UPSTREAM_EOF), 1):
+        first, *others = exchange_frames(number=number, kind=kind, status=None)
+        assert isinstance(first, Begin)
+        unsampled = tap_frames.identity(number, trace_flags=0)
+        for frame in (msgspec.structs.replace(first, identity=unsampled), *others):
+            service.feed(frame)
+    service.commit()
+    [row] = failing.rows
+    assert row.outcome == "client_disconnected"
+    [span] = decode_spans(row.span)
+    assert decode_json(span.attributes["metadata"])["kept_by"] == "cancelled"

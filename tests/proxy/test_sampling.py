@@ -1,0 +1,94 @@
+"""Who is observed, what of a head is copied, and what the upstream is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from telemetry.frames import Begin
+from telemetry.keep_rules import KeepReason
+from tests.proxy.harness import (
+    ANSWER,
+    Connection,
+    ScriptedUpstream,
+    ask,
+    request_bytes,
+    running_proxy,
+)
+
+UNSAMPLED = b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00\r\n"
+
+
+async def answer(connection: Connection) -> None:
+    await connection.answer(ANSWER)
+
+
+async def test_an_unsampled_call_is_relayed_and_not_observed() -> None:
+    """Contract section 4: the caller's decision is followed, and passed on."""
+    async with (
+        ScriptedUpstream(answer) as upstream,
+        running_proxy(upstream.url) as proxy,
+    ):
+        seen = await ask(proxy.address, request_bytes(head=UNSAMPLED))
+        assert seen.body == ANSWER
+        value = upstream.last.field(b"traceparent")
+        assert value is not None
+        assert value.endswith(b"-00")
+        assert not proxy.sink.frames
+
+
+async def test_with_keep_rules_an_unsampled_call_is_observed() -> None:
+    """Only its end can tell; what the upstream is told stays "not sampled"."""
+    async with (
+        ScriptedUpstream(answer) as upstream,
+        running_proxy(upstream.url, keep=frozenset({KeepReason.ERRORS})) as proxy,
+    ):
+        await ask(proxy.address, request_bytes(head=UNSAMPLED))
+        exchange = await proxy.sink.wait_for(1)
+        assert not exchange.identity.sampled
+        value = upstream.last.field(b"traceparent")
+        assert value is not None
+        assert value == exchange.identity.traceparent.encode()
+        assert value.endswith(b"-00")
+
+
+async def test_headers_of_the_map_reach_the_observer_and_the_upstream() -> None:
+    """All but ours go on, in their place; nothing else of the head is copied (R7)."""
+    head = (
+        b"X-Session-Id: s-1\r\nX-Chat: c\r\nX-Spantap-User-Id: u-1\r\n"
+        b"Helicone-Property-App: a\r\nAuthorization: Bearer sk-secret\r\nX-Other: o\r\n"
+    )
+    async with (
+        ScriptedUpstream(answer) as upstream,
+        running_proxy(upstream.url, headers={"x-chat": "metadata.chat"}) as proxy,
+    ):
+        await ask(proxy.address, request_bytes(head=head))
+        exchange = await proxy.sink.wait_for(1)
+        begin = proxy.sink.frames[0]
+    assert isinstance(begin, Begin)
+    relayed = [name for name, _ in upstream.last.fields]
+    for name in (b"X-Session-Id", b"X-Chat", b"Helicone-Property-App", b"X-Other"):
+        assert name in relayed
+    assert b"X-Spantap-User-Id" not in relayed
+    assert dict(begin.headers).keys() == {
+        "content-type",
+        "x-session-id",
+        "x-chat",
+        "x-spantap-user-id",
+        "helicone-property-app",
+    }
+    # The harness's observer has the default map.
+    assert (exchange.context.session_id, exchange.context.user_id) == ("s-1", "u-1")
+    assert exchange.context.metadata == {"app": "a"}
+
+
+@pytest.mark.parametrize("name", ["x-ratelimit-limit-tokens", "Retry-After", "RateLimit-Policy"])
+async def test_rate_limit_headers_are_observed(name: str) -> None:
+    """And nothing that is none."""
+
+    async def limited(connection: Connection) -> None:
+        await connection.answer(ANSWER, head=f"{name}: 7\r\nSet-Cookie: s\r\n".encode())
+
+    async with ScriptedUpstream(limited) as upstream, running_proxy(upstream.url) as proxy:
+        await ask(proxy.address, request_bytes())
+        exchange = await proxy.sink.wait_for(1)
+    assert exchange.rate_limits == {name.lower(): "7"}
