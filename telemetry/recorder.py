@@ -57,7 +57,7 @@ from telemetry.semconv import (
     FIRST_TOKEN_EVENT_NAME,
     SCOPE_NAME,
 )
-from telemetry.span_rules import SpanRules
+from telemetry.span_rules import SpanNaming, SpanRules
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -71,6 +71,9 @@ __all__ = ("MAX_SPAN_ATTRIBUTES", "SpanRecorder", "build_span_limits")
 
 MAX_SPAN_ATTRIBUTES: Final = 10_000
 """What OpenInference's own tracer provider allows; about 5,000 plain messages."""
+
+MAX_NAME_CHARS: Final = 128
+"""Of a model in a span's name: a client writes it, and backends index names."""
 
 _CLIENT_ERROR_NAMES: Final = {
     "400": "BadRequestError",
@@ -124,9 +127,8 @@ class SpanRecorder:
         if not identity.sampled and exchange.kept_by is None:
             return None
         self._ids.identity = identity
-        completion = exchange.endpoint == Endpoint.COMPLETIONS
         span = self._tracer.start_span(
-            COMPLETION_SPAN_NAME if completion else CHAT_COMPLETION_SPAN_NAME,
+            clean_text(_span_name(exchange, self._rules.naming)),
             context=_parent_context(identity),
             kind=SpanKind.CLIENT,
             attributes=build_exchange_attributes(exchange),
@@ -148,6 +150,15 @@ def build_span_limits() -> SpanLimits:
     """
     users_own = {OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT} & os.environ.keys()
     return SpanLimits() if users_own else SpanLimits(max_span_attributes=MAX_SPAN_ATTRIBUTES)
+
+
+def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
+    is_legacy = exchange.endpoint == Endpoint.COMPLETIONS
+    if naming is SpanNaming.OPENINFERENCE:
+        return COMPLETION_SPAN_NAME if is_legacy else CHAT_COMPLETION_SPAN_NAME
+    operation = "text_completion" if is_legacy else "chat"
+    model = exchange.request.model if exchange.request is not None else None
+    return f"{operation} {model[:MAX_NAME_CHARS]}" if model else operation
 
 
 def _conclude(span: Span, exchange: Exchange) -> None:

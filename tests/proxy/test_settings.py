@@ -9,6 +9,7 @@ import pytest
 from codec.rewrite import UsagePolicy
 from proxy.settings import ConfigurationError, OnDisconnect, Settings, load_settings
 from telemetry.identity import TraceParentPolicy
+from telemetry.keep_rules import KeepReason
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +136,38 @@ def test_every_setting_is_in_the_reference() -> None:
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     for name in Settings.model_fields.keys() - {"upstreams"}:
         assert f"`SPANTAP_{name.upper()}`" in text, name
+
+
+@pytest.mark.parametrize("text", ["errors,slow", " slow , errors,", '["slow"]'])
+def test_keep_rules_are_a_comma_list(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the environment has it; a list in the file."""
+    monkeypatch.setenv("SPANTAP_KEEP", text)
+    if text.startswith("["):
+        with pytest.raises(ConfigurationError, match="keep"):
+            load_settings()
+        return
+    assert load_settings().keep == {KeepReason.ERRORS, KeepReason.SLOW}
+    assert load_settings({"keep": ["cancelled"]}).keep == {KeepReason.CANCELLED}
+
+
+def test_headers_come_by_a_table_or_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has a table, the environment an object."""
+    config = write(tmp_path, '[headers]\n"x-chat" = "session.id"\n')
+    assert load_settings(config=config).headers == {"x-chat": "session.id"}
+    monkeypatch.setenv("SPANTAP_HEADERS", '{"x-team": "tag.tags"}')
+    assert load_settings().headers == {"x-team": "tag.tags"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ({"Authorization": "user.id"}, "header 'authorization' looks like a credential"),
+        ({"x-chat": "session"}, "header 'x-chat' cannot become 'session'"),
+    ],
+)
+def test_a_header_that_cannot_be_mapped_ends_the_start(headers: dict[str, str], words: str) -> None:
+    """In one sentence that names the header."""
+    with pytest.raises(ConfigurationError, match=f"setting 'headers': {words}"):
+        load_settings({"headers": headers})

@@ -96,7 +96,7 @@ def test_the_settings_add_to_the_map_and_take_from_it() -> None:
 )
 def test_rule_2_a_credential_cannot_be_mapped(name: str) -> None:
     """R7: a start with such a setting is refused, with the header's name."""
-    with pytest.raises(ConfigurationError, match=f"(?i){name}.*credential"):
+    with pytest.raises(ConfigurationError, match=rf"(?i){name}.*credential"):
         HeaderMap.build({name: "metadata.who"})
 
 
@@ -114,7 +114,7 @@ def test_rule_2_a_credential_cannot_be_mapped(name: str) -> None:
 )
 def test_a_mapping_that_cannot_be_followed_is_refused(name: str, target: str) -> None:
     """Neither a name that is no header nor a target that is no attribute."""
-    with pytest.raises(ConfigurationError, match="^header '"):
+    with pytest.raises(ConfigurationError, match=r"^header '"):
         HeaderMap.build({name: target})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from telemetry.exchange import Outcome
 from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.identity import SpanIdentity
 from telemetry.recorder import MAX_SPAN_ATTRIBUTES, SpanRecorder, build_span_limits
+from telemetry.span_rules import SpanNaming, SpanRules
 from tests.telemetry.exchanges import (
     END_NS,
     FIRST_CHUNK_NS,
@@ -290,3 +292,33 @@ def test_the_sdks_own_metrics_are_left_out(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_legacy_completion_has_its_own_name() -> None:
     """As the in-process instrumentor calls it (contract section 1)."""
     assert record(endpoint="completions").name == "Completion"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "request_body", "wanted"),
+    [
+        ("chat.completions", {"model": "gpt-4o"}, "chat gpt-4o"),
+        ("chat.completions", {}, "chat"),
+        ("completions", {"model": "davinci\ud800"}, "text_completion davinci\ufffd"),
+        ("chat.completions", {"model": "x" * 500}, "chat " + "x" * 128),
+    ],
+)
+def test_spans_may_be_named_as_the_genai_conventions_have_it(
+    endpoint: str, request_body: dict[str, Any], wanted: str
+) -> None:
+    """Contract section 1, "name": operation and model asked for, as a setting."""
+    rules = SpanRules(naming=SpanNaming.GENAI)
+    recorder = SpanRecorder(RESOURCE, build_span_limits(), rules)
+    span = recorder.record(make_exchange(request_body, endpoint=endpoint))
+    assert span is not None
+    assert span.name == wanted
+
+
+def test_an_unsampled_exchange_that_a_rule_keeps_is_recorded() -> None:
+    """Its ids are those that were decided at its beginning."""
+    identity = replace(IDENTITY, trace_flags=0)
+    exchange = make_exchange(identity=identity, kept_by="errors")
+    span = SpanRecorder(RESOURCE, build_span_limits()).record(exchange)
+    assert span is not None
+    assert span.context is not None
+    assert f"{span.context.span_id:016x}" == identity.span_id
