@@ -6,8 +6,8 @@ Rules:
    (``span-contract.md`` section 1, "attribute limit"): messages and tools, then identity, usage,
    input and output. Room is given in the other order (:mod:`telemetry.flattening`): an answer
    comes before the tools, and these before the messages.
-2. Only values named in the contract are written, and of the headers nothing but the provider's
-   request id (R7).
+2. Only values named in the contract are written; of the headers those that the header map names,
+   the provider's request id and its rate limits (R7).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from opentelemetry.semconv.attributes.http_attributes import (
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 
 from codec.endpoint import Endpoint
-from telemetry.attribute_values import clean_attributes
+from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.flattening import Flattening
 from telemetry.metadata import build_metadata, dump_metadata
 from telemetry.provider import infer_provider
@@ -44,12 +44,12 @@ from telemetry.response_attributes import (
     build_text_choice_attributes,
     build_usage_attributes,
 )
+from telemetry.size_limits import SizeLimits, fit_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from telemetry.attribute_values import AttributePairs, AttributeValue
-    from telemetry.exchange import Exchange
+    from telemetry.exchange import ClientContext, Exchange
+    from telemetry.span_rules import SpanRules
 
 __all__ = (
     "build_exchange_attributes",
@@ -58,7 +58,9 @@ __all__ = (
 )
 
 
-def build_exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+def build_exchange_attributes(
+    exchange: Exchange, rules: SpanRules | None = None
+) -> dict[str, AttributeValue]:
     """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
     flattening = Flattening()
     if exchange.endpoint == Endpoint.COMPLETIONS:
@@ -69,31 +71,40 @@ def build_exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
         outputs = tuple(build_output_message_attributes(exchange, flattening))
         tools = tuple(build_tool_attributes(exchange, flattening))
         inputs = tuple(build_input_message_attributes(exchange, flattening))
-    return clean_attributes(
+    attributes = clean_attributes(
         chain(
             inputs,
             tools,
             outputs,
-            build_identity_attributes(exchange, flattening.cut),
+            build_context_attributes(exchange.context),
+            # Its text comes last, because it says what was cut; its place is kept.
+            [(SpanAttributes.METADATA, "{}")],
+            build_identity_attributes(exchange),
             build_wire_attributes(exchange),
             build_usage_attributes(exchange),
             build_input_attributes(exchange),
             build_output_attributes(exchange),
         )
     )
+    sizes = rules.sizes if rules is not None else SizeLimits()
+    fitting, cut = fit_attributes(attributes, sizes)
+    metadata = dump_metadata(build_metadata(exchange, {**flattening.cut, **cut}))
+    return {**fitting, SpanAttributes.METADATA: clean_text(metadata or "{}")}
 
 
-def build_identity_attributes(exchange: Exchange, cut: Mapping[str, int]) -> AttributePairs:
-    """Kind, system, provider and models (contract 1.1), and the metadata.
+def build_context_attributes(context: ClientContext) -> AttributePairs:
+    """What the client says of the call (contract 1.1)."""
+    yield from context.attributes.items()
+    yield SpanAttributes.TAG_TAGS, context.tags
+    yield SpanAttributes.USER_ID, context.user_id
+    yield SpanAttributes.SESSION_ID, context.session_id
 
-    Args:
-        exchange: what the span is of.
-        cut: see :class:`telemetry.flattening.Flattening`.
-    """
+
+def build_identity_attributes(exchange: Exchange) -> AttributePairs:
+    """Kind, system, provider and models (contract 1.1)."""
     asked = exchange.request.model if exchange.request else None
     answered = exchange.response.model if exchange.response else None
     provider = exchange.provider or infer_provider(exchange.server_address)
-    yield SpanAttributes.METADATA, dump_metadata(build_metadata(exchange, cut))
     yield SpanAttributes.OPENINFERENCE_SPAN_KIND, OpenInferenceSpanKindValues.LLM.value
     yield SpanAttributes.LLM_SYSTEM, OpenInferenceLLMSystemValues.OPENAI.value
     yield SpanAttributes.LLM_PROVIDER, provider

@@ -131,7 +131,7 @@ class SpanRecorder:
             clean_text(_span_name(exchange, self._rules.naming)),
             context=_parent_context(identity),
             kind=SpanKind.CLIENT,
-            attributes=build_exchange_attributes(exchange),
+            attributes=build_exchange_attributes(exchange, self._rules),
             links=_links(identity),
             start_time=exchange.start_ns,
         )

@@ -36,8 +36,9 @@ MAX_CUT_NOTES = 64
 MAX_JSON_DEPTH = 100
 """Below this no string is cut: deeper values are hostile."""
 
-_STRING_CHARS = (65_536, 4_096, 256)
-"""How long the strings of a JSON text may be, tried in turn: a document, a page, a sentence."""
+_STRING_CHARS = (256, 4_096, 65_536)
+"""How long the strings of a JSON text may be, tried in turn: a sentence, a page, a document. The
+longest that fits is taken; where a sentence is too long, strings are not what makes it large."""
 
 _NUMBER_BYTES = 8
 
@@ -135,11 +136,13 @@ def _shorten_json(text: str, limit_bytes: int) -> str | None:
         value = decode_json(text)
     except ValueError:
         return None
+    fitting = None
     for chars in _STRING_CHARS:
         shorter = json_text(_with_short_strings(value, chars, MAX_JSON_DEPTH))
-        if shorter is not None and size_bytes(shorter) <= limit_bytes:
-            return shorter
-    return None
+        if shorter is None or size_bytes(shorter) > limit_bytes:
+            break
+        fitting = shorter
+    return fitting
 
 
 def _with_short_strings(value: Any, chars: int, depth: int) -> Any:

@@ -11,10 +11,12 @@ import pytest
 from codec.answer import Message, ToolCall
 from codec.request import ChatRequest
 from telemetry import request_attributes
-from telemetry.exchange import Exchange, Outcome
+from telemetry.exchange import ClientContext, Exchange, Outcome
 from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.flattening import MAX_FLATTENED_MESSAGES, Flattening
 from telemetry.recorder import MAX_SPAN_ATTRIBUTES
+from telemetry.size_limits import SizeLimits
+from telemetry.span_rules import SpanRules
 from tests.telemetry.exchanges import (
     FIRST_CHUNK_NS,
     FIRST_CONTENT_NS,
@@ -304,3 +306,38 @@ def test_rule_1_the_answer_has_the_first_claim_on_the_room() -> None:
         "llm.input_messages": 100,
     }
     assert attributes["llm.token_count.total"] == 15
+
+
+def test_whose_call_it_is() -> None:
+    """Contract 1.1: session, user, tags and prompt template, as the client said them."""
+    context = ClientContext(
+        session_id="s-1",
+        user_id="u-1",
+        tags=("a", "b"),
+        metadata={"tenant": "t"},
+        attributes={"prompt.id": "p"},
+    )
+    attributes = attributes_of(make_exchange(context=context))
+    assert attributes["session.id"] == "s-1"
+    assert attributes["user.id"] == "u-1"
+    assert attributes["tag.tags"] == ("a", "b")
+    assert attributes["prompt.id"] == "p"
+    assert attributes["metadata"] == {"upstream": "default", "outcome": "completed", "tenant": "t"}
+    plain = attributes_of(make_exchange())
+    assert not {"session.id", "user.id", "tag.tags"} & plain.keys()
+
+
+def test_values_over_a_size_are_cut_and_noted() -> None:
+    """Contract 1.8, ``cut``: the essentials stay, whatever the client sent."""
+    request = {"model": "m", "messages": [{"role": "user", "content": "x" * 3_000_000}]}
+    exchange = make_exchange(request, response=make_response(Message(content="y")))
+    attributes = attributes_of(exchange)
+    key = "llm.input_messages.0.message.content"
+    assert attributes[key].endswith("… [cut: 3000000 bytes]")
+    assert attributes["input.value"]["messages"][0]["content"].endswith("… [cut: 3000000 bytes]")
+    cut = attributes["metadata"]["cut"]
+    assert cut == {key: 3_000_000, "input.value": len(exchange.request_body or b"")}
+    assert attributes["llm.output_messages.0.message.content"] == "y"
+    assert attributes["llm.token_count.total"] == 15
+    small = SpanRules(sizes=SizeLimits(value_bytes=100, span_bytes=1_000))
+    assert sum(map(len, build_exchange_attributes(exchange, small))) < 1_000
