@@ -34,6 +34,7 @@ from codec.chunk import (
 )
 from codec.completion import build_completion
 from codec.cost import Cost, decode_cost
+from codec.embeddings import decode_vector, embedded_inputs, embedding_items
 from codec.endpoint import Endpoint, find_endpoint
 from codec.errors import (
     CodecError,
@@ -110,6 +111,9 @@ __all__ = (
     "decode_request",
     "decode_response",
     "decode_usage",
+    "decode_vector",
+    "embedded_inputs",
+    "embedding_items",
     "encode_json",
     "find_endpoint",
     "find_error",

@@ -3,8 +3,8 @@
 Rules:
 
 1. Only what was reported; nothing is computed here, and no cost is not a cost of zero (R6, N6).
-2. ``cost_usd`` wins over ``cost``. A cost is a finite number that is not negative, zero included;
-   text is none.
+2. ``cost_usd`` wins over ``cost``, and whatever has a total over what has shares alone. A cost is
+   a finite number that is not negative, zero included; text is none.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ def decode_cost(usage: Mapping[str, Any], body: Mapping[str, Any]) -> Cost | Non
     Returns:
         ``None`` where none was reported.
     """
-    for value in (usage.get("cost_usd"), usage.get("cost"), body.get("cost")):
-        if (cost := _decode(value)) is not None:
-            return _with_shares(cost, usage)
-    ticks = _amount(usage.get("cost_in_usd_ticks"))
-    return None if ticks is None else Cost(total=ticks / _TICKS_PER_USD)
+    values = (usage.get("cost_usd"), usage.get("cost"), body.get("cost"))
+    costs = [_with_shares(cost, usage) for value in values if (cost := _decode(value)) is not None]
+    if (ticks := _amount(usage.get("cost_in_usd_ticks"))) is not None:
+        costs.append(Cost(total=ticks / _TICKS_PER_USD))
+    totals = (cost for cost in costs if cost.total is not None)
+    return next(totals, costs[0] if costs else None)
 
 
 def _decode(value: Any) -> Cost | None:

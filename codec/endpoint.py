@@ -14,6 +14,8 @@ class Endpoint(StrEnum):
     """A chat completion: observed, one span each."""
     COMPLETIONS = "completions"
     """A legacy completion, of a prompt instead of messages: likewise."""
+    EMBEDDINGS = "embeddings"
+    """Vectors for texts: observed, never rewritten."""
     OTHER = "other"
     """Everything else: relayed, never looked into."""
 
@@ -33,4 +35,6 @@ def find_endpoint(method: str, target: str) -> Endpoint:
         return Endpoint.CHAT_COMPLETIONS
     if method == "POST" and path.endswith("/completions"):
         return Endpoint.COMPLETIONS
+    if method == "POST" and path.endswith("/embeddings"):
+        return Endpoint.EMBEDDINGS
     return Endpoint.OTHER

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp.web_protocol import RequestPayloadError
 
+from codec.endpoint import Endpoint
 from codec.rewrite import Rewrite, UsagePolicy, names_usage_option, rewrite_request
 from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
@@ -86,6 +87,7 @@ class ObservedExchange:
         downstream: Downstream,
         route: Route,
         *,
+        endpoint: Endpoint,
         identity: SpanIdentity,
         tap: Tap,
         client: UpstreamClient,
@@ -96,6 +98,7 @@ class ObservedExchange:
         self._downstream = downstream
         self._upstream = route.upstream
         self._target = route.target
+        self._generates = endpoint is not Endpoint.EMBEDDINGS  # which have no stream, no option
         self._identity = identity
         self._tap = tap
         self._client = client
@@ -169,7 +172,7 @@ class ObservedExchange:
         return whole, None, None if scanner is None else scanner.finish()
 
     def _rewrite(self, body: bytes, scan: BodyScan | None) -> Rewrite:
-        if scan is None:
+        if scan is None or not self._generates:
             return Rewrite(body=body)
         policy = self._upstream.usage
         model = scan.value(body, "model")

@@ -95,6 +95,7 @@ class Handler:
         exchange = ObservedExchange(
             downstream,
             route,
+            endpoint=endpoint,
             identity=identity,
             tap=tap,
             client=self._client,

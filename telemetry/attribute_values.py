@@ -9,8 +9,8 @@ Rules:
    their character (a stream may cut an escaped pair in two), lone ones become U+FFFD, for protobuf
    refuses the whole attribute otherwise. Everything else stays, NUL included.
 2. Every integer fits 64 bits with sign, OTLP's only integer; a larger one is left out, not cut.
-3. Whatever is no string, boolean, integer, float or tuple of strings is left out; ``None`` means
-   absent, and so does an empty tuple.
+3. Whatever is no string, boolean, integer, float or tuple of strings or of floats is left out;
+   ``None`` means absent, and so does an empty tuple.
 4. Nothing here raises, whatever came in.
 """
 
@@ -32,7 +32,7 @@ __all__ = (
     "non_empty_text",
 )
 
-AttributeValue = str | bool | int | float | tuple[str, ...]
+AttributeValue = str | bool | int | float | tuple[str, ...] | tuple[float, ...]
 
 if TYPE_CHECKING:
     AttributePairs = Iterator[tuple[str, object]]
@@ -54,6 +54,8 @@ def _clean_value(value: object) -> AttributeValue | None:
     if isinstance(value, int):  # a bool is an int and fits
         return value if _INT64_MIN <= value <= _INT64_MAX else None
     if isinstance(value, tuple):
+        if all(isinstance(number, float) for number in value):
+            return value or None
         return tuple(clean_text(text) for text in value if isinstance(text, str)) or None
     return value if isinstance(value, float) else None
 

@@ -29,6 +29,10 @@ from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, S
 
 from codec.endpoint import Endpoint
 from telemetry.attribute_values import clean_attributes, clean_text
+from telemetry.embedding_attributes import (
+    build_embedding_attributes,
+    build_embedding_output_attributes,
+)
 from telemetry.flattening import Flattening
 from telemetry.metadata import build_metadata, dump_metadata
 from telemetry.provider import infer_provider
@@ -44,12 +48,12 @@ from telemetry.response_attributes import (
     build_text_choice_attributes,
     build_usage_attributes,
 )
-from telemetry.size_limits import SizeLimits, fit_attributes
+from telemetry.size_limits import fit_attributes
+from telemetry.span_rules import SpanRules
 
 if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs, AttributeValue
     from telemetry.exchange import ClientContext, Exchange
-    from telemetry.span_rules import SpanRules
 
 __all__ = (
     "build_exchange_attributes",
@@ -62,15 +66,9 @@ def build_exchange_attributes(
     exchange: Exchange, rules: SpanRules | None = None
 ) -> dict[str, AttributeValue]:
     """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
+    rules = rules or SpanRules()
     flattening = Flattening()
-    if exchange.endpoint == Endpoint.COMPLETIONS:
-        outputs = tuple(build_text_choice_attributes(exchange, flattening))
-        tools: tuple[tuple[str, object], ...] = ()
-        inputs = tuple(build_prompt_attributes(exchange, flattening))
-    else:
-        outputs = tuple(build_output_message_attributes(exchange, flattening))
-        tools = tuple(build_tool_attributes(exchange, flattening))
-        inputs = tuple(build_input_message_attributes(exchange, flattening))
+    outputs, tools, inputs = _build_content(exchange, flattening, rules)
     attributes = clean_attributes(
         chain(
             inputs,
@@ -83,13 +81,44 @@ def build_exchange_attributes(
             build_wire_attributes(exchange),
             build_usage_attributes(exchange),
             build_input_attributes(exchange),
-            build_output_attributes(exchange),
+            _build_output(exchange, rules),
         )
     )
-    sizes = rules.sizes if rules is not None else SizeLimits()
-    fitting, cut = fit_attributes(attributes, sizes)
+    fitting, cut = fit_attributes(attributes, rules.sizes)
     metadata = dump_metadata(build_metadata(exchange, {**flattening.cut, **cut}))
     return {**fitting, SpanAttributes.METADATA: clean_text(metadata or "{}")}
+
+
+def _build_content(
+    exchange: Exchange, flattening: Flattening, rules: SpanRules
+) -> tuple[list[tuple[str, object]], ...]:
+    """The lists of the exchange, in the order in which they are given room."""
+    match exchange.endpoint:
+        case Endpoint.COMPLETIONS:
+            lists: tuple[AttributePairs, ...] = (
+                build_text_choice_attributes(exchange, flattening),
+                iter(()),
+                build_prompt_attributes(exchange, flattening),
+            )
+        case Endpoint.EMBEDDINGS:
+            lists = (
+                build_embedding_attributes(exchange, flattening, shows_vectors=rules.shows_vectors),
+                iter(()),
+                iter(()),
+            )
+        case _:
+            lists = (
+                build_output_message_attributes(exchange, flattening),
+                build_tool_attributes(exchange, flattening),
+                build_input_message_attributes(exchange, flattening),
+            )
+    return tuple(list(pairs) for pairs in lists)
+
+
+def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
+    if exchange.endpoint == Endpoint.EMBEDDINGS:
+        return build_embedding_output_attributes(exchange, shows_vectors=rules.shows_vectors)
+    return build_output_attributes(exchange)
 
 
 def build_context_attributes(context: ClientContext) -> AttributePairs:
@@ -105,9 +134,15 @@ def build_identity_attributes(exchange: Exchange) -> AttributePairs:
     asked = exchange.request.model if exchange.request else None
     answered = exchange.response.model if exchange.response else None
     provider = exchange.provider or infer_provider(exchange.server_address)
-    yield SpanAttributes.OPENINFERENCE_SPAN_KIND, OpenInferenceSpanKindValues.LLM.value
+    is_embedding = exchange.endpoint == Endpoint.EMBEDDINGS
+    kinds = OpenInferenceSpanKindValues
+    kind = kinds.EMBEDDING if is_embedding else kinds.LLM
+    yield SpanAttributes.OPENINFERENCE_SPAN_KIND, kind.value
     yield SpanAttributes.LLM_SYSTEM, OpenInferenceLLMSystemValues.OPENAI.value
     yield SpanAttributes.LLM_PROVIDER, provider
+    if is_embedding:
+        yield SpanAttributes.EMBEDDING_MODEL_NAME, answered or asked
+        return
     if asked and answered and asked != answered:
         yield SpanAttributes.LLM_REQUEST_MODEL_NAME, asked
         yield SpanAttributes.LLM_RESPONSE_MODEL_NAME, answered

@@ -70,6 +70,9 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 MAX_CHOICES = 128
 """The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
 
+_OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
+"""Anomalies of an answer without choices, as one of embeddings is."""
+
 _MISSING = frozenset({"no_finish_reason", "no_usage"})
 
 MAX_RATE_LIMITS = 32
@@ -184,7 +187,8 @@ class _Observation:
                 raise decoder.error
             self._request_body = body
             self._request = decode_request(body)
-            if find_request_fault(self._request) is not None:
+            is_embedding = self._begin.endpoint == Endpoint.EMBEDDINGS
+            if not is_embedding and find_request_fault(self._request) is not None:
                 self._note("request_undecodable")
         except LimitExceeded:
             self._note("observer_limit")
@@ -330,7 +334,8 @@ class _Observation:
                 self._undecoded_body = data.decode("utf-8", "replace")
             return None, error_body
         if error_body is None:  # an error lacks all that makes an answer
-            self._note(*response.anomalies)
+            is_embedding = self._begin.endpoint == Endpoint.EMBEDDINGS
+            self._note(*(a for a in response.anomalies if not (is_embedding and a in _OF_CHOICES)))
         return response, error_body
 
 

@@ -53,13 +53,17 @@ from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.semconv import (
     CHAT_COMPLETION_SPAN_NAME,
     COMPLETION_SPAN_NAME,
+    EMBEDDING_SPAN_NAME,
     EXCEPTION_EVENT_NAME,
     FIRST_TOKEN_EVENT_NAME,
+    GENAI_OPERATIONS,
     SCOPE_NAME,
 )
 from telemetry.span_rules import SpanNaming, SpanRules
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import Span
@@ -87,6 +91,12 @@ _CLIENT_ERROR_NAMES: Final = {
     "timeout": "APITimeoutError",
 }
 """Error types by the names under which OpenAI's clients raise them (openai-python)."""
+
+
+_SPAN_NAMES: Final[Mapping[str, str]] = {
+    Endpoint.COMPLETIONS: COMPLETION_SPAN_NAME,
+    Endpoint.EMBEDDINGS: EMBEDDING_SPAN_NAME,
+}
 
 
 class SpanRecorder:
@@ -153,10 +163,9 @@ def build_span_limits() -> SpanLimits:
 
 
 def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
-    is_legacy = exchange.endpoint == Endpoint.COMPLETIONS
     if naming is SpanNaming.OPENINFERENCE:
-        return COMPLETION_SPAN_NAME if is_legacy else CHAT_COMPLETION_SPAN_NAME
-    operation = "text_completion" if is_legacy else "chat"
+        return _SPAN_NAMES.get(exchange.endpoint, CHAT_COMPLETION_SPAN_NAME)
+    operation = GENAI_OPERATIONS.get(exchange.endpoint, exchange.endpoint)
     model = exchange.request.model if exchange.request is not None else None
     return f"{operation} {model[:MAX_NAME_CHARS]}" if model else operation
 

@@ -30,6 +30,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.answer import ToolCall
+from codec.endpoint import Endpoint
 from codec.jsontext import decode_json
 from telemetry.attribute_values import json_text, non_empty_text
 from telemetry.flattening import (
@@ -49,6 +50,7 @@ from telemetry.semconv import ContentType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from codec.request import ChatRequest
     from telemetry.attribute_values import AttributePairs
     from telemetry.exchange import Exchange
     from telemetry.flattening import Flattening
@@ -104,15 +106,21 @@ def build_tool_attributes(exchange: Exchange, flattening: Flattening) -> Attribu
 
 
 def build_input_attributes(exchange: Exchange) -> AttributePairs:
-    """``llm.invocation_parameters`` and ``input.*``: the body's text as it came."""
+    """The invocation parameters, and ``input.*``: the body's text as it came."""
     if exchange.request is not None:
-        parameters = json_text(dict(exchange.request.parameters))
-        yield SpanAttributes.LLM_INVOCATION_PARAMETERS, parameters
+        yield _parameters(exchange.request, is_embedding=exchange.endpoint == Endpoint.EMBEDDINGS)
     if exchange.request_body is not None:
         yield SpanAttributes.INPUT_VALUE, exchange.request_body.decode("utf-8", "replace")
         # text/plain is the convention's default and is omitted (contract 1.1).
         if exchange.request is not None or _is_json(exchange.request_body):
             yield SpanAttributes.INPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
+
+
+def _parameters(request: ChatRequest, *, is_embedding: bool) -> tuple[str, str | None]:
+    if is_embedding:
+        parameters = {key: value for key, value in request.body.items() if key != "input"}
+        return SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS, json_text(parameters)
+    return SpanAttributes.LLM_INVOCATION_PARAMETERS, json_text(dict(request.parameters))
 
 
 def _tool(index: int, tool: object) -> AttributePairs:

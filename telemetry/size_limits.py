@@ -108,7 +108,7 @@ def size_bytes(value: AttributeValue) -> int:
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, tuple):
-        return sum(size_bytes(text) for text in value)
+        return sum(size_bytes(member) for member in value)
     return _NUMBER_BYTES
 
 

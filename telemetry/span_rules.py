@@ -30,9 +30,11 @@ class SpanRules:
         headers: which request headers say something of a call.
         keep: which unsampled calls get a span.
         sizes: how large attributes may be.
+        shows_vectors: whether the vectors of embeddings are recorded.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
     headers: HeaderMap = field(default_factory=HeaderMap.build)
     keep: KeepRules = field(default_factory=KeepRules)
     sizes: SizeLimits = field(default_factory=SizeLimits)
+    shows_vectors: bool = False

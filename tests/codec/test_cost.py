@@ -68,6 +68,24 @@ def test_what_is_no_cost_is_none(value: Any) -> None:
     assert decode_cost({"cost": value}, {}) is None
 
 
+@pytest.mark.parametrize(
+    ("usage", "body", "cost"),
+    [
+        ({"cost_usd": {"input": 1}, "cost": 0.5}, {}, Cost(total=0.5)),
+        ({"cost": {"input": 1, "output": 2}}, {"cost": {"usd": 0.25}}, Cost(total=0.25)),
+        ({"cost": {"input": 1}, "cost_in_usd_ticks": 0}, {}, Cost(total=0.0)),
+        ({"cost": {"input": 1, "output": 2}}, {}, Cost(prompt=1.0, completion=2.0)),
+        ({"cost_usd": {"input": 1}, "cost": {"output": 2}}, {}, Cost(prompt=1.0)),
+        ({"cost": 0.5, "cost_in_usd_ticks": 10**10}, {}, Cost(total=0.5)),
+    ],
+)
+def test_a_cost_with_a_total_is_preferred(
+    usage: dict[str, Any], body: dict[str, Any], cost: Cost
+) -> None:
+    """Rule 2: shares alone wait for a total that comes later; without any, the first stand."""
+    assert decode_cost(usage, body) == cost
+
+
 def test_an_answer_has_its_cost() -> None:
     """Wherever it stands: Venice has it beside the usage."""
     beside = decode_response(b'{"choices":[],"cost":{"usd":0.125,"diem":0},"usage":{"x":1}}')

@@ -51,6 +51,8 @@ def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> Non
         ("POST", "/v1/completions/"),
         ("POST", "/v1/textcompletions"),
         ("POST", "/v1/responses"),
+        ("GET", "/v1/embeddings"),
+        ("POST", "/v1/multiembeddings"),
         ("POST", "/v1/models?next=/chat/completions"),
         ("POST", "/v1/chat%2Fcompletions"),
         ("POST", ""),
@@ -60,6 +62,12 @@ def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> Non
 def test_everything_else_is_other(method: str, target: str) -> None:
     """Another method, another path, or the words in a query only."""
     assert find_endpoint(method, target) is Endpoint.OTHER
+
+
+def test_embeddings_are_known_by_the_end_of_the_path() -> None:
+    """Azure puts a deployment before it."""
+    for target in ("/v1/embeddings", "/openai/deployments/d/embeddings?api-version=1"):
+        assert find_endpoint("POST", target) is Endpoint.EMBEDDINGS
 
 
 def test_the_name_is_what_spans_carry() -> None:

@@ -28,6 +28,7 @@ __all__ = (
     "load_completions",
     "load_dynamo",
     "load_dynamo_expectations",
+    "load_embeddings",
 )
 
 VARIABLE = "SPANTAP_RECORDINGS"
@@ -113,6 +114,11 @@ def load_chats(folder: Path) -> Iterator[Recording]:
 def load_completions(folder: Path) -> Iterator[Recording]:
     """Every legacy completion of ``exchanges.jsonl``."""
     return _load(folder, "completions", _PROMPT, b"/v1/completions")
+
+
+def load_embeddings(folder: Path) -> Iterator[Recording]:
+    """Every embedding exchange of ``exchanges.jsonl``."""
+    return _load(folder, "embeddings", {"model": "m-1", "input": "hi"}, b"/v1/embeddings")
 
 
 def _load(folder: Path, api: str, asked: dict[str, Any], target: bytes) -> Iterator[Recording]:

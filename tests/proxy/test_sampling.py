@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from telemetry.exchange import Outcome
 from telemetry.frames import Begin
 from telemetry.keep_rules import KeepReason
 from tests.proxy.harness import (
@@ -79,6 +80,22 @@ async def test_headers_of_the_map_reach_the_observer_and_the_upstream() -> None:
     # The harness's observer has the default map.
     assert (exchange.context.session_id, exchange.context.user_id) == ("s-1", "u-1")
     assert exchange.context.metadata == {"app": "a"}
+
+
+async def test_an_embedding_call_is_observed_and_never_rewritten() -> None:
+    """Contract 1.6: there is no usage option to ask for, whatever its body says."""
+    body = b'{"model":"e","input":"hi","stream":true}'
+
+    async def embed(connection: Connection) -> None:
+        await connection.answer(b'{"data":[{"index":0,"embedding":[1]}],"model":"e-1"}')
+
+    async with ScriptedUpstream(embed) as upstream, running_proxy(upstream.url) as proxy:
+        await ask(proxy.address, request_bytes(body, target=b"/v1/embeddings"))
+        exchange = await proxy.sink.wait_for(1)
+    assert upstream.last.body == body
+    assert exchange.endpoint == "embeddings"
+    assert exchange.outcome is Outcome.COMPLETED
+    assert exchange.anomalies == ("no_usage",)
 
 
 @pytest.mark.parametrize("name", ["x-ratelimit-limit-tokens", "Retry-After", "RateLimit-Policy"])

@@ -1,0 +1,78 @@
+"""An embedding call as OpenInference wants it (``span-contract.md`` 1.6).
+
+Rules:
+
+1. Vectors are left out, in the output value too, unless they are asked for
+   (``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them.
+2. Token ids are no text.
+3. Vectors of either encoding become numbers; of what is no vector nothing is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openinference.semconv.trace import (
+    EmbeddingAttributes,
+    OpenInferenceMimeTypeValues,
+    SpanAttributes,
+)
+
+from codec.embeddings import decode_vector, embedded_inputs, embedding_items
+from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.flattening import MAX_FLATTENED_PROMPTS
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributePairs
+    from telemetry.exchange import Exchange
+    from telemetry.flattening import Flattening
+
+__all__ = (
+    "build_embedding_attributes",
+    "build_embedding_output_attributes",
+)
+
+REDACTED = "__REDACTED__"
+"""What stands for a vector that is left out, as OpenInference's own switch writes it."""
+
+
+def build_embedding_attributes(
+    exchange: Exchange, flattening: Flattening, *, shows_vectors: bool
+) -> AttributePairs:
+    """``embedding.embeddings.<i>.*``: the texts, and the vectors where they are wanted."""
+    texts = embedded_inputs(exchange.request) if exchange.request is not None else ()
+    body = exchange.response.body if exchange.response is not None else {}
+    vectors = dict(embedding_items(body)) if shows_vectors else {}
+
+    def flatten(index: int, text: object) -> AttributePairs:
+        prefix = f"{SpanAttributes.EMBEDDING_EMBEDDINGS}.{index}"
+        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_TEXT}", non_empty_text(text)
+        vector = decode_vector(vectors.get(index))
+        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_VECTOR}", vector
+
+    return flattening.take(
+        SpanAttributes.EMBEDDING_EMBEDDINGS, texts, flatten, limit=MAX_FLATTENED_PROMPTS
+    )
+
+
+def build_embedding_output_attributes(exchange: Exchange, *, shows_vectors: bool) -> AttributePairs:
+    """``output.*``: the answer as the client received it, but for rule 1."""
+    response = exchange.response
+    if exchange.undecoded_body:
+        yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body
+    if response is None or (exchange.response_status or 0) >= 400:
+        return
+    body: dict[str, Any] = dict(response.body)
+    data = body.get("data")
+    if not shows_vectors and isinstance(data, list):
+        body["data"] = [_without_vector(item) for item in data]
+    text = json_text(body)
+    if text is not None:
+        yield SpanAttributes.OUTPUT_VALUE, text
+        yield SpanAttributes.OUTPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
+
+
+def _without_vector(item: Any) -> Any:
+    if isinstance(item, dict) and "embedding" in item:
+        return {**item, "embedding": REDACTED}
+    return item

@@ -1,0 +1,7 @@
+"""What a call cost, in US dollars (``span-contract.md`` 1.4).
+
+One way through: :class:`telemetry.pricing.pricing.Pricing` asks the answer, then the user's
+:mod:`price table <telemetry.pricing.price_table>`, then the bundled
+:mod:`catalogue <telemetry.pricing.catalogue>`; :mod:`telemetry.pricing.billing` does the sums and
+:mod:`telemetry.pricing.span_cost` is the result, with its attributes.
+"""

@@ -1,0 +1,117 @@
+"""The prices that the package genai-prices bundles (``span-contract.md`` 1.4 and section 9).
+
+The package is an optional extra. It takes 30 MB and 0.2 s to import, so it is imported when the
+first call is to be priced; where it is absent, nothing has a price.
+
+Rules:
+
+1. Only its bundled data: it is never asked to update itself, and nothing goes to the network.
+2. A price is one of a model *at a provider*: the one that the settings name, else the one that the
+   upstream's host tells. A server of somebody's own that calls its model ``gpt-4o`` bills nothing
+   (R6), so names are compared whole and hosts to their end.
+3. A cost is told only where all of it is known: both counts, a rate for each kind of token that
+   was billed, none for a kind that no usage counts (images, video, citations), and a service tier
+   for which the model has a price. What no answer tells is taken for the ordinary: no batch, and
+   writes to the cache for its shorter time.
+4. Shares and total are the package's own calculation, its fee for each request included. It gives
+   no details: they are reckoned from its rates, and left out where they do not make up the shares.
+5. Nothing here raises. A failure is logged at most once a minute, without content.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from telemetry.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from telemetry.pricing.billing import BilledTokens
+    from telemetry.pricing.listing import Listing
+    from telemetry.pricing.span_cost import SpanCost
+
+    _Find = Callable[[str, str | None, str | None], Listing | None]
+
+__all__ = ("MAX_CACHED_LOOKUPS", "Catalogue")
+
+MAX_CACHED_LOOKUPS = 1024
+"""Models of which it is remembered whether and where they are listed. A look takes up to 0.4 ms,
+and clients name the models: they must not fill the memory."""
+
+_LOG_SECONDS = 60.0
+
+_log = logging.getLogger("spantap.telemetry")
+
+
+class Catalogue:
+    """Prices calls by the bundled list. For one thread.
+
+    Args:
+        now_ns: nanoseconds since some fixed point, for the pace of log lines.
+    """
+
+    def __init__(self, *, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
+
+    def price(
+        self,
+        tokens: BilledTokens,
+        models: Iterable[str],
+        *,
+        provider: str | None,
+        host: str | None,
+        service_tier: str | None,
+        at_ns: int,
+    ) -> SpanCost | None:
+        """What the tokens cost.
+
+        Args:
+            tokens: to be billed.
+            models: names of the model; the first that is listed counts.
+            provider: that the settings name, ``None`` to tell it from the host.
+            host: of the upstream.
+            service_tier: as answered, ``None`` where it was not told.
+            at_ns: when the request was made, nanoseconds since the epoch: prices change, some by
+                the hour.
+
+        Returns:
+            ``None`` where that is not known whole (rule 3).
+        """
+        try:
+            looks = (self._find(model, provider, host) for model in models)
+            listing = next(filter(None, looks), None)
+            if listing is None:
+                return None
+            return listing.price(tokens, service_tier, datetime.fromtimestamp(at_ns / 1e9, UTC))
+        except Exception as error:  # noqa: BLE001 - rule 5
+            self._tell(error)
+            return None
+
+    @cached_property
+    def _find(self) -> _Find:
+        """The look-up, imported once; one that finds nothing where the package is absent."""
+        try:
+            from telemetry.pricing.listing import find_listing  # noqa: PLC0415 - 30 MB, and an extra
+        except Exception as error:  # noqa: BLE001 - rule 5
+            if not isinstance(error, ImportError) or error.name != "genai_prices":
+                self._tell(error)
+            return _find_nothing
+        return lru_cache(maxsize=MAX_CACHED_LOOKUPS)(find_listing)
+
+    def _tell(self, error: Exception) -> None:
+        untold = self._lines.admit()
+        if untold is not None:
+            _log.warning(
+                "genai-prices failed (%s), %d times since the last such line; no cost is told",
+                type(error).__name__,
+                untold + 1,
+            )
+
+
+def _find_nothing(_model: str, _provider: str | None, _host: str | None) -> None:
+    return None

@@ -1,0 +1,185 @@
+"""What genai-prices lists, and what it makes of a usage. Imported by the catalogue alone, late.
+
+The package's entry point ``calc_price`` remembers every model name that it was asked for, without
+a limit, so its providers are asked themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from math import isclose
+from typing import TYPE_CHECKING, Final
+
+from genai_prices.data import providers
+from genai_prices.types import TieredPrices, Usage
+from openinference.semconv.trace import OpenInferenceLLMProviderValues
+
+from telemetry.pricing.billing import Rates, bill
+from telemetry.pricing.span_cost import CostSource, SpanCost
+from telemetry.provider import infer_provider
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from decimal import Decimal
+
+    from genai_prices.types import ModelInfo, ModelPrice, PriceCalculation, Provider
+
+    from telemetry.pricing.billing import BilledTokens
+
+__all__ = ("Listing", "find_listing")
+
+_IDS: Final = {
+    OpenInferenceLLMProviderValues.MISTRALAI.value: "mistral",
+    OpenInferenceLLMProviderValues.XAI.value: "x-ai",
+    OpenInferenceLLMProviderValues.MOONSHOT.value: "moonshotai",
+}
+"""The package's ids of the providers that ``llm.provider`` spells in another way."""
+
+_LOOSE_PATTERNS: Final = frozenset({"azure", "modal"})
+"""Ids whose pattern of hosts takes in hosts of customers: gateways at azure-api.net, apps at
+modal.run. What runs there may be anybody's."""
+
+_LOOSE_DOMAINS: Final = frozenset({OpenInferenceLLMProviderValues.AWS.value})
+"""Values of ``llm.provider`` that a host of a customer gets as well: amazonaws.com. The package's
+pattern knows which ones bill tokens."""
+
+_ORDINARY_TIERS: Final = frozenset({None, "default", "standard", "on_demand"})
+"""Service tiers at the listed price: none told, and OpenAI's, Google's and Groq's words for it."""
+
+_KNOWN_RATES: Final = frozenset(
+    {
+        "input_mtok",
+        "output_mtok",
+        "cache_read_mtok",
+        "cache_write_mtok",
+        "cache_write_5m_mtok",
+        "cache_write_1h_mtok",
+        "input_audio_mtok",
+        "cache_audio_read_mtok",
+        "output_audio_mtok",
+        "output_reasoning_mtok",
+    }
+)
+"""Rates per token for kinds that a usage counts, or that are parts of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A model at a provider.
+
+    Attributes:
+        provider: who bills.
+        model: its entry, which may be another provider's: Azure's stand under OpenAI.
+    """
+
+    provider: Provider
+    model: ModelInfo
+
+    def price(self, tokens: BilledTokens, tier: str | None, at: datetime) -> SpanCost | None:
+        """What the tokens cost, ``None`` where that is not known whole.
+
+        Args:
+            tokens: to be billed.
+            tier: the service tier as answered.
+            at: when the request was made.
+
+        Raises:
+            Exception: whatever the package raises.
+        """
+        if None in (tokens.prompt, tokens.completion) or not self._knows_tier(tier, at):
+            return None
+        calculation = self._calculate(tokens, tier, at)
+        rates = vars(calculation.model_price).items()
+        given = {key for key, rate in rates if rate is not None}
+        if any(key.endswith("_mtok") for key in given - _KNOWN_RATES):
+            return None
+        cost = bill(tokens, _rates_of(calculation.model_price, tokens), CostSource.GENAI_PRICES)
+        if cost.prompt is None or cost.completion is None:
+            return None  # no such rate, which the package takes for a rate of zero
+        prompt, completion = float(calculation.input_price), float(calculation.output_price)
+        if not (isclose(cost.prompt, prompt) and isclose(cost.completion, completion)):
+            cost = SpanCost(source=CostSource.GENAI_PRICES)  # without details
+        total = float(calculation.total_price)
+        return replace(cost, prompt=prompt, completion=completion, total=total)
+
+    def _knows_tier(self, tier: str | None, at: datetime) -> bool:
+        """Whether it is an ordinary tier, or one that has a price of its own at that time."""
+        if tier in _ORDINARY_TIERS:
+            return True
+        if not any(self.model is model for model in self.provider.models):
+            return False  # the package leaves tiers out where the entry is another provider's
+        return any(
+            variant.when == {"service_tier": tier}
+            and (variant.constraint is None or variant.constraint.active(at))
+            for variant in self.model.price_variants or ()
+        )
+
+    def _calculate(self, tokens: BilledTokens, tier: str | None, at: datetime) -> PriceCalculation:
+        return self.model.calc_price(
+            Usage(
+                input_tokens=tokens.prompt,
+                cache_read_tokens=tokens.cache_read,
+                cache_write_tokens=tokens.cache_write,
+                input_audio_tokens=tokens.prompt_audio,
+                output_tokens=tokens.completion,
+                output_reasoning_tokens=tokens.reasoning,
+                output_audio_tokens=tokens.completion_audio,
+            ),
+            self.provider,
+            genai_request_timestamp=at,
+            price_context={"service_tier": tier} if tier else None,
+        )
+
+
+def find_listing(model: str, provider: str | None, host: str | None) -> Listing | None:
+    """Look a model up.
+
+    Args:
+        model: its name at the provider.
+        provider: that the settings name: a value of ``llm.provider``, or an id of the package;
+            ``None`` to tell it from the host.
+        host: of the upstream.
+
+    Returns:
+        ``None`` where the provider is not known, or does not list the model.
+    """
+    found = _find_named(provider) if provider else _find_at(host)
+    listed = found and found.find_model(model, all_providers=providers)
+    return Listing(found, listed) if found and listed else None
+
+
+def _find_named(provider: str) -> Provider | None:
+    wanted = _IDS.get(provider.lower(), provider.lower())
+    return next((listed for listed in providers if listed.id == wanted), None)
+
+
+def _find_at(host: str | None) -> Provider | None:
+    url = f"https://{(host or '').lower().rstrip('.')}"
+    for listed in providers:
+        match = re.match(listed.api_pattern, f"{url}/")
+        if match and match.end() >= len(url) and listed.id not in _LOOSE_PATTERNS:
+            return listed
+    inferred = infer_provider(host)
+    return _find_named(inferred) if inferred and inferred not in _LOOSE_DOMAINS else None
+
+
+def _rates_of(price: ModelPrice, tokens: BilledTokens) -> Rates:
+    """The rates for a prompt of that length."""
+    prompt = tokens.prompt or 0
+
+    def rate(listed: Decimal | TieredPrices | None) -> float | None:
+        if isinstance(listed, TieredPrices):
+            reached = (tier.price for tier in reversed(listed.tiers) if prompt > tier.start)
+            listed = next(reached, listed.base)
+        return None if listed is None else float(listed)
+
+    return Rates(
+        input=rate(price.input_mtok),
+        output=rate(price.output_mtok),
+        cache_read=rate(price.cache_read_mtok),
+        cache_write=rate(price.cache_write_mtok),
+        input_audio=rate(price.input_audio_mtok),
+        output_audio=rate(price.output_audio_mtok),
+        reasoning=rate(price.output_reasoning_mtok),
+    )

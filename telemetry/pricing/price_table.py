@@ -1,0 +1,110 @@
+"""The user's own prices.
+
+Rules:
+
+1. The most specific price wins: a whole name before a pattern, then a longer pattern before a
+   shorter one, then a price for one provider before one for all, then the order given.
+2. Letter case does not matter. ``*``, ``?`` and ``[...]`` are those of a shell.
+3. A price holds for every service tier: it is what this user pays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from telemetry.errors import ConfigurationError
+from telemetry.pricing.billing import Rates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ("MAX_USD_PER_MILLION", "Price", "PriceTable")
+
+MAX_USD_PER_MILLION = 1_000_000
+"""A dollar per token. The dearest models ask 600 per million; whoever writes more than this has
+mistaken the unit, and amounts stay far from what a float cannot hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price(Rates):
+    """The rates of a model, in US dollars per million tokens.
+
+    Attributes:
+        model: a name, or a shell pattern of names.
+        provider: the value of ``llm.provider`` that it holds for, ``None`` for any and for none.
+
+    Raises:
+        ConfigurationError: no model, an empty provider, no rate, or a rate that is no amount.
+    """
+
+    model: str
+    provider: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise ConfigurationError("a price needs the name of a model, or a pattern")
+        if self.provider is not None and not self.provider:
+            raise ConfigurationError(
+                f"the price of {self.model!r} has an empty provider; leave it out for any"
+            )
+        rates = {rate.name: getattr(self, rate.name) for rate in fields(Rates)}
+        given = {name: rate for name, rate in rates.items() if rate is not None}
+        if not given:
+            raise ConfigurationError(
+                f"the price of {self.model!r} has no rate; give one of {', '.join(rates)}"
+            )
+        for name, rate in given.items():
+            if not 0 <= rate <= MAX_USD_PER_MILLION:  # NaN is neither
+                raise ConfigurationError(
+                    f"the price of {self.model!r} has {name} = {rate}; a rate is in US dollars per"
+                    f" million tokens, from 0 to {MAX_USD_PER_MILLION}"
+                )
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether the model is a pattern."""
+        return not _WILDCARDS.isdisjoint(self.model)
+
+    def matches(self, model: str, provider: str | None) -> bool:
+        """Whether it is the price of this model at this provider (rule 2)."""
+        if self.provider is not None and self.provider.lower() != (provider or "").lower():
+            return False
+        name, wanted = model.lower(), self.model.lower()
+        return fnmatchcase(name, wanted) if self.is_pattern else name == wanted
+
+
+_WILDCARDS = frozenset("*?[")
+
+
+class PriceTable:
+    """All prices of the user.
+
+    Args:
+        prices: in the user's order; their number is the user's own affair.
+
+    Raises:
+        ConfigurationError: two prices for the same model and provider.
+    """
+
+    def __init__(self, prices: Iterable[Price] = ()) -> None:
+        self._prices = sorted(
+            prices,
+            key=lambda price: (price.is_pattern, -len(price.model), price.provider is None),
+        )
+        seen: set[tuple[str, str | None]] = set()
+        for price in self._prices:
+            key = (price.model.lower(), price.provider and price.provider.lower())
+            if key in seen:
+                raise ConfigurationError(f"there are two prices of {price.model!r}; keep one")
+            seen.add(key)
+
+    def find(self, model: str, provider: str | None) -> Price | None:
+        """The price of a model (rule 1).
+
+        Args:
+            model: the name as answered or asked for.
+            provider: the value of ``llm.provider``, ``None`` where it is not known.
+        """
+        return next((price for price in self._prices if price.matches(model, provider)), None)

@@ -1,0 +1,84 @@
+"""The cost of one call, and the attributes that show it (``span-contract.md`` 1.4).
+
+Rules:
+
+1. An amount that is not known has no attribute; zero is an amount (R6, ``seeds.md`` N6).
+2. What a cache gave is ``cache_read``. Its synonym ``cache_input`` is never sent beside it, for
+   whoever sums the details would count the same tokens twice (contract 5.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from openinference.semconv.trace import SpanAttributes
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributePairs
+
+__all__ = ("CostSource", "SpanCost", "build_cost_attributes")
+
+
+class CostSource(StrEnum):
+    """Who says what a call cost (``cost_source`` of ``span-contract.md`` 1.8)."""
+
+    PROVIDER = "provider"
+    """The answer itself."""
+    SETTINGS = "settings"
+    """The user's own prices."""
+    GENAI_PRICES = "genai-prices"
+    """The price list of that package."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanCost:
+    """Amounts in US dollars, ``None`` where one is not known.
+
+    Attributes:
+        source: who says so.
+        prompt: of the request, its details included.
+        completion: of the answer, its details included.
+        total: of the call. More than prompt and completion where a fee is due for each call.
+        input: of the prompt tokens that are none of the following.
+        cache_read: of the prompt tokens that came from a cache.
+        cache_write: of the prompt tokens that were written to a cache.
+        prompt_audio: of the prompt's audio.
+        output: of the completion tokens that are none of the following.
+        reasoning: of the reasoning.
+        completion_audio: of the answer's audio.
+    """
+
+    source: CostSource
+    prompt: float | None = None
+    completion: float | None = None
+    total: float | None = None
+    input: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    prompt_audio: float | None = None
+    output: float | None = None
+    reasoning: float | None = None
+    completion_audio: float | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether any share, or the total, is known."""
+        return any(amount is not None for amount in (self.prompt, self.completion, self.total))
+
+
+def build_cost_attributes(cost: SpanCost | None) -> AttributePairs:
+    """``llm.cost.*``, nothing for a call whose cost is not known."""
+    if cost is None:
+        return
+    yield SpanAttributes.LLM_COST_PROMPT, cost.prompt
+    yield SpanAttributes.LLM_COST_COMPLETION, cost.completion
+    yield SpanAttributes.LLM_COST_TOTAL, cost.total
+    yield SpanAttributes.LLM_COST_PROMPT_DETAILS_INPUT, cost.input
+    yield SpanAttributes.LLM_COST_PROMPT_DETAILS_CACHE_READ, cost.cache_read
+    yield SpanAttributes.LLM_COST_PROMPT_DETAILS_CACHE_WRITE, cost.cache_write
+    yield SpanAttributes.LLM_COST_PROMPT_DETAILS_AUDIO, cost.prompt_audio
+    yield SpanAttributes.LLM_COST_COMPLETION_DETAILS_OUTPUT, cost.output
+    yield SpanAttributes.LLM_COST_COMPLETION_DETAILS_REASONING, cost.reasoning
+    yield SpanAttributes.LLM_COST_COMPLETION_DETAILS_AUDIO, cost.completion_audio

@@ -1,0 +1,68 @@
+"""Recorded embedding calls, observed: model, counts and texts beside a plain reading of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from telemetry.exchange import Outcome
+from telemetry.exchange_attributes import build_exchange_attributes
+from telemetry.observer import Observer
+from tests.corpus.oracle import parse_json
+from tests.corpus.recordings import count_lines, explain_absence, find_folder, load_embeddings
+from tests.telemetry.tap_frames import begin, exchange_frames
+
+if TYPE_CHECKING:
+    from telemetry.exchange import Exchange
+    from tests.corpus.recordings import Recording
+
+_FOLDER = find_folder()
+RECORDINGS = list(load_embeddings(_FOLDER)) if _FOLDER is not None else []
+
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(_FOLDER is None, reason=explain_absence()),
+]
+
+
+def observe(recording: Recording) -> Exchange:
+    """The record of a recorded call."""
+    head = tuple((name.decode().lower(), value.decode()) for name, value in recording.head)
+    _, *frames = exchange_frames(
+        recording.body, asked=recording.request, status=recording.status, headers=head
+    )
+    observer = Observer()
+    observer.feed(begin(endpoint="embeddings", path=recording.target.decode()))
+    [exchange] = [record for frame in frames if (record := observer.feed(frame)) is not None]
+    return exchange
+
+
+def test_all_of_them_are_here() -> None:
+    """None is left out by the reader."""
+    assert _FOLDER is not None
+    assert len(RECORDINGS) == count_lines(_FOLDER, "embeddings") > 30
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.id)
+def test_a_recorded_call_is_one_embedding_span(recording: Recording) -> None:
+    """Contract 1.6: who answered, what was counted, which texts; an error is told as one."""
+    exchange = observe(recording)
+    attributes = build_exchange_attributes(exchange)
+    assert attributes["openinference.span.kind"] == "EMBEDDING"
+    asked: dict[str, Any] = parse_json(recording.request)
+    given = asked.get("input", [])  # Ollama's own form has a prompt instead
+    texts = given if isinstance(given, list) else [given]
+    for index, text in enumerate(texts):
+        wanted = text if isinstance(text, str) and text else None
+        assert attributes.get(f"embedding.embeddings.{index}.embedding.text") == wanted
+    if recording.status >= 400:
+        assert exchange.outcome is Outcome.UPSTREAM_ERROR
+        assert attributes["embedding.model_name"] == asked["model"]
+        return
+    answered: dict[str, Any] = parse_json(recording.body)
+    usage = answered.get("usage") or {}
+    assert exchange.outcome is Outcome.COMPLETED
+    assert not {"no_finish_reason", "response_undecodable"} & set(exchange.anomalies)
+    assert attributes["embedding.model_name"] == answered.get("model", asked["model"])
+    assert attributes.get("llm.token_count.prompt") == usage.get("prompt_tokens")

@@ -1,0 +1,175 @@
+"""The catalogue: late, calm, bounded, and without a network."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from telemetry.pricing import listing
+from telemetry.pricing.billing import BilledTokens
+from telemetry.pricing.catalogue import MAX_CACHED_LOOKUPS, Catalogue
+
+if TYPE_CHECKING:
+    from telemetry.pricing.span_cost import SpanCost
+
+TOKENS = BilledTokens(prompt=1000, cache_read=400, completion=200)
+AT_NS = 1_793_880_000_000_000_000  # November 2026
+
+
+def price(catalogue: Catalogue, *models: str, **members: Any) -> SpanCost | None:
+    """The price at OpenAI, with the given members otherwise."""
+    at = {"provider": "openai", "host": None, "service_tier": None, "at_ns": AT_NS}
+    return catalogue.price(members.pop("tokens", TOKENS), models, **{**at, **members})
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models that were looked up; no cache had them."""
+    models: list[str] = []
+    find = listing.find_listing
+
+    def note(model: str, provider: str | None, host: str | None) -> listing.Listing | None:
+        models.append(model)
+        return find(model, provider, host)
+
+    monkeypatch.setattr(listing, "find_listing", note)
+    return models
+
+
+def test_the_first_model_that_is_listed_counts() -> None:
+    """One that is not is passed over; of none there is no price."""
+    catalogue = Catalogue()
+    mini, whole = price(catalogue, "gpt-4o-mini"), price(catalogue, "gpt-4o")
+    assert mini is not None
+    assert mini.total == 0.00024
+    assert price(catalogue, "of-our-own", "gpt-4o-mini") == mini
+    assert price(catalogue, "gpt-4o", "gpt-4o-mini") == whole != mini
+    assert price(catalogue, "of-our-own") is None
+    assert price(catalogue) is None
+
+
+def test_where_and_when_it_was_asked_matters() -> None:
+    """The host where no provider is named, the tier, the time."""
+    catalogue = Catalogue()
+    assert price(catalogue, "gpt-4.1", provider=None, host="api.openai.com") is not None
+    assert price(catalogue, "gpt-4.1", provider=None, host="vllm.internal") is None
+    assert price(catalogue, "gpt-4.1", service_tier="priority") is not None
+    assert price(catalogue, "gpt-4.1", service_tier="priority", at_ns=AT_NS // 2) is None
+
+
+def test_a_look_up_is_remembered(looks: list[str]) -> None:
+    """Found or not."""
+    catalogue = Catalogue()
+    for _ in range(3):
+        assert price(catalogue, "gpt-4o") is not None
+        assert price(catalogue, "of-our-own") is None
+    assert looks == ["gpt-4o", "of-our-own"]
+
+
+def test_no_more_look_ups_are_remembered_than_the_limit(looks: list[str]) -> None:
+    """A client that asks for ever new models fills nothing; the package remembers none of them."""
+    catalogue = Catalogue()
+    for number in range(MAX_CACHED_LOOKUPS + 1):
+        price(catalogue, f"nobody/model-{number}", provider="cohere")
+    price(catalogue, f"nobody/model-{MAX_CACHED_LOOKUPS}", provider="cohere")
+    price(catalogue, "nobody/model-0", provider="cohere")
+    assert looks[MAX_CACHED_LOOKUPS + 1 :] == ["nobody/model-0"]
+
+
+def test_what_the_package_raises_is_no_cost_and_one_line_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 5: without content, and how many there were."""
+    now_ns = 0
+    catalogue = Catalogue(now_ns=lambda: now_ns)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("secret words")
+
+    monkeypatch.setattr(listing.Listing, "price", fail)
+    with caplog.at_level(logging.WARNING):
+        for now_ns in (0, 1, 59 * 10**9, 60 * 10**9):  # noqa: B007 - the catalogue reads it
+            assert price(catalogue, "gpt-4o") is None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"genai-prices failed (RuntimeError), {count} times since the last such line;"
+        " no cost is told"
+        for count in (1, 3)
+    ]
+
+
+@pytest.mark.parametrize("at_ns", [10**40, -(10**40), 10**21])
+def test_a_time_beyond_the_calendar_is_no_cost(at_ns: int) -> None:
+    """Rule 5: nothing raises."""
+    assert price(Catalogue(), "gpt-4o", at_ns=at_ns) is None
+
+
+def test_what_the_package_refuses_is_no_cost() -> None:
+    """Rule 5: cached tokens and audio, where the two have a rate together."""
+    tokens = BilledTokens(prompt=9, cache_read=2, prompt_audio=2, completion=1)
+    assert price(Catalogue(), "gemini-2.5-flash", provider="google", tokens=tokens) is None
+
+
+class _Absent:
+    """Finds modules as if the extra were not installed."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "genai_prices":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_without_the_package_nothing_has_a_price_and_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is an extra, and its import is tried once."""
+    monkeypatch.delitem(sys.modules, "telemetry.pricing.listing")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "genai_prices"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [_Absent, *sys.meta_path])
+    catalogue = Catalogue()
+    assert price(catalogue, "gpt-4o") is None
+    monkeypatch.undo()
+    assert price(catalogue, "gpt-4o") is None
+    assert not caplog.records
+
+
+def test_a_package_that_cannot_be_read_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 5: some other version, perhaps."""
+    monkeypatch.delattr(listing, "find_listing")
+    catalogue = Catalogue()
+    assert [price(catalogue, "gpt-4o") for _ in range(3)] == [None] * 3
+    assert ["ImportError" in record.getMessage() for record in caplog.records] == [True]
+
+
+_OFFLINE = """
+import socket, sys
+def refuse(*_, **__):
+    raise AssertionError("the network was asked")
+socket.socket.connect = socket.socket.bind = socket.getaddrinfo = socket.create_connection = refuse
+from telemetry.pricing.pricing import Pricing
+from telemetry.pricing.price_table import PriceTable
+from telemetry.pricing.billing import BilledTokens
+from telemetry.pricing.catalogue import Catalogue
+Pricing(PriceTable())
+assert "genai_prices" not in sys.modules, "imported before its time"
+cost = Catalogue().price(
+    BilledTokens(prompt=1000, cache_read=400, completion=200), ["gpt-4o-mini-2024-07-18"],
+    provider=None, host="api.openai.com", service_tier="default", at_ns=1_793_880_000_000_000_000,
+)
+assert "genai_prices" in sys.modules
+print(cost.total)
+"""
+
+
+def test_it_is_imported_late_and_asks_no_network() -> None:
+    """Rule 1, in a process of its own; the figure is the contract's (section 9)."""
+    done = subprocess.run(
+        [sys.executable, "-c", _OFFLINE], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("0.00024\n", "")
