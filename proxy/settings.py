@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import platformdirs
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -41,6 +41,22 @@ __all__ = ("ConfigurationError", "OnDisconnect", "Settings", "load_settings")
 _MIB = 1024 * 1024
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+
+
+class PriceConfig(BaseModel):
+    """One ``[[price]]`` table: a model's rates in US dollars per million tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    provider: str | None = None
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    input_audio: float | None = None
+    output_audio: float | None = None
+    reasoning: float | None = None
 
 
 class OnDisconnect(StrEnum):
@@ -106,6 +122,16 @@ class Settings(BaseSettings):
     """What is slow: from a call's beginning to its end."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
+    content: bool = True
+    """Whether messages, tools, parameters and answers are recorded at all."""
+    redact: Annotated[frozenset[str], NoDecode] = frozenset()
+    """Ready-made patterns whose finds are hidden: ``email``, ``card``, ``api_key``."""
+    redact_patterns: dict[str, str] = Field(default_factory=dict)
+    """Further ones: names to regular expressions of RE2."""
+    cost: bool = True
+    """Whether a call's cost is told, from the provider, the prices here, or genai-prices."""
+    prices: tuple[PriceConfig, ...] = ()
+    """The ``[[price]]`` tables of the TOML file."""
     max_value_bytes: Annotated[int, Field(ge=1024, le=64 * _MIB)] = SizeLimits().value_bytes
     """Largest value of one span attribute; a larger one is cut, marked."""
     max_span_bytes: Annotated[int, Field(ge=64 * 1024, le=256 * _MIB)] = SizeLimits().span_bytes
@@ -117,7 +143,7 @@ class Settings(BaseSettings):
     def _upstream(cls, value: str) -> str:
         return check_url(value)
 
-    @field_validator("keep", mode="before")
+    @field_validator("keep", "redact", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         """A comma list, as the environment has it."""
@@ -195,6 +221,8 @@ def _read_file(path: Path) -> dict[str, Any]:
     values = _read_toml(path)
     if isinstance(values.get("upstream"), list):
         values["upstreams"] = values.pop("upstream")
+    if "price" in values:
+        values["prices"] = values.pop("price")
     return values
 
 

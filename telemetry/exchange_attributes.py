@@ -35,6 +35,7 @@ from telemetry.embedding_attributes import (
 )
 from telemetry.flattening import Flattening
 from telemetry.metadata import build_metadata, dump_metadata
+from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.provider import infer_provider
 from telemetry.request_attributes import (
     build_input_attributes,
@@ -69,6 +70,7 @@ def build_exchange_attributes(
     rules = rules or SpanRules()
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
+    cost = rules.pricing.price(exchange) if rules.pricing is not None else None
     attributes = clean_attributes(
         chain(
             inputs,
@@ -79,14 +81,18 @@ def build_exchange_attributes(
             [(SpanAttributes.METADATA, "{}")],
             build_identity_attributes(exchange),
             build_wire_attributes(exchange),
+            build_cost_attributes(cost),
             build_usage_attributes(exchange),
             build_input_attributes(exchange),
             _build_output(exchange, rules),
         )
     )
-    fitting, cut = fit_attributes(attributes, rules.sizes)
-    metadata = dump_metadata(build_metadata(exchange, {**flattening.cut, **cut}))
-    return {**fitting, SpanAttributes.METADATA: clean_text(metadata or "{}")}
+    mask = rules.mask(exchange)
+    # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
+    fitting, cut = fit_attributes(mask.attributes(attributes), rules.sizes)
+    source = cost.source.value if cost is not None else None
+    metadata = dump_metadata(build_metadata(exchange, {**flattening.cut, **cut}, source))
+    return {**fitting, **mask.attributes({SpanAttributes.METADATA: clean_text(metadata or "{}")})}
 
 
 def _build_content(
@@ -118,7 +124,11 @@ def _build_content(
 def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
     if exchange.endpoint == Endpoint.EMBEDDINGS:
         return build_embedding_output_attributes(exchange, shows_vectors=rules.shows_vectors)
-    return build_output_attributes(exchange)
+    pairs = build_output_attributes(exchange)
+    if exchange.error_is_providers and rules.privacy.hides_provider_words:
+        # An error inside a stream stands in the answer, and may quote the request.
+        return (pair for pair in pairs if pair[0] == SpanAttributes.LLM_FINISH_REASON)
+    return pairs
 
 
 def build_context_attributes(context: ClientContext) -> AttributePairs:

@@ -59,6 +59,7 @@ from telemetry.semconv import (
     GENAI_OPERATIONS,
     SCOPE_NAME,
 )
+from telemetry.size_limits import cut_text
 from telemetry.span_rules import SpanNaming, SpanRules
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class SpanRecorder:
         )
         if exchange.streamed and exchange.first_chunk_ns is not None:
             span.add_event(FIRST_TOKEN_EVENT_NAME, timestamp=exchange.first_chunk_ns)
-        _conclude(span, exchange)
+        _conclude(span, exchange, self._rules)
         span.end(end_time=exchange.end_ns)
         return self._ended.take()
 
@@ -170,27 +171,39 @@ def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
     return f"{operation} {model[:MAX_NAME_CHARS]}" if model else operation
 
 
-def _conclude(span: Span, exchange: Exchange) -> None:
+def _conclude(span: Span, exchange: Exchange, rules: SpanRules) -> None:
     if exchange.outcome is Outcome.CLIENT_DISCONNECTED:
         return  # deliberate cancellation is no error, and no success: UNSET
     if exchange.error_type is None:
         span.set_status(Status(StatusCode.OK))
         return
-    name = _error_name(exchange.error_type)
-    words = exchange.error_message or ""
-    description = f"{name}: {words}" if words else name
-    span.set_status(Status(StatusCode.ERROR, clean_text(description)))
+    name = clean_text(_error_name(exchange.error_type))
+    words, message = _error_words(exchange, rules)
+    span.set_status(Status(StatusCode.ERROR, f"{name}: {words}" if words else name))
     span.add_event(
         EXCEPTION_EVENT_NAME,
         {
-            EXCEPTION_TYPE: clean_text(name),
-            # A refused request's whole body belongs here, there is no output (contract 2.1).
-            EXCEPTION_MESSAGE: clean_text(exchange.error_body or words),
+            EXCEPTION_TYPE: name,
+            EXCEPTION_MESSAGE: message,
             EXCEPTION_STACKTRACE: "",  # nothing was raised, but readers expect the key
             EXCEPTION_ESCAPED: "False",  # a string, as the Python SDK writes it
         },
         timestamp=exchange.end_ns,
     )
+
+
+def _error_words(exchange: Exchange, rules: SpanRules) -> tuple[str, str]:
+    """What happened, in short and in full, as far as it may be shown.
+
+    A refused request's whole body is told here, for there is no output (contract 2.1).
+    """
+    mask, limit = rules.mask(exchange), rules.sizes.value_bytes
+    words = clean_text(exchange.error_message or "")
+    shown = mask.provider_words(words) if exchange.error_is_providers else mask.text(words)
+    if not exchange.error_body:
+        return cut_text(shown, limit), cut_text(shown, limit)
+    body = mask.provider_words(clean_text(exchange.error_body))
+    return cut_text(shown, limit), cut_text(body, limit)
 
 
 def _error_name(error_type: str) -> str:

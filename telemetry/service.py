@@ -94,7 +94,9 @@ class TelemetryService:
     ) -> None:
         rules = rules or SpanRules()
         self._keep = rules.keep
-        self._observer = Observer(on_failure=self._note_failure, header_map=rules.headers)
+        self._observer = Observer(
+            self._note_failure, header_map=rules.headers, hides_inputs=rules.hides_bodies
+        )
         self._recorder = recorder
         self._store = store
         self._now_ns = now_ns

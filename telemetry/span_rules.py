@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from telemetry.client_context import HeaderMap
 from telemetry.keep_rules import KeepRules
+from telemetry.privacy.mask import Mask
+from telemetry.privacy.switches import PrivacySwitches
 from telemetry.size_limits import SizeLimits
+
+if TYPE_CHECKING:
+    from telemetry.exchange import Exchange
+    from telemetry.pricing.pricing import Pricing
+    from telemetry.privacy.redaction import Redaction
 
 __all__ = ("SpanNaming", "SpanRules")
 
@@ -30,6 +38,10 @@ class SpanRules:
         headers: which request headers say something of a call.
         keep: which unsampled calls get a span.
         sizes: how large attributes may be.
+        privacy: what is hidden.
+        redaction: patterns whose finds are hidden in all the rest, ``None`` for none.
+        pricing: tells what a call cost, ``None`` where nobody wants to know.
+        shows_genai_content: messages are written in the words of the GenAI conventions too.
         shows_vectors: whether the vectors of embeddings are recorded.
     """
 
@@ -37,4 +49,18 @@ class SpanRules:
     headers: HeaderMap = field(default_factory=HeaderMap.build)
     keep: KeepRules = field(default_factory=KeepRules)
     sizes: SizeLimits = field(default_factory=SizeLimits)
+    privacy: PrivacySwitches = field(default_factory=PrivacySwitches)
+    redaction: Redaction | None = None
+    pricing: Pricing | None = None
+    shows_genai_content: bool = False
     shows_vectors: bool = False
+
+    @property
+    def hides_bodies(self) -> bool:
+        """Requests are not shown whole, and so nothing is taken from their bodies."""
+        return self.privacy.hides_input_text or self.privacy.hides_parameters
+
+    def mask(self, exchange: Exchange) -> Mask:
+        """What is hidden of an exchange: all of it, where its client asked for that."""
+        hides_all = exchange.hides_content
+        return Mask(PrivacySwitches.everything() if hides_all else self.privacy, self.redaction)

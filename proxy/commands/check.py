@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from proxy.app import build_client, build_upstreams
+from proxy.configuration_error import ConfigurationError
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
+from proxy.span_settings import build_span_rules
 from proxy.upstream_client import UpstreamRequest
 from telemetry.delivery import Verdict
 from telemetry.errors import StoreError, StoreLocked, TelemetryError
@@ -37,6 +40,7 @@ def run_check(
     """Probe everything and explain; 0 if nothing was found wrong, else 1."""
     report = _Report(out or sys.stdout)
     report.good("settings", f"listening on {settings.host}:{settings.port} when served")
+    _check_span_rules(settings, environ, report)
     _check_store(settings.store, report)
     asyncio.run(_check_upstreams(settings, report))
     _check_backend(environ, report)
@@ -56,6 +60,23 @@ class _Report:
     def bad(self, what: str, words: str) -> None:
         self.found = True
         self._out.write(f"bad   {what}: {words}\n")
+
+
+def _check_span_rules(settings: Settings, environ: Mapping[str, str], report: _Report) -> None:
+    """Whether what is said about spans can be followed, and what of it hides content."""
+    try:
+        rules = build_span_rules(settings, environ)
+    except ConfigurationError as error:
+        report.bad("spans", str(error))
+        return
+    hidden = [name for name, is_on in asdict(rules.privacy).items() if is_on is True]
+    patterns = "" if rules.redaction is None else "; what the patterns find is hidden"
+    if not settings.content:
+        report.good("spans", f"no content is recorded{patterns}")
+    elif hidden:
+        report.good("spans", f"content is recorded, with {', '.join(hidden)}{patterns}")
+    else:
+        report.good("spans", f"all content is recorded{patterns}")
 
 
 def _check_store(path: Path, report: _Report) -> None:

@@ -12,12 +12,9 @@ from proxy.commands.signals import ShutdownSignals
 from proxy.file_limit import quieten_file_limit, raise_file_limit
 from proxy.logs import set_up_logging
 from proxy.settings import ConfigurationError, Settings
-from telemetry.client_context import HeaderMap
+from proxy.span_settings import build_span_rules
 from telemetry.errors import TelemetryError
-from telemetry.keep_rules import KeepRules
 from telemetry.pipeline import Pipeline
-from telemetry.size_limits import SizeLimits
-from telemetry.span_rules import SpanRules
 from telemetry.store_rows import Retention
 
 __all__ = ("open_pipeline", "run_serve")
@@ -43,21 +40,11 @@ def open_pipeline(settings: Settings) -> Pipeline:
         return Pipeline.open(
             settings.store,
             retention=retention,
-            rules=build_span_rules(settings),
+            rules=build_span_rules(settings, os.environ),
             environ=os.environ,
         )
     except TelemetryError as error:
         raise ConfigurationError(str(error)) from error
-
-
-def build_span_rules(settings: Settings) -> SpanRules:
-    """What the settings say about every span."""
-    return SpanRules(
-        naming=settings.span_name,
-        headers=HeaderMap.build(settings.headers),
-        keep=KeepRules(reasons=settings.keep, slow_seconds=settings.keep_slow_seconds),
-        sizes=SizeLimits(value_bytes=settings.max_value_bytes, span_bytes=settings.max_span_bytes),
-    )
 
 
 def run_serve(settings: Settings) -> int:

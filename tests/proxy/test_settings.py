@@ -134,7 +134,7 @@ def test_the_store_may_be_in_the_home_folder(monkeypatch: pytest.MonkeyPatch) ->
 def test_every_setting_is_in_the_reference() -> None:
     """``docs/settings.md`` names them all."""
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-    for name in Settings.model_fields.keys() - {"upstreams"}:
+    for name in Settings.model_fields.keys() - {"upstreams", "prices"}:
         assert f"`SPANTAP_{name.upper()}`" in text, name
 
 
@@ -171,3 +171,12 @@ def test_a_header_that_cannot_be_mapped_ends_the_start(headers: dict[str, str], 
     """In one sentence that names the header."""
     with pytest.raises(ConfigurationError, match=f"setting 'headers': {words}"):
         load_settings({"headers": headers})
+
+
+def test_prices_come_by_tables(tmp_path: Path) -> None:
+    """``[[price]]``, in US dollars per million tokens; an unknown rate is refused."""
+    text = '[[price]]\nmodel = "my-*"\ninput = 1.5\noutput = 2\n'
+    [price] = load_settings(config=write(tmp_path, text)).prices
+    assert (price.model, price.input, price.output, price.cache_read) == ("my-*", 1.5, 2.0, None)
+    with pytest.raises(ConfigurationError, match=r"unknown setting 'prices\.0\.inputs'"):
+        load_settings(config=write(tmp_path, '[[price]]\nmodel = "m"\ninputs = 1\n'))

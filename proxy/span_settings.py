@@ -1,0 +1,71 @@
+"""From settings and environment to what they say about every span."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from proxy.settings import ConfigurationError
+from telemetry.client_context import HeaderMap
+from telemetry.errors import TelemetryError
+from telemetry.keep_rules import KeepRules
+from telemetry.pricing.price_table import Price, PriceTable
+from telemetry.pricing.pricing import Pricing
+from telemetry.privacy.redaction import Redaction
+from telemetry.privacy.switches import PrivacySwitches, read_privacy_switches
+from telemetry.size_limits import SizeLimits
+from telemetry.span_rules import SpanRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from proxy.settings import Settings
+
+__all__ = ("build_span_rules",)
+
+_VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
+"""The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
+
+
+def build_span_rules(settings: Settings, environ: Mapping[str, str]) -> SpanRules:
+    """The rules for spans.
+
+    Args:
+        settings: ours.
+        environ: the standard variables, ``OPENINFERENCE_*`` and ``OTEL_*``.
+
+    Raises:
+        ConfigurationError: one of them cannot be followed, in a sentence that names it.
+    """
+    try:
+        return _build(settings, environ)
+    except TelemetryError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _build(settings: Settings, environ: Mapping[str, str]) -> SpanRules:
+    switches = read_privacy_switches(environ)
+    shows_vectors = environ.get(_VECTORS, "").lower() == "false"
+    if not settings.content:
+        limit = switches.base64_image_max_length
+        switches = replace(PrivacySwitches.everything(), base64_image_max_length=limit)
+    patterns = settings.redact_patterns
+    has_patterns = bool(patterns or settings.redact)
+    return SpanRules(
+        naming=settings.span_name,
+        headers=HeaderMap.build(settings.headers),
+        keep=KeepRules(reasons=settings.keep, slow_seconds=settings.keep_slow_seconds),
+        sizes=SizeLimits(value_bytes=settings.max_value_bytes, span_bytes=settings.max_span_bytes),
+        privacy=switches,
+        redaction=Redaction(patterns, ready_made=settings.redact) if has_patterns else None,
+        pricing=_build_pricing(settings) if settings.cost else None,
+        shows_vectors=shows_vectors and not switches.hide_outputs,
+    )
+
+
+def _build_pricing(settings: Settings) -> Pricing:
+    try:
+        table = PriceTable([Price(**price.model_dump()) for price in settings.prices])
+    except TelemetryError as error:
+        raise ConfigurationError(f"setting 'price': {error}") from error
+    return Pricing(table)

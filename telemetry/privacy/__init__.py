@@ -1,0 +1,6 @@
+"""What of an exchange must not be shown, taken out of its finished attributes.
+
+:mod:`telemetry.privacy.switches` says what is to be hidden, :mod:`telemetry.privacy.hiding` how
+each attribute follows, :mod:`telemetry.privacy.images` and :mod:`telemetry.privacy.redaction` what
+is taken out of the rest; :class:`telemetry.privacy.mask.Mask` is all of it in one.
+"""

@@ -1,0 +1,312 @@
+"""What each switch does to each attribute.
+
+Rules (``span-contract.md`` section 3, its leaks of the reference closed):
+
+1. A rule is given for a namespace, and covers all names in it: one that nobody thought of is hidden
+   with the rest. The longest namespace that has a rule decides; a name without one stays.
+2. Hidden inputs: ``input.value`` is redacted, its MIME type, the messages, tools and parameters are
+   left out, as is the prompt template; prompts are redacted. Likewise outputs.
+3. Hidden messages and hidden text take the raw value with them, and the words out of the
+   parameters, where a legacy completion has its suffix and a chat its prediction. Hidden text
+   leaves roles, ids, names and part types of messages; all else is redacted, and left out where
+   a reader would parse or load it: images, and arguments of the deprecated function call.
+4. Hidden images are left out, and redacted in everything else that the request says.
+5. Hidden tools are also redacted in ``input.value``; with hidden parameters nothing stays in it but
+   messages, prompt, input, tools and model. A value that is no JSON object then is redacted whole.
+6. Hidden prompts and choices are those of legacy completions. Unless the attributes show a chat or
+   an embedding, they count as hidden text of the request and of the answer; of an embedding the
+   hidden text of embeddings does. Vectors in the raw answer are the builder's to leave out.
+7. The provider's raw usage keeps but its numbers where an answer is hidden in any way.
+8. GenAI names follow their OpenInference twins.
+9. Counts, times, status, finish reason, models, kinds, ids of users and sessions, tags and the
+   other metadata always stay.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import (
+    DocumentAttributes,
+    EmbeddingAttributes,
+    MessageAttributes,
+    MessageContentAttributes,
+    OpenInferenceSpanKindValues,
+    SpanAttributes,
+    ToolCallAttributes,
+)
+
+from codec.jsontext import decode_json, decode_json_object
+from telemetry.attribute_values import json_text
+from telemetry.privacy.images import may_hold_image, redact_image_parts, redact_images
+from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED
+from telemetry.semconv import MetadataMember
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from telemetry.attribute_values import AttributeValue
+    from telemetry.privacy.switches import PrivacySwitches
+
+    Rule = Callable[[str, AttributeValue], AttributeValue | None]
+    """From an attribute's name and value to what may be shown, ``None`` for nothing."""
+
+__all__ = ("hide_attributes",)
+
+_EMBEDDING: Final = OpenInferenceSpanKindValues.EMBEDDING.value
+
+_GENAI_INPUT = ("gen_ai.input.messages", "gen_ai.system_instructions")
+_GENAI_OUTPUT = "gen_ai.output.messages"
+_GENAI_TOOLS = "gen_ai.tool.definitions"
+_PARAMETERS = (
+    SpanAttributes.LLM_INVOCATION_PARAMETERS,
+    SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS,
+)
+_SINGLE_PARAMETERS = ("gen_ai.request", "openai.request")
+_KEPT_PARAMETERS = ("gen_ai.request.model", "gen_ai.request.stream")
+_PROMPT_TEMPLATE = "llm.prompt_template"
+
+_REQUEST_TEXTS = (
+    *_GENAI_INPUT,
+    _GENAI_TOOLS,
+    *_PARAMETERS,
+    _PROMPT_TEMPLATE,
+    SpanAttributes.LLM_PROMPTS,
+    SpanAttributes.LLM_TOOLS,
+)
+"""What a request says, besides its messages and the raw value."""
+
+_KEPT_IN_MESSAGES: Final = tuple(
+    f".{name}"
+    for name in (
+        MessageAttributes.MESSAGE_ROLE,
+        MessageAttributes.MESSAGE_NAME,
+        MessageAttributes.MESSAGE_TOOL_CALL_ID,
+        MessageAttributes.MESSAGE_FUNCTION_CALL_NAME,
+        ToolCallAttributes.TOOL_CALL_ID,
+        ToolCallAttributes.TOOL_CALL_FUNCTION_NAME,
+        MessageContentAttributes.MESSAGE_CONTENT_TYPE,
+        DocumentAttributes.DOCUMENT_ID,
+    )
+)
+"""Ends of the names that hidden text leaves (rule 3)."""
+
+_CONTENT_MEMBERS = frozenset({"messages", "prompt", "input", "tools", "functions", "model"})
+"""Members of a request that are no parameters."""
+
+_TOOL_MEMBERS = frozenset({"tools", "functions"})
+
+_MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+"""A name as programs have them: text would have white space."""
+
+
+def hide_attributes(
+    attributes: Mapping[str, AttributeValue], switches: PrivacySwitches
+) -> dict[str, AttributeValue]:
+    """What the switches leave of a span's attributes, in their order."""
+    rules = _build_rules(_by_kind(attributes, switches))
+    namespaces = tuple(rules)  # one look tells most names that stay
+    kept: dict[str, AttributeValue] = {}
+    for key, value in attributes.items():
+        rule = _find_rule(rules, key) if key.startswith(namespaces) else _keep
+        if (shown := rule(key, value)) is not None:
+            kept[key] = shown
+    return kept
+
+
+def _by_kind(
+    attributes: Mapping[str, AttributeValue], switches: PrivacySwitches
+) -> PrivacySwitches:
+    """What the switches come to for a call of this kind (rule 6)."""
+    if attributes.get(SpanAttributes.OPENINFERENCE_SPAN_KIND) == _EMBEDDING:
+        return replace(switches, hide_input_text=switches.hides_embedded_text)
+    shown = switches
+    if switches.hide_prompts and not _has_only(
+        attributes, SpanAttributes.LLM_INPUT_MESSAGES, SpanAttributes.LLM_PROMPTS
+    ):
+        shown = replace(shown, hide_input_text=True)
+    if switches.hide_choices and not _has_only(
+        attributes, SpanAttributes.LLM_OUTPUT_MESSAGES, SpanAttributes.LLM_CHOICES
+    ):
+        shown = replace(shown, hide_output_text=True)
+    return shown
+
+
+def _has_only(attributes: Mapping[str, AttributeValue], messages: str, texts: str) -> bool:
+    """Whether there are messages, as of a chat, and no texts, as of a legacy completion."""
+    return any(key.startswith(f"{messages}.") for key in attributes) and not any(
+        key.startswith(f"{texts}.") for key in attributes
+    )
+
+
+def _find_rule(rules: Mapping[str, Rule], key: str) -> Rule:
+    namespace = key
+    while namespace:
+        if (rule := rules.get(namespace)) is not None:
+            return rule
+        namespace = namespace.rpartition(".")[0]
+    return _keep
+
+
+@lru_cache(maxsize=16)
+def _build_rules(switches: PrivacySwitches) -> Mapping[str, Rule]:
+    """Rules by namespace."""
+    return {
+        SpanAttributes.EMBEDDING_EMBEDDINGS: partial(_embedding, switches=switches),
+        **_input_rules(switches),
+        **_output_rules(switches),
+    }
+
+
+def _input_rules(switches: PrivacySwitches) -> dict[str, Rule]:
+    # From mild to strict: a later rule takes the place of an earlier one.
+    rules: dict[str, Rule] = {}
+    if switches.hide_input_images:
+        rules |= dict.fromkeys(_REQUEST_TEXTS, _without_images)
+        rules[SpanAttributes.INPUT_IMAGES] = _drop
+        rules[SpanAttributes.LLM_INPUT_MESSAGES] = _message_without_images
+    if switches.hide_input_images or switches.hides_tools or switches.hides_parameters:
+        rules[SpanAttributes.INPUT_VALUE] = partial(_reduce_request, switches=switches)
+    if switches.hides_input_text:
+        rules |= {
+            "input": _drop,
+            SpanAttributes.INPUT_VALUE: _redact,
+            SpanAttributes.LLM_INPUT_MESSAGES: _message_without_words,
+            **dict.fromkeys(_PARAMETERS, _parameters_without_words),
+            **dict.fromkeys(_SINGLE_PARAMETERS, _number_only),
+            **dict.fromkeys(_KEPT_PARAMETERS, _keep),
+            **dict.fromkeys(_GENAI_INPUT, _drop),
+            _PROMPT_TEMPLATE: _drop,
+            SpanAttributes.LLM_PROMPT_TEMPLATE_VERSION: _keep,
+        }
+    if switches.hides_input_messages:
+        rules[SpanAttributes.LLM_INPUT_MESSAGES] = _drop
+    if switches.hides_prompts:
+        rules[SpanAttributes.LLM_PROMPTS] = _redact
+    if switches.hides_tools:
+        rules |= dict.fromkeys((SpanAttributes.LLM_TOOLS, _GENAI_TOOLS), _drop)
+    if switches.hides_parameters:
+        rules |= dict.fromkeys((*_PARAMETERS, *_SINGLE_PARAMETERS), _drop)
+        rules |= dict.fromkeys(_KEPT_PARAMETERS, _keep)
+    return rules
+
+
+def _output_rules(switches: PrivacySwitches) -> dict[str, Rule]:
+    rules: dict[str, Rule] = {}
+    if switches.hides_output_text:
+        rules |= {
+            "output": _drop,
+            SpanAttributes.OUTPUT_VALUE: _redact,
+            SpanAttributes.LLM_OUTPUT_MESSAGES: _message_without_words,
+            _GENAI_OUTPUT: _drop,
+        }
+    if switches.hides_output_messages:
+        rules[SpanAttributes.LLM_OUTPUT_MESSAGES] = _drop
+    if switches.hides_choices:
+        rules[SpanAttributes.LLM_CHOICES] = _redact
+        rules[SpanAttributes.METADATA] = _metadata_without_words
+    return rules
+
+
+def _keep(_: str, value: AttributeValue) -> AttributeValue:
+    return value
+
+
+def _drop(_: str, __: AttributeValue) -> None:
+    return None
+
+
+def _redact(_: str, __: AttributeValue) -> str:
+    return REDACTED
+
+
+def _number_only(_: str, value: AttributeValue) -> AttributeValue | None:
+    return None if isinstance(value, (str, tuple)) else value
+
+
+def _without_images(_: str, value: AttributeValue) -> AttributeValue:
+    return redact_images(value) if isinstance(value, str) else value
+
+
+def _message_without_images(key: str, value: AttributeValue) -> AttributeValue | None:
+    if _is_of_image(key):
+        return None
+    return _without_images(key, value)
+
+
+def _message_without_words(key: str, value: AttributeValue) -> AttributeValue | None:
+    if key.endswith(_KEPT_IN_MESSAGES):
+        return value
+    arguments = MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON
+    return None if _is_of_image(key) or key.endswith(arguments) else REDACTED
+
+
+def _embedding(key: str, value: AttributeValue, switches: PrivacySwitches) -> AttributeValue:
+    if key.endswith(f".{EmbeddingAttributes.EMBEDDING_VECTOR}"):
+        return REDACTED if switches.hides_vectors else value
+    if switches.hides_embedded_text:
+        return REDACTED
+    return _without_images(key, value) if switches.hide_input_images else value
+
+
+def _is_of_image(key: str) -> bool:
+    return f".{MessageContentAttributes.MESSAGE_CONTENT_IMAGE}." in key
+
+
+def _reduce_request(_: str, value: AttributeValue, switches: PrivacySwitches) -> AttributeValue:
+    """The raw request without what is hidden of it (rules 4 and 5)."""
+    text = str(value)
+    by_member = switches.hides_tools or switches.hides_parameters
+    if not by_member and not may_hold_image(text):
+        return text
+    try:
+        body = decode_json_object(text) if by_member else decode_json(text)
+    except ValueError:
+        return REDACTED
+    reduced = body
+    if switches.hides_parameters:
+        reduced = {name: item for name, item in reduced.items() if name in _CONTENT_MEMBERS}
+    if switches.hides_tools and (tools := _TOOL_MEMBERS & reduced.keys()):
+        reduced = reduced | dict.fromkeys(tools, REDACTED)
+    if switches.hide_input_images and may_hold_image(text):
+        reduced = redact_image_parts(reduced)
+    return text if reduced is body else json_text(reduced) or REDACTED
+
+
+def _parameters_without_words(_: str, value: AttributeValue) -> str | None:
+    try:
+        parameters = decode_json_object(str(value))
+    except ValueError:
+        return None
+    model = {name: item for name, item in parameters.items() if name == "model"}
+    return json_text(model | _keep_numbers(parameters, MAX_JSON_DEPTH))
+
+
+def _metadata_without_words(_: str, value: AttributeValue) -> str | None:
+    try:
+        members = decode_json_object(str(value))
+    except ValueError:
+        return None
+    raw = members.pop(MetadataMember.USAGE_RAW.value, None)
+    if isinstance(raw, dict):
+        members[MetadataMember.USAGE_RAW.value] = _keep_numbers(raw, MAX_JSON_DEPTH)
+    return json_text(members)
+
+
+def _keep_numbers(members: dict[str, Any], depth: int) -> dict[str, Any]:
+    """The numbers and truth values of an object and of the objects in it.
+
+    Lists are left out, for they may be the token ids of a text.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in members.items():
+        if not _MEMBER_NAME.fullmatch(name):
+            continue
+        if isinstance(value, (int, float)):
+            kept[name] = value
+        elif isinstance(value, dict) and depth and (inner := _keep_numbers(value, depth - 1)):
+            kept[name] = inner
+    return kept

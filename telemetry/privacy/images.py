@@ -1,0 +1,167 @@
+"""Images in texts and in JSON, hidden: all of them, or those that are too long.
+
+Rules (``span-contract.md`` section 3):
+
+1. An image part is an object whose type, modality or MIME type speaks of an image (``image_url``,
+   ``input_image``, ``image/png``), or what a member is that speaks of one (``image_url``,
+   ``images``). All strings in it are hidden, but for its own type and what speaks of the image.
+2. A string that begins with ``data:image/`` is hidden whole; in any other such a base64 URL is
+   hidden, and the string whole where a ``data:image`` is left. Scheme and type in any case, and
+   escaped in any way (RFC 2397, RFC 3986 section 3.1, RFC 8259 section 7).
+3. Against the limit a URL is measured whole. A string that is one as the reference tells it,
+   beginning with ``data:image/`` and holding ``base64``, is measured with all that it holds.
+4. What cannot hold an image costs a look, no parse: texts within the limit, texts without the word.
+5. JSON in which all images are hidden is written anew, so that of two members with one name none
+   stays unseen.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from codec.jsontext import decode_json
+from telemetry.attribute_values import json_text
+from telemetry.privacy.json_strings import (
+    MAX_JSON_DEPTH,
+    MAX_NESTED_TEXTS,
+    REDACTED,
+    looks_like_json,
+    rewrite_strings,
+    unescape,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("may_hold_image", "redact_image_parts", "redact_images", "redact_long_images")
+
+_URL_START = "data:image"
+
+_BASE64_URL = re.compile(
+    r"data:image\\?/[^,\s]{0,256}?;base64,[A-Za-z0-9+/=_%\\\r\n-]*+", re.IGNORECASE
+)
+"""Also in JSON that broke off, its slashes escaped. The parameters of a MIME type are short."""
+
+_ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
+"""An escape that may hide a letter of the words that are looked for."""
+
+_TYPE = "type"
+_KIND_MEMBERS = (_TYPE, "modality", "mime_type", "media_type")
+
+
+def may_hold_image(text: str) -> bool:
+    """Whether a text may speak of an image at all."""
+    return _names_image(text) or _ESCAPED_ASCII.search(text) is not None
+
+
+def redact_long_images(text: str, limit: int) -> str:
+    """A text, JSON or not, without base64 images of more than `limit` characters (rule 3)."""
+    if len(text) <= limit or not _may_hold_url(text):
+        return text
+    return rewrite_strings(text, partial(_redact_long_urls, limit=limit), over=limit)
+
+
+def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
+    """A text, JSON or not, without images.
+
+    Args:
+        text: of an attribute, or of a string in one.
+        depth: how deep its JSON is walked at most.
+    """
+    if not may_hold_image(text):
+        return text
+    if looks_like_json(text):
+        try:
+            value = decode_json(text)
+        except ValueError:
+            return _redact_urls(text)
+        return json_text(redact_image_parts(value, depth)) or REDACTED
+    return _redact_urls(text)
+
+
+def redact_image_parts(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
+    """A decoded JSON value without images (rules 1 and 2)."""
+    if isinstance(value, str):
+        return redact_images(value, depth - 1) if depth else REDACTED
+    if not isinstance(value, (dict, list)):
+        return value
+    if not depth:
+        return REDACTED
+    if isinstance(value, list):
+        return [redact_image_parts(item, depth - 1) for item in value]
+    if _is_image_part(value):
+        return {name: _in_image_part(name, item, depth - 1) for name, item in value.items()}
+    return {
+        name: (_without_strings if _names_image(name) else redact_image_parts)(item, depth - 1)
+        for name, item in value.items()
+    }
+
+
+def _is_image_part(part: dict[str, Any]) -> bool:
+    kinds = (part.get(member) for member in _KIND_MEMBERS)
+    return any(isinstance(kind, str) and _names_image(kind) for kind in kinds)
+
+
+def _names_image(name: str) -> bool:
+    return "image" in name.lower()
+
+
+def _in_image_part(name: str, value: Any, depth: int) -> Any:
+    if isinstance(value, str) and (
+        name == _TYPE or (name in _KIND_MEMBERS and _names_image(value))
+    ):
+        return redact_images(value, depth)
+    return _without_strings(value, depth)
+
+
+def _without_strings(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return REDACTED
+    if not isinstance(value, (dict, list)):
+        return value
+    if not depth:
+        return REDACTED
+    if isinstance(value, list):
+        return [_without_strings(item, depth - 1) for item in value]
+    return {name: _without_strings(item, depth - 1) for name, item in value.items()}
+
+
+def _may_hold_url(text: str) -> bool:
+    return _URL_START in text.lower() or _ESCAPED_ASCII.search(text) is not None
+
+
+def _redact_urls(text: str) -> str:
+    if not _may_hold_url(text):
+        return text
+    if text.lstrip().lower().startswith(_URL_START):
+        return REDACTED
+    redacted = _BASE64_URL.sub(REDACTED, text)
+    return REDACTED if any(_URL_START in view.lower() for view in _views(redacted)) else redacted
+
+
+def _redact_long_urls(text: str, limit: int) -> str:
+    if len(text) <= limit or not _may_hold_url(text):
+        return text
+    if text[: len(_URL_START)].lower() == _URL_START and "base64" in text.lower():
+        return REDACTED
+
+    def redact(url: re.Match[str]) -> str:
+        return REDACTED if len(url[0]) > limit else url[0]
+
+    redacted = _BASE64_URL.sub(redact, text)
+    # Escaped where there is no JSON: then the text is hidden whole, for its bounds are not known.
+    urls = (url[0] for view in _views(redacted) for url in _BASE64_URL.finditer(view))
+    return REDACTED if any(len(url) > limit for url in urls) else redacted
+
+
+def _views(text: str) -> Iterator[str]:
+    """A text, then without its escapes, then without those that this brought forth, and so on."""
+    yield text
+    for _ in range(MAX_NESTED_TEXTS):
+        plain = unescape(text)
+        if plain == text:
+            return
+        yield plain
+        text = plain

@@ -1,0 +1,99 @@
+"""The strings of a JSON text, rewritten where they stand.
+
+Rules:
+
+1. Every string is looked at: names of members too, of members with one name each (a parser would
+   keep the last alone), and those in a string that is a JSON object or array itself, as the
+   arguments of tools are. Below :data:`MAX_NESTED_TEXTS` such a string is hidden whole.
+2. What is not rewritten stays as it was, character by character: white space, escapes, numbers.
+3. A text that is no JSON object, array or string is one string.
+4. An integer of :data:`MIN_TELLING_DIGITS` is read like a string: it may be a card's number.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from codec.jsontext import decode_json, encode_json, is_json
+from telemetry.attribute_values import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = (
+    "MAX_JSON_DEPTH",
+    "MAX_NESTED_TEXTS",
+    "REDACTED",
+    "looks_like_json",
+    "rewrite_strings",
+    "unescape",
+)
+
+REDACTED: Final = "__REDACTED__"
+"""What stands in place of what is hidden: the reference's word, which Phoenix knows."""
+
+MAX_NESTED_TEXTS = 8
+"""JSON in a string of JSON, and so on: real traffic has two levels, each doubles the escapes."""
+
+MAX_JSON_DEPTH = 100
+"""How deep a decoded value is walked. What is deeper is hostile, and hidden."""
+
+MIN_TELLING_DIGITS = 12
+"""Digits of an integer that may tell of somebody; counts and times in seconds have fewer."""
+
+_START = re.compile(r'[\ufeff\s]*+[\[{"]')
+
+_TOKEN = re.compile(
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+    rf"|(?<![\w.+-])\d{{{MIN_TELLING_DIGITS},}}+(?![\w.])",
+    re.DOTALL,
+)
+"""A string, else a long integer. Possessive throughout, hence linear."""
+
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether a text begins as a JSON object, array or string does."""
+    return _START.match(text) is not None
+
+
+def rewrite_strings(
+    text: str, rewrite: Callable[[str], str], *, over: int = 0, levels: int = MAX_NESTED_TEXTS
+) -> str:
+    """A JSON text with its strings rewritten, by the rules above.
+
+    Args:
+        text: JSON or not.
+        rewrite: gives each string, escapes undone, as it shall be.
+        over: strings of no more characters stay as they are, and are not decoded.
+        levels: how many texts may be nested in this one.
+    """
+    if not (looks_like_json(text) and is_json(text)):
+        return rewrite(text)
+    if not levels:
+        return REDACTED
+
+    def replace(token: re.Match[str]) -> str:
+        literal = token[0]
+        if literal[0] != '"':
+            return literal if rewrite(literal) == literal else f'"{REDACTED}"'
+        if len(literal) <= over:
+            return literal
+        string = decode_json(literal) if "\\" in literal else literal[1:-1]
+        rewritten = rewrite_strings(string, rewrite, over=over, levels=levels - 1)
+        return literal if rewritten == string else encode_json(rewritten)
+
+    return _TOKEN.sub(replace, text)
+
+
+def unescape(text: str) -> str:
+    """A text without its JSON escapes: one that is no JSON may hold a piece of it."""
+    return clean_text(_ESCAPE.sub(_unescape_one, text)) if "\\" in text else text
+
+
+def _unescape_one(escape: re.Match[str]) -> str:
+    code, char = escape.groups()
+    return chr(int(code, 16)) if code else _ESCAPED.get(char, char)

@@ -1,0 +1,103 @@
+"""The last step before a span: its attributes and words without what must not be shown.
+
+Rules (``span-contract.md`` section 3):
+
+1. First the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
+   patterns, so that what is hidden already costs no search.
+2. Order and names of attributes stay. A value is never made longer on purpose, so the size limits
+   come afterwards (:mod:`telemetry.size_limits`): what is cut is no JSON any more.
+3. The limit of images and the patterns hold for every text, patterns but for those that readers
+   need as they are: kind, system, provider, operation and MIME types.
+4. A provider's words of an error may quote request and answer: they are redacted with either
+   (contract 2.1). Where only images are hidden, their URLs are, and for want of anything better all
+   others.
+5. Whatever comes in, nothing is raised; what cannot be read where it must be changed is redacted or
+   left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from openinference.semconv.trace import SpanAttributes
+
+from telemetry.privacy.hiding import hide_attributes
+from telemetry.privacy.images import redact_images, redact_long_images
+from telemetry.privacy.json_strings import REDACTED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from telemetry.attribute_values import AttributeValue
+    from telemetry.privacy.redaction import Redaction
+    from telemetry.privacy.switches import PrivacySwitches
+
+__all__ = ("Mask",)
+
+_NOT_SEARCHED: Final = frozenset(
+    {
+        SpanAttributes.OPENINFERENCE_SPAN_KIND,
+        SpanAttributes.LLM_SYSTEM,
+        SpanAttributes.LLM_PROVIDER,
+        SpanAttributes.INPUT_MIME_TYPE,
+        SpanAttributes.OUTPUT_MIME_TYPE,
+        "gen_ai.operation.name",
+        "gen_ai.provider.name",
+    }
+)
+"""Names of which a pattern changes no value (rule 3): all values are our own words."""
+
+_MIME_TYPES: Final = {
+    SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
+    SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
+}
+"""The mark that replaces a value whole is no JSON: its type goes with it."""
+
+_URL = re.compile(r"https?:[\\/]+[^\s\"'<>]+", re.IGNORECASE)
+
+
+class Mask:
+    """Takes what is hidden out of finished attributes. Immutable, does no I/O.
+
+    Args:
+        switches: what is hidden as a whole.
+        redaction: patterns to look for in the rest.
+    """
+
+    def __init__(self, switches: PrivacySwitches, redaction: Redaction | None = None) -> None:
+        self._switches = switches
+        self._redaction = redaction
+
+    def attributes(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """What may be shown of a span's attributes, in their order."""
+        left = hide_attributes(attributes, self._switches)
+        shown = {key: self._search(key, value) for key, value in left.items()}
+        for value_key, mime_key in _MIME_TYPES.items():
+            if shown.get(value_key) == REDACTED:
+                shown.pop(mime_key, None)
+        return shown
+
+    def provider_words(self, text: str) -> str:
+        """What may be shown of a provider's words of an error (rule 4)."""
+        if text and self._switches.hides_provider_words:
+            return REDACTED
+        if self._switches.hide_input_images:
+            text = _URL.sub(REDACTED, redact_images(text))
+        return self.text(redact_long_images(text, self._switches.base64_image_max_length))
+
+    def text(self, text: str) -> str:
+        """Any other text without what the patterns find."""
+        return text if self._redaction is None else self._redaction.redact_json(text)
+
+    def _search(self, key: str, value: AttributeValue) -> AttributeValue:
+        if isinstance(value, str):
+            return self._search_text(key, value)
+        if not isinstance(value, tuple):
+            return value
+        texts = tuple(self._search_text(key, item) for item in value if isinstance(item, str))
+        return texts or value  # a vector has none
+
+    def _search_text(self, key: str, text: str) -> str:
+        shown = redact_long_images(text, self._switches.base64_image_max_length)
+        return shown if key in _NOT_SEARCHED else self.text(shown)

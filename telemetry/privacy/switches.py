@@ -1,0 +1,182 @@
+"""OpenInference's privacy switches, from the environment (``span-contract.md`` section 3).
+
+Rules:
+
+1. A switch is ``true`` or ``false`` in any case; empty is as good as not set (OpenTelemetry
+   specification, "Environment variable definitions"). Anything else is refused: the reference warns
+   and records all, which is no answer to somebody who asked for less. For the same reason a
+   ``OPENINFERENCE_HIDE_*`` that is not known is refused.
+2. The switch of retrieved documents is read like the others, and hides nothing: no span of ours has
+   any. Vectors of embeddings are not even built unless somebody asks for them (contract 1.6,
+   :mod:`telemetry.embedding_attributes`); their switch hides them all the same.
+3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
+   is uploaded, and the GenAI names are always written.
+4. What hides more in plain words is a property here, and decided nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from telemetry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("PrivacySwitches", "read_privacy_switches")
+
+_PREFIX = "OPENINFERENCE_HIDE_"
+_IMAGE_LIMIT = "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH"
+
+_OLD_NAMES = {"OPENINFERENCE_HIDE_EMBEDDING_VECTORS": "hide_embeddings_vectors"}
+"""Deprecated, but still what somebody may have asked for."""
+
+_MAX_LIMIT_DIGITS = 18
+"""More is no length, and Python would refuse to read thousands of digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacySwitches:
+    """What is to be hidden. The fields are named as the reference's ``TraceConfig`` names them.
+
+    Attributes:
+        hide_inputs: the request: messages, prompts, tools, parameters and images.
+        hide_outputs: the answer.
+        hide_input_messages: the messages of the request, their roles and ids too.
+        hide_output_messages: the messages of the answer, their roles and ids too.
+        hide_input_text: what the messages of the request say.
+        hide_output_text: what the messages of the answer say.
+        hide_input_images: images of the request.
+        hide_llm_invocation_parameters: the parameters of the request.
+        hide_llm_tools: the tools on offer.
+        hide_prompts: prompts of legacy completions.
+        hide_choices: answers of legacy completions.
+        hide_embeddings_vectors: vectors of embeddings.
+        hide_embeddings_text: texts that are embedded.
+        hide_retrieval_documents: see rule 2.
+        base64_image_max_length: a ``data:image/…;base64`` URL of more characters is hidden.
+    """
+
+    hide_inputs: bool = False
+    hide_outputs: bool = False
+    hide_input_messages: bool = False
+    hide_output_messages: bool = False
+    hide_input_text: bool = False
+    hide_output_text: bool = False
+    hide_input_images: bool = False
+    hide_llm_invocation_parameters: bool = False
+    hide_llm_tools: bool = False
+    hide_prompts: bool = False
+    hide_choices: bool = False
+    hide_embeddings_vectors: bool = False
+    hide_embeddings_text: bool = False
+    hide_retrieval_documents: bool = False
+    base64_image_max_length: int = 32_000
+
+    @classmethod
+    def everything(cls) -> PrivacySwitches:
+        """All switches on: no content is shown at all."""
+        return cls(**dict.fromkeys(_HIDE_FIELDS, True))
+
+    @property
+    def hides_input_messages(self) -> bool:
+        """Of the messages of a request not even roles and ids are shown."""
+        return self.hide_inputs or self.hide_input_messages
+
+    @property
+    def hides_output_messages(self) -> bool:
+        """Of the messages of an answer not even roles and ids are shown."""
+        return self.hide_outputs or self.hide_output_messages
+
+    @property
+    def hides_input_text(self) -> bool:
+        """No words of a request are shown, hence no raw request and no words in parameters."""
+        return self.hides_input_messages or self.hide_input_text
+
+    @property
+    def hides_output_text(self) -> bool:
+        """No words of an answer are shown, hence no raw answer."""
+        return self.hides_output_messages or self.hide_output_text
+
+    @property
+    def hides_tools(self) -> bool:
+        """The tools on offer are not shown."""
+        return self.hide_inputs or self.hide_llm_tools
+
+    @property
+    def hides_parameters(self) -> bool:
+        """The parameters of a request are not shown."""
+        return self.hide_inputs or self.hide_llm_invocation_parameters
+
+    @property
+    def hides_prompts(self) -> bool:
+        """Prompts of legacy completions are not shown."""
+        return self.hides_input_text or self.hide_prompts
+
+    @property
+    def hides_choices(self) -> bool:
+        """Answers of legacy completions are not shown."""
+        return self.hides_output_text or self.hide_choices
+
+    @property
+    def hides_embedded_text(self) -> bool:
+        """Texts that are embedded are not shown."""
+        return self.hides_input_text or self.hide_embeddings_text
+
+    @property
+    def hides_vectors(self) -> bool:
+        """Vectors of embeddings are not shown."""
+        return self.hides_output_text or self.hide_embeddings_vectors
+
+    @property
+    def hides_provider_words(self) -> bool:
+        """What a provider says of an error is not shown: it may quote request or answer."""
+        return self.hides_prompts or self.hides_choices or self.hides_embedded_text
+
+
+_HIDE_FIELDS = tuple(
+    field.name for field in fields(PrivacySwitches) if field.name.startswith("hide_")
+)
+
+_SWITCHES = {f"OPENINFERENCE_{name.upper()}": name for name in _HIDE_FIELDS} | _OLD_NAMES
+"""Environment variables to the fields that they switch."""
+
+
+def read_privacy_switches(environ: Mapping[str, str]) -> PrivacySwitches:
+    """The switches of an environment, and its limit of images.
+
+    Raises:
+        ConfigurationError: a value cannot be followed, or a switch is not known; the sentence names
+            the variable.
+    """
+    hides: dict[str, bool] = {}
+    for variable in sorted(environ):
+        if not variable.startswith(_PREFIX):
+            continue
+        if variable not in _SWITCHES:
+            known = ", ".join(_SWITCHES)
+            raise ConfigurationError(f"{variable} is no switch that is known: there are {known}")
+        if value := environ[variable]:
+            name = _SWITCHES[variable]
+            # Where the old and the new name of a switch disagree, the stricter wins.
+            hides[name] = _is_on(variable, value) or hides.get(name, False)
+    limit = environ.get(_IMAGE_LIMIT, "")
+    if not limit:
+        return PrivacySwitches(**hides)
+    return PrivacySwitches(**hides, base64_image_max_length=_read_limit(limit))
+
+
+def _is_on(variable: str, value: str) -> bool:
+    word = value.lower()
+    if word not in {"true", "false"}:
+        raise ConfigurationError(f"{variable} is {value!r}, but must be true or false")
+    return word == "true"
+
+
+def _read_limit(value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and len(value) <= _MAX_LIMIT_DIGITS):
+        raise ConfigurationError(
+            f"{_IMAGE_LIMIT} is {value!r}, but must be a whole number of characters, from 0"
+        )
+    return int(value)

@@ -1,0 +1,417 @@
+"""What each switch does to each attribute."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from codec.jsontext import decode_json
+from telemetry.privacy.hiding import hide_attributes
+from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED
+from telemetry.privacy.switches import PrivacySwitches
+from tests.telemetry.privacy.spans import (
+    ALWAYS_KEPT,
+    CHAT,
+    COMPLETION,
+    EMBEDDING,
+    IMAGE,
+    INPUT,
+    INPUT_MESSAGES,
+    METADATA,
+    OUTPUT,
+    OUTPUT_MESSAGES,
+    PARAMETERS,
+    REQUEST,
+    TOOLS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from telemetry.attribute_values import AttributeValue
+
+FIGURES = {
+    "model": "m-1",
+    "temperature": 0.5,
+    "stream": True,
+    "stream_options": {"include_usage": True},
+}
+USAGE_FIGURES = {"prompt_tokens": 12, "details": {"audio_tokens": 0}}
+
+Changes = dict[str, Any]
+DROPPED = None
+
+
+def changes(attributes: Mapping[str, AttributeValue], *switches: str) -> Changes:
+    """What is not as it was: the new values, ``None`` for what was left out."""
+    hidden = hide_attributes(attributes, PrivacySwitches(**dict.fromkeys(switches, True)))
+    assert list(hidden) == [key for key in attributes if key in hidden]  # the order stays
+    return {
+        key: hidden.get(key, DROPPED)
+        for key, value in attributes.items()
+        if hidden.get(key, DROPPED) != value
+    }
+
+
+def dropped(*keys: str) -> Changes:
+    return dict.fromkeys(keys, DROPPED)
+
+
+def without_words(messages: Mapping[str, AttributeValue]) -> Changes:
+    """What hidden text makes of messages, by the ends of their names."""
+    kept = {"role", "name", "tool_call_id", "function_call_name", "id", "type"}
+    gone = ("image.url", "function_call_arguments_json")
+    return {
+        key: DROPPED if key.endswith(gone) else REDACTED
+        for key in messages
+        if key.rpartition(".")[2] not in kept or "document.name" in key
+    }
+
+
+def with_metadata(**members: Any) -> Changes:
+    return {"metadata": json.dumps(METADATA | members)}
+
+
+INPUT_TEXT = {
+    **without_words(INPUT_MESSAGES),
+    **dropped(
+        "llm.prompt_template.template",
+        "llm.prompt_template.variables",
+        "gen_ai.request.stop_sequences",
+        "openai.request.service_tier",
+        "gen_ai.input.messages",
+        "gen_ai.system_instructions",
+        "input.mime_type",
+        "input.images.0.image.url",
+    ),
+    "llm.invocation_parameters": json.dumps(FIGURES),
+    "input.value": REDACTED,
+}
+OUTPUT_TEXT = {
+    **without_words(OUTPUT_MESSAGES),
+    **dropped("gen_ai.output.messages", "output.mime_type"),
+    "output.value": REDACTED,
+    **with_metadata(usage_raw=USAGE_FIGURES),
+}
+PARAMETER_KEYS = dropped(
+    "llm.invocation_parameters",
+    "gen_ai.request.temperature",
+    "gen_ai.request.stop_sequences",
+    "openai.request.service_tier",
+)
+IMAGE_KEY = "llm.input_messages.1.message.contents.1.message_content.image.image.url"
+
+EXPECTED: dict[str, Changes] = {
+    "hide_inputs": {
+        **INPUT_TEXT,
+        **dropped(*INPUT_MESSAGES, *TOOLS),
+        **PARAMETER_KEYS,
+    },
+    "hide_input_messages": {**INPUT_TEXT, **dropped(*INPUT_MESSAGES)},
+    "hide_input_text": INPUT_TEXT,
+    "hide_input_images": {
+        **dropped(IMAGE_KEY, "input.images.0.image.url"),
+        "input.value": json.dumps(REQUEST).replace(IMAGE, REDACTED),
+    },
+    "hide_llm_tools": {
+        **dropped(*TOOLS),
+        "input.value": json.dumps(REQUEST | {"tools": REDACTED, "functions": REDACTED}),
+    },
+    "hide_llm_invocation_parameters": {
+        **PARAMETER_KEYS,
+        "input.value": json.dumps(
+            {name: REQUEST[name] for name in ("model", "messages", "tools", "functions")}
+        ),
+    },
+    "hide_prompts": {},
+    "hide_outputs": {**OUTPUT_TEXT, **dropped(*OUTPUT_MESSAGES)},
+    "hide_output_messages": {**OUTPUT_TEXT, **dropped(*OUTPUT_MESSAGES)},
+    "hide_output_text": OUTPUT_TEXT,
+    "hide_choices": with_metadata(usage_raw=USAGE_FIGURES),
+    "hide_embeddings_vectors": {},
+    "hide_embeddings_text": {},
+    "hide_retrieval_documents": {},
+}
+
+
+@pytest.mark.parametrize("switch", EXPECTED)
+def test_what_a_switch_changes_in_a_chat(switch: str) -> None:
+    """Rules 2 to 9: each switch alone changes just this, in the order as it was."""
+    assert changes(CHAT, switch) == EXPECTED[switch]
+
+
+PROMPT_HIDDEN: Changes = {
+    "llm.prompts.0.prompt.text": REDACTED,
+    "llm.invocation_parameters": '{"model": "m-1", "n": 1}',
+    **dropped("gen_ai.input.messages", "input.mime_type"),
+    "input.value": REDACTED,
+}
+CHOICE_HIDDEN: Changes = {
+    "llm.choices.0.completion.text": REDACTED,
+    **dropped("gen_ai.output.messages", "output.mime_type"),
+    "output.value": REDACTED,
+    **with_metadata(usage_raw=USAGE_FIGURES),
+}
+
+
+@pytest.mark.parametrize(
+    ("switch", "expected"),
+    [
+        ("hide_prompts", PROMPT_HIDDEN),
+        ("hide_input_text", PROMPT_HIDDEN),
+        ("hide_input_messages", PROMPT_HIDDEN),
+        ("hide_inputs", {**PROMPT_HIDDEN, "llm.invocation_parameters": DROPPED}),
+        ("hide_choices", CHOICE_HIDDEN),
+        ("hide_output_text", CHOICE_HIDDEN),
+        ("hide_output_messages", CHOICE_HIDDEN),
+        ("hide_outputs", CHOICE_HIDDEN),
+    ],
+)
+def test_what_a_switch_changes_in_a_legacy_completion(switch: str, expected: Changes) -> None:
+    """Rule 6: prompts and choices are the text of a legacy completion."""
+    assert changes(COMPLETION, switch) == expected
+
+
+EMBEDDED_HIDDEN: Changes = {
+    "embedding.embeddings.0.embedding.text": REDACTED,
+    "embedding.embeddings.0.embedding.of_some_later_convention": REDACTED,
+    "embedding.invocation_parameters": '{"model": "small", "dimensions": 2}',
+    "input.value": REDACTED,
+    **dropped("input.mime_type"),
+}
+VECTOR_HIDDEN: Changes = {"embedding.embeddings.0.embedding.vector": REDACTED}
+ANSWER_HIDDEN: Changes = {
+    **VECTOR_HIDDEN,
+    "output.value": REDACTED,
+    **dropped("output.mime_type"),
+    **with_metadata(usage_raw=USAGE_FIGURES),
+}
+
+
+@pytest.mark.parametrize(
+    ("switch", "expected"),
+    [
+        ("hide_embeddings_text", EMBEDDED_HIDDEN),
+        ("hide_input_text", EMBEDDED_HIDDEN),
+        ("hide_input_messages", EMBEDDED_HIDDEN),
+        ("hide_inputs", {**EMBEDDED_HIDDEN, **dropped("embedding.invocation_parameters")}),
+        ("hide_embeddings_vectors", VECTOR_HIDDEN),
+        ("hide_output_text", ANSWER_HIDDEN),
+        ("hide_outputs", ANSWER_HIDDEN),
+        (
+            "hide_llm_invocation_parameters",
+            {
+                **dropped("embedding.invocation_parameters"),
+                "input.value": '{"model": "small", "input": ["one"]}',
+            },
+        ),
+        ("hide_prompts", {}),
+        ("hide_choices", with_metadata(usage_raw=USAGE_FIGURES)),
+        ("hide_input_images", {}),
+        ("hide_llm_tools", {}),
+    ],
+)
+def test_what_a_switch_changes_in_an_embedding(switch: str, expected: Changes) -> None:
+    """Rule 6: what is embedded is text of the request, a vector is the answer."""
+    assert changes(EMBEDDING, switch) == expected
+
+
+def test_images_in_embedded_texts_are_hidden() -> None:
+    """Rule 4: some models embed images."""
+    key = "embedding.embeddings.0.embedding.text"
+    attributes: dict[str, AttributeValue] = {key: "data:image/png;base64,QQ=="}
+    assert changes(attributes, "hide_input_images") == {key: REDACTED}
+
+
+def test_prompts_of_token_ids_are_hidden() -> None:
+    """Rule 6: a completion whose prompt has no words is no chat either."""
+    attributes: dict[str, AttributeValue] = {
+        "input.value": '{"prompt": [101, 7592]}',
+        "output.value": '{"choices": []}',
+    }
+    expected = dict.fromkeys(attributes, REDACTED)
+    assert changes(attributes, "hide_prompts", "hide_choices") == expected
+
+
+@pytest.mark.parametrize("first", EXPECTED)
+@pytest.mark.parametrize("attributes", [CHAT, COMPLETION, EMBEDDING])
+def test_two_switches_hide_what_either_hides(
+    first: str, attributes: dict[str, AttributeValue]
+) -> None:
+    """No switch brings back what another one hides."""
+    for second in EXPECTED:
+        both = changes(attributes, first, second)
+        for alone in (changes(attributes, first), changes(attributes, second)):
+            assert alone.keys() <= both.keys()
+            gone = {key for key, value in alone.items() if value in {DROPPED, REDACTED}}
+            assert all(both[key] in {DROPPED, REDACTED} for key in gone)
+
+
+def test_parts_of_the_request_are_hidden_together() -> None:
+    """Rules 4 and 5 on one value."""
+    switches = ("hide_input_images", "hide_llm_tools", "hide_llm_invocation_parameters")
+    for some in combinations(switches, 2):
+        value = changes(CHAT, *some)["input.value"]
+        assert (IMAGE in value) == ("hide_input_images" not in some)
+        assert ("look_up" in value) == ("hide_llm_tools" not in some)
+        assert ("temperature" in value) == ("hide_llm_invocation_parameters" not in some)
+
+
+@pytest.mark.parametrize("attributes", [CHAT, COMPLETION, EMBEDDING])
+def test_what_always_stays(attributes: dict[str, AttributeValue]) -> None:
+    """Rule 9: with all switches on, who, when, how much and how it ended are still there."""
+    hidden = hide_attributes(attributes, PrivacySwitches.everything())
+    kept = {key: value for key, value in hidden.items() if key in ALWAYS_KEPT}
+    assert kept == {key: attributes[key] for key in ALWAYS_KEPT}
+    assert decode_json(str(hidden["metadata"])) == METADATA | {"usage_raw": USAGE_FIGURES}
+    shown = hidden.keys() - ALWAYS_KEPT.keys()
+    shown -= {"metadata", "llm.prompt_template.version", "embedding.model_name"}
+    assert all(hidden[key] == REDACTED for key in shown)
+
+
+@pytest.mark.parametrize(
+    ("switch", "key"),
+    [
+        ("hide_inputs", "llm.input_messages.0.new"),
+        ("hide_inputs", "llm.tools.0.new"),
+        ("hide_inputs", "input.documents.0.document.url"),
+        ("hide_inputs", "gen_ai.request.new"),
+        ("hide_inputs", "gen_ai.input.messages.0.new"),
+        ("hide_inputs", "llm.prompts.0.new"),
+        ("hide_input_text", "llm.input_messages.0.new"),
+        ("hide_input_text", "llm.prompt_template.new"),
+        ("hide_outputs", "llm.output_messages.0.new"),
+        ("hide_outputs", "llm.choices.0.new"),
+        ("hide_outputs", "output.images.0.image.url"),
+        ("hide_output_text", "llm.output_messages.0.message.new"),
+        ("hide_llm_tools", "llm.tools.0.tool.new"),
+        ("hide_llm_invocation_parameters", "openai.request.new"),
+        ("hide_input_images", "input.images.0.new"),
+    ],
+)
+def test_unknown_names_are_hidden_with_their_namespace(switch: str, key: str) -> None:
+    """Rule 1: what a later convention adds is hidden with the rest."""
+    assert changes({key: "Ann"}, switch) in ({key: DROPPED}, {key: REDACTED})
+
+
+@pytest.mark.parametrize("key", ["llm.input_messages_count", "inputs", "llm", "x.input.value", ""])
+def test_other_namespaces_stay(key: str) -> None:
+    """Rule 1: a namespace ends at a dot."""
+    switches = PrivacySwitches.everything()
+    assert hide_attributes({key: "Ann"}, switches) == {key: "Ann"}
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("llm.input_messages.0.message.content", '[{"image_url": "https://x.test/1.png"}, 1]'),
+        ("llm.prompts.0.prompt.text", "See data:image/png;base64,QQ=="),
+        ("llm.invocation_parameters", '{"image": "https://x.test/1.png"}'),
+        ("llm.tools.0.tool.json_schema", '{"icon": "data:image/png;base64,QQ=="}'),
+        ("gen_ai.input.messages", '[{"parts": [{"modality": "image", "content": "QQ=="}]}]'),
+    ],
+)
+def test_images_are_hidden_wherever_the_request_says_them(key: str, text: str) -> None:
+    """Rule 4: in flattened messages and GenAI content as well."""
+    hidden = hide_attributes({key: text}, PrivacySwitches(hide_input_images=True))[key]
+    assert REDACTED in str(hidden)
+    assert not any(word in str(hidden) for word in ("x.test", "QQ"))
+
+
+def test_numbers_in_hidden_namespaces_are_no_images() -> None:
+    """Rule 4: a value that is no text holds none."""
+    assert changes({"llm.tools.0.n": 1}, "hide_input_images") == {}
+
+
+@pytest.mark.parametrize("text", ["no JSON", '{"image": ', '["image"]', '"image"', "[[" * 10_000])
+@pytest.mark.parametrize("switch", ["hide_llm_tools", "hide_llm_invocation_parameters"])
+def test_request_that_is_no_object_is_redacted(switch: str, text: str) -> None:
+    """Rule 5: where members would have to go and there is no telling which."""
+    assert changes({"input.value": text}, switch) == {"input.value": REDACTED}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("no JSON", "no JSON"),
+        ('{"image": ', REDACTED),
+        ('["image",  1]', '["image", 1]'),
+        ('{"a" :1}', '{"a" :1}'),
+    ],
+)
+def test_request_of_any_kind_without_images(text: str, expected: str) -> None:
+    """Rule 4: what may hold an image and is no JSON is redacted, all else stays."""
+    hidden = hide_attributes({"input.value": text}, PrivacySwitches(hide_input_images=True))
+    assert hidden == {"input.value": expected}
+
+
+def test_request_without_tools_stays_as_it_is() -> None:
+    """Rule 5: character by character."""
+    assert changes({"input.value": '{"a" :1}'}, "hide_llm_tools") == {}
+
+
+def test_doubled_tools_are_hidden() -> None:
+    """Rule 5: of members with one name none stays."""
+    text = '{"tools": ["Ann"], "tools": 1, "a": 2}'
+    expected = {"input.value": json.dumps({"tools": REDACTED, "a": 2})}
+    assert changes({"input.value": text}, "hide_llm_tools") == expected
+
+
+def test_request_that_cannot_be_written_is_redacted() -> None:
+    """Rule 5: a number of more digits than Python writes, say."""
+    text = '{"tools": 1, "a": 1' + "0" * 5_000 + "}"
+    assert changes({"input.value": text}, "hide_llm_tools") == {"input.value": REDACTED}
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[]", "{"])
+def test_unreadable_parameters_and_metadata_are_left_out(text: str) -> None:
+    """Rules 3 and 7: readers expect an object or nothing."""
+    attributes: dict[str, AttributeValue] = {"llm.invocation_parameters": text, "metadata": text}
+    assert changes(attributes, "hide_input_text", "hide_output_text") == dropped(*attributes)
+
+
+def _nested(value: Any) -> Any:
+    for _ in range(MAX_JSON_DEPTH + 2):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"n": 1, "f": 0.5, "b": True, "s": "Ann", "none": None}, {"n": 1, "f": 0.5, "b": True}),
+        ({"Ann asked": 1, "": 1, "é": 1, "x" * 65: 1, "a-b.c_1": 1}, {"a-b.c_1": 1}),
+        ({"ids": [101, 7592], "list": [{"n": 1}]}, {}),
+        ({"a": {"s": "Ann"}, "b": {"n": 1, "s": "Ann"}}, {"b": {"n": 1}}),
+        (_nested(1), {}),
+    ],
+)
+def test_usage_keeps_its_numbers(raw: Any, expected: Any) -> None:
+    """Rule 7: under names as programs have them; token ids of a text are none."""
+    hidden = changes({"metadata": json.dumps({"usage_raw": raw, "a": "b"})}, "hide_output_text")
+    assert decode_json(hidden["metadata"]) == {"a": "b", "usage_raw": expected}
+
+
+@pytest.mark.parametrize("raw", ["Ann", ["Ann"], None])
+def test_usage_that_is_no_object_is_left_out(raw: Any) -> None:
+    """Rule 7: nobody knows what it says."""
+    hidden = changes({"metadata": json.dumps({"usage_raw": raw, "a": "b"})}, "hide_outputs")
+    assert decode_json(hidden["metadata"]) == {"a": "b"}
+
+
+def test_metadata_without_usage_stay() -> None:
+    """Rule 9: there is nothing to hide in them."""
+    assert changes({"metadata": '{"a": "b"}'}, "hide_outputs") == {}
+
+
+def test_expectations_cover_all_that_is_hidden() -> None:
+    """The tables above leave out no key of the sample but those that always stay."""
+    hidden = set().union(*EXPECTED.values())
+    assert hidden >= {*INPUT_MESSAGES, *TOOLS, *OUTPUT_MESSAGES, *OUTPUT} - {
+        key for key in CHAT if key in ALWAYS_KEPT
+    }
+    assert hidden >= INPUT.keys() - {"llm.prompt_template.version"}
+    assert decode_json(str(CHAT["llm.invocation_parameters"])) == PARAMETERS

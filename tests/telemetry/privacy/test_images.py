@@ -1,0 +1,187 @@
+"""Images in texts and in JSON, hidden."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.jsontext import decode_json
+from telemetry.privacy import images
+from telemetry.privacy.images import redact_images, redact_long_images
+from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED
+from tests.telemetry.privacy.spans import IMAGE, PNG
+
+LIMIT = 60
+LONG = "data:image/png;base64," + "iVBORw0KGgo" * 6
+
+
+def redacted(value: Any) -> Any:
+    return decode_json(redact_images(json.dumps(value)))
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (
+            {"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}},
+            {"type": "image_url", "image_url": {"url": REDACTED, "detail": REDACTED}},
+        ),
+        ({"type": "image_url", "image_url": IMAGE}, {"type": "image_url", "image_url": REDACTED}),
+        (
+            {"type": "input_image", "file_id": "f1", "n": 1, "more": ["x", None]},
+            {"type": "input_image", "file_id": REDACTED, "n": 1, "more": [REDACTED, None]},
+        ),
+        (
+            {"type": "image", "source": {"media_type": "image/png", "data": "QQ=="}},
+            {"type": "image", "source": {"media_type": REDACTED, "data": REDACTED}},
+        ),
+        (
+            {"type": "image", "mime_type": "image/png", "modality": "Ann", "data": "QQ=="},
+            {"type": "image", "mime_type": "image/png", "modality": REDACTED, "data": REDACTED},
+        ),
+        (
+            {"type": PNG, "a": "QQ=="},
+            {"type": REDACTED, "a": REDACTED},
+        ),
+        (
+            {"type": "uri", "modality": "image", "uri": IMAGE},
+            {"type": "uri", "modality": "image", "uri": REDACTED},
+        ),
+        ({"image_url": {"url": IMAGE}}, {"image_url": {"url": REDACTED}}),
+        ({"images": ["QQ=="], "text": "x"}, {"images": [REDACTED], "text": "x"}),
+        ({"inline": {"url": PNG}}, {"inline": {"url": REDACTED}}),
+        ({"text": "an image"}, {"text": "an image"}),
+    ],
+)
+def test_image_parts_are_hidden(part: Any, expected: Any) -> None:
+    """Rule 1: all strings of an image part, but not what says that it is one."""
+    assert redacted({"messages": [{"content": [part]}]}) == {"messages": [{"content": [expected]}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PNG, REDACTED),
+        (f" {PNG.upper()}", REDACTED),
+        ("data:image/svg+xml,%3Csvg%3E", REDACTED),
+        (f"See ![]({PNG}), or {IMAGE}", f"See ![]({REDACTED}), or {IMAGE}"),
+        ("See data:image/svg+xml;utf8,<svg a='b'>", REDACTED),
+        (r'{"url": "data:image\/png;base64,QQ\/', f'{{"url": "{REDACTED}'),
+        (r'{"url": "d\u0061ta:image/png;base64,QQ', REDACTED),
+        (r'{"a": "{\"url\": \"d\\u0061ta:image/png', REDACTED),
+        ("an image", "an image"),
+        ("plain", "plain"),
+    ],
+)
+def test_image_urls_in_texts_are_hidden(text: str, expected: str) -> None:
+    """Rule 2: in any case, embedded or not, and in JSON that broke off."""
+    assert redact_images(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"url": "data:image\/png;base64,QQ=="}',
+        r'{"url": "d\u0061ta:image/png;base64,QQ=="}',
+        json.dumps({"url": json.dumps({"url": PNG})}),
+        json.dumps({"a": json.dumps([{"type": "image_url", "image_url": "QQ=="}])}),
+        '{"url": "data:image/png;base64,QQ==", "url": "x"}',
+    ],
+)
+def test_escaped_nested_and_doubled_urls_are_hidden(text: str) -> None:
+    """Rules 2 and 5: no way of writing a URL in JSON gets it through."""
+    assert "QQ" not in redact_images(text)
+
+
+def test_escapes_without_end_are_harmless() -> None:
+    """Rule 2: a run of backslashes hides no image, and is undone only so often."""
+    text = "image " + "\\" * 5_000 + "u0064"
+    assert redact_images(text) == text
+
+
+def test_json_without_the_word_stays() -> None:
+    """Rule 4: what cannot hold an image is the very same text."""
+    text = '{"a" : [1,  "x\\n"]}'
+    assert redact_images(text) is text
+
+
+@pytest.mark.parametrize("end", [PNG, {"image_url": {"url": PNG}}, {"type": "image"}])
+def test_what_is_too_deep_is_hidden(end: Any) -> None:
+    """Below the depth that is walked nothing is shown."""
+    value: Any = {"type": "image", "a": end}
+    for _ in range(MAX_JSON_DEPTH):
+        value = {"type": "image_url", "a": value} if isinstance(end, dict) else [value]
+    text = redact_images(json.dumps(value))
+    assert REDACTED in text
+    assert "QQ" not in text
+    assert "iVBOR" not in text
+
+
+def test_unreadable_depth_is_a_text() -> None:
+    """JSON that no parser reads is looked at as text."""
+    text = '{"image": ' * 100_000 + f'"{PNG}"'
+    assert redact_images(text) == text.replace(PNG, REDACTED)
+
+
+def test_what_cannot_be_written_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 5: JSON that cannot be written anew is redacted whole."""
+    monkeypatch.setattr(images, "json_text", lambda _: None)
+    assert redact_images('{"image": 1}') == REDACTED
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (LONG, REDACTED),
+        (LONG.replace("data:image", "DATA:Image"), REDACTED),
+        (f"See ![]({LONG}).", f"See ![]({REDACTED})."),
+        (f"See ![]({PNG}). {'x' * LIMIT}", f"See ![]({PNG}). {'x' * LIMIT}"),
+        (PNG, PNG),
+        (f"{IMAGE}?{'x' * LIMIT}", f"{IMAGE}?{'x' * LIMIT}"),
+        ("data:image/svg+xml," + "x" * LIMIT, "data:image/svg+xml," + "x" * LIMIT),
+        (json.dumps({"a": LONG, "b": PNG}), json.dumps({"a": REDACTED, "b": PNG})),
+        (json.dumps({"a": json.dumps([LONG])}), json.dumps({"a": json.dumps([REDACTED])})),
+        (json.dumps({"a": "ü" * LIMIT}), json.dumps({"a": "ü" * LIMIT})),
+        (json.dumps({"a": "\u001b" * LIMIT}), json.dumps({"a": "\u001b" * LIMIT})),
+        (json.dumps({"a": f"x {LONG}", "b": "ü"}), json.dumps({"a": f"x {REDACTED}", "b": "ü"})),
+        (f'{{"a": "{LONG}', f'{{"a": "{REDACTED}'),
+        (f'{{"a": "{LONG}'.replace("d", r"\u0064"), REDACTED),
+        (f'{{"a": "{PNG}", "{"x" * LIMIT}'.replace("d", r"\u0064"), None),
+    ],
+)
+def test_long_images_are_hidden(text: str, expected: str | None) -> None:
+    """Rule 3: base64 URLs over the limit, in texts and in JSON; all else stays as it is."""
+    assert redact_long_images(text, LIMIT) == (text if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    "escaped", [r"data:image\/png", r"d\u0061ta:image/png", r"data\u003Aimage/png"]
+)
+def test_escapes_do_not_lift_the_limit(escaped: str) -> None:
+    """Rule 3: however the URL is escaped in JSON."""
+    text = '{"a": "' + LONG.replace("data:image/png", escaped) + '"}'
+    assert redact_long_images(text, LIMIT) == f'{{"a": "{REDACTED}"}}'
+
+
+@given(st.integers(LIMIT - 30, LIMIT + 30))
+def test_limit_is_exact(length: int) -> None:
+    """Rule 3: a URL of as many characters as the limit stays, one more is hidden."""
+    url = LONG[:22].ljust(length, "A")
+    expected = REDACTED if length > LIMIT else url
+    assert redact_long_images(url, LIMIT) == expected
+    assert decode_json(redact_long_images(json.dumps([url]), LIMIT)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["data:image/" * 50_000, "data:image/png" + ";base64" * 50_000, "d\\u0061ta:image" * 50_000],
+)
+def test_hostile_texts_take_linear_time(text: str) -> None:
+    """Texts made to trap a backtracking matcher are through before the test's time is up."""
+    for made in (text, json.dumps([text]), f'["{text}"]'):
+        assert REDACTED in redact_images(made)
+        assert len(redact_long_images(made, LIMIT)) <= len(made)

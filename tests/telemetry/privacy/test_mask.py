@@ -1,0 +1,389 @@
+"""All that is hidden, in one: against the reference, and against canaries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openinference.instrumentation import TraceConfig
+
+from codec.jsontext import decode_json
+from codec.response import decode_response
+from telemetry.attribute_values import json_text
+from telemetry.exchange_attributes import build_exchange_attributes
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.privacy.mask import Mask
+from telemetry.privacy.redaction import READY_MADE, Redaction
+from telemetry.privacy.switches import PrivacySwitches
+from tests.telemetry.exchanges import make_exchange
+from tests.telemetry.privacy.spans import CHAT, COMPLETION, EMBEDDING, IMAGE, PNG
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributeValue
+
+SWITCHES = [field.name for field in fields(PrivacySwitches) if field.name.startswith("hide_")]
+LONG_IMAGE = "data:image/png;base64," + "iVBORw0KGgo" * 4_000
+IMAGE_KEY = "llm.input_messages.0.message.contents.0.message_content.image.image.url"
+OPEN = Mask(PrivacySwitches())
+EVERYTHING = Mask(PrivacySwitches.everything())
+
+CANARY = "canary-7f3a"
+
+
+def mask_of(*switches: str, redaction: Redaction | None = None) -> Mask:
+    """A mask with these switches and no others."""
+    return Mask(PrivacySwitches(**dict.fromkeys(switches, True)), redaction)
+
+
+def reference_of(*switches: str) -> TraceConfig:
+    flags: dict[str, Any] = {name: name in switches for name in SWITCHES}
+    return TraceConfig(**flags)
+
+
+# Against the reference.
+
+SAMPLES: dict[str, AttributeValue] = {
+    **CHAT,
+    **COMPLETION,
+    **EMBEDDING,
+    IMAGE_KEY: LONG_IMAGE,
+    "output.images.0.image.url": PNG,
+}
+
+
+@pytest.mark.parametrize(
+    "switches", [*combinations(SWITCHES, 0), *combinations(SWITCHES, 1), *combinations(SWITCHES, 2)]
+)
+def test_what_the_reference_hides_is_hidden(switches: tuple[str, ...]) -> None:
+    """For every switch and key: dropped where it drops, dropped or redacted where it redacts."""
+    reference = reference_of(*switches)
+    together = mask_of(*switches).attributes(SAMPLES)
+    for key, value in SAMPLES.items():
+        alone = mask_of(*switches).attributes({key: value})
+        wanted = reference.mask(key, value)
+        for shown in (alone.get(key), together.get(key)):
+            if wanted is None:
+                assert shown is None, key
+            elif wanted == REDACTED:
+                assert shown in {None, REDACTED}, key
+
+
+def test_what_nobody_hides_is_as_with_the_reference() -> None:
+    """Without a switch both leave everything as it is, but for images over the limit."""
+    reference = reference_of()
+    for attributes in (CHAT, COMPLETION, EMBEDDING):
+        assert OPEN.attributes(attributes) == attributes
+        assert {key: reference.mask(key, value) for key, value in attributes.items()} == attributes
+
+
+# Against canaries.
+
+LEAVES = st.sampled_from([CANARY, f"{CANARY} é", f'{{"a": "{CANARY}"}}', 1, 0.5, None, True])
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "text", "content", "url", "image_url", "arguments", "function"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=5,
+)
+CALL = st.fixed_dictionaries({"function": st.fixed_dictionaries({"arguments": VALUES})})
+PART = VALUES | st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["text", "image_url", "input_audio", "file", "refusal"]),
+        "text": VALUES,
+        "image_url": VALUES | st.fixed_dictionaries({"url": VALUES}),
+        "input_audio": st.fixed_dictionaries({"data": VALUES, "format": VALUES}),
+        "file": st.fixed_dictionaries({"file_data": VALUES, "filename": VALUES}),
+    }
+)
+MESSAGE = VALUES | st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "tool"]), "content": VALUES | st.lists(PART, max_size=2)},
+    optional={
+        "tool_calls": st.lists(CALL, max_size=2),
+        "function_call": st.fixed_dictionaries({"arguments": VALUES}),
+        "refusal": VALUES,
+        "reasoning_content": VALUES,
+    },
+)
+PARAMETERS = {
+    "prediction": VALUES,
+    "stop": VALUES,
+    "suffix": VALUES,
+    "response_format": VALUES,
+    CANARY[:6]: VALUES,
+}
+REQUESTS = st.fixed_dictionaries(
+    {"model": st.just("m"), "messages": VALUES | st.lists(MESSAGE, max_size=3)},
+    optional={"tools": st.just([]), **PARAMETERS},
+)
+PROMPTS = st.fixed_dictionaries(
+    {"model": st.just("m"), "prompt": VALUES | st.lists(VALUES, max_size=3)}, optional=PARAMETERS
+)
+USAGES = st.fixed_dictionaries({"prompt_tokens": st.integers(0, 9), "more": VALUES})
+ANSWERS = st.fixed_dictionaries(
+    {
+        "choices": st.lists(
+            st.fixed_dictionaries(
+                {"index": st.integers(0, 2), "message": MESSAGE, "text": VALUES, "logprobs": VALUES}
+            ),
+            max_size=2,
+        )
+    },
+    optional={"usage": USAGES, "citations": VALUES},
+)
+INPUT_SWITCHES = ["hide_inputs", "hide_input_messages", "hide_input_text"]
+OUTPUT_SWITCHES = ["hide_outputs", "hide_output_messages", "hide_output_text"]
+
+
+def shown_by(mask: Mask, **members: Any) -> str:
+    """Everything that the span of an exchange shows through a mask, as one text."""
+    attributes = build_exchange_attributes(make_exchange(**members))
+    return json.dumps(mask.attributes(attributes), ensure_ascii=False)
+
+
+@given(REQUESTS, st.sampled_from(INPUT_SWITCHES))
+def test_hidden_requests_are_nowhere(request: dict[str, Any], switch: str) -> None:
+    """Wherever a canary sits in a chat request, hidden input hides it."""
+    assert CANARY not in shown_by(mask_of(switch), request=request)
+
+
+@given(PROMPTS, st.sampled_from([*INPUT_SWITCHES, "hide_prompts"]))
+def test_hidden_prompts_are_nowhere(request: dict[str, Any], switch: str) -> None:
+    """The same of a legacy completion."""
+    shown = shown_by(mask_of(switch), request=request, endpoint="completions")
+    assert CANARY not in shown
+
+
+@given(VALUES | st.lists(VALUES), st.sampled_from([*INPUT_SWITCHES, "hide_embeddings_text"]))
+def test_hidden_embeddings_are_nowhere(embedded: Any, switch: str) -> None:
+    """The same of an embedding."""
+    request = {"model": "m", "input": embedded, "user": CANARY}
+    assert CANARY not in shown_by(mask_of(switch), request=request, endpoint="embeddings")
+
+
+@given(
+    ANSWERS,
+    st.sampled_from([("chat.completions", name) for name in OUTPUT_SWITCHES])
+    | st.sampled_from([("completions", name) for name in [*OUTPUT_SWITCHES, "hide_choices"]])
+    | st.sampled_from([("embeddings", name) for name in OUTPUT_SWITCHES]),
+)
+def test_hidden_answers_are_nowhere(answer: dict[str, Any], case: tuple[str, str]) -> None:
+    """Wherever a canary sits in an answer, hidden output hides it."""
+    endpoint, switch = case
+    request = {"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi", "input": "Hi"}
+    response = decode_response(json.dumps(answer).encode())
+    shown = shown_by(mask_of(switch), request=request, endpoint=endpoint, response=response)
+    assert CANARY not in shown
+
+
+@given(REQUESTS, ANSWERS)
+def test_content_off_shows_no_content(request: dict[str, Any], answer: dict[str, Any]) -> None:
+    """With everything hidden there is no canary of either side, tools included."""
+    request = {**request, "tools": [{"function": {"name": CANARY, "description": CANARY}}]}
+    response = decode_response(json.dumps(answer).encode())
+    assert CANARY not in shown_by(EVERYTHING, request=request, response=response)
+
+
+@pytest.mark.parametrize("switch", INPUT_SWITCHES)
+def test_request_that_cannot_be_read_is_nowhere(switch: str) -> None:
+    """What is no JSON is hidden as well."""
+    shown = shown_by(mask_of(switch), request={}, request_body=f'{{"a": "{CANARY}'.encode())
+    assert CANARY not in shown
+
+
+@given(VALUES, st.sampled_from(["image_url", "input_image", "image"]))
+def test_hidden_images_are_nowhere(image: Any, kind: str) -> None:
+    """Whatever an image part holds, hidden images hide it; the text beside it stays."""
+    part = {"type": kind, "image_url": image, "url": image}
+    request = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, part]}]}
+    shown = shown_by(mask_of("hide_input_images"), request=request)
+    assert CANARY not in shown
+    assert "Hi" in shown
+
+
+@given(VALUES)
+def test_hidden_tools_and_parameters_are_nowhere(value: Any) -> None:
+    """Neither their own attributes nor the raw request tells of them; the messages stay."""
+    request = {
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"function": {"name": value}}, value],
+        "functions": value,
+        "stop": value,
+    }
+    mask = mask_of("hide_llm_tools", "hide_llm_invocation_parameters")
+    shown = shown_by(mask, request=request)
+    assert CANARY not in shown
+    assert "Hi" in shown
+
+
+@given(REQUESTS, ANSWERS)
+def test_nothing_hidden_changes_nothing(request: dict[str, Any], answer: dict[str, Any]) -> None:
+    """Without switches the attributes are equal, their order too."""
+    response = decode_response(json.dumps(answer).encode())
+    attributes = build_exchange_attributes(make_exchange(request, response=response))
+    for mask in (OPEN, mask_of(redaction=Redaction({}, ready_made=READY_MADE))):
+        masked = mask.attributes(attributes)
+        assert list(masked.items()) == list(attributes.items())
+
+
+@given(VALUES.map(lambda value: json.dumps(value).replace(CANARY, "user\\u0040x.example")))
+def test_patterns_find_canaries_everywhere(text: str) -> None:
+    """Rule 3: what a pattern finds is in no attribute, escaped or not."""
+    value = decode_json(text)
+    request = {"messages": [{"role": "user", "content": value, "tool_calls": [value]}], "a": value}
+    mask = mask_of(redaction=Redaction({}, ready_made=["email"]))
+    body = json.dumps(request).replace("@", "\\u0040").encode()
+    assert "x.example" not in shown_by(mask, request=request, request_body=body)
+
+
+# One by one.
+
+
+@pytest.mark.parametrize("value", [json.dumps({"a": LONG_IMAGE}), LONG_IMAGE])
+def test_long_images_are_hidden_in_every_text(value: str) -> None:
+    """Rule 3: the limit holds for raw values, GenAI content and single messages."""
+    keys = [IMAGE_KEY, "input.value", "output.value", "gen_ai.input.messages", "metadata"]
+    masked = OPEN.attributes(dict.fromkeys(keys, value))
+    assert masked == dict.fromkeys(keys, value.replace(LONG_IMAGE, REDACTED))
+
+
+def test_limit_is_the_switches() -> None:
+    """Rule 3: the limit of the environment, not the default."""
+    attributes: dict[str, AttributeValue] = {IMAGE_KEY: PNG, "input.value": json.dumps([PNG])}
+    assert OPEN.attributes(attributes) == attributes
+    mask = Mask(PrivacySwitches(base64_image_max_length=len(PNG) - 1))
+    assert mask.attributes(attributes) == {IMAGE_KEY: REDACTED, "input.value": f'["{REDACTED}"]'}
+
+
+def test_no_limit_shows_every_image() -> None:
+    """A limit above all lengths hides none."""
+    mask = Mask(PrivacySwitches(base64_image_max_length=10**9))
+    assert mask.attributes({IMAGE_KEY: LONG_IMAGE}) == {IMAGE_KEY: LONG_IMAGE}
+
+
+def test_patterns_hold_for_every_text_but_fixed_words() -> None:
+    """Rule 3: texts and lists of texts; kinds and types stay whatever the pattern."""
+    mask = mask_of(redaction=Redaction({"all": r"[a-zA-Z]+"}))
+    fixed: dict[str, AttributeValue] = {
+        "openinference.span.kind": "LLM",
+        "llm.system": "openai",
+        "llm.provider": "groq",
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "groq",
+        "input.mime_type": "application/json",
+        "output.mime_type": "application/json",
+        "server.port": 443,
+        "gen_ai.request.stream": True,
+        "embedding.embeddings.0.embedding.vector": (0.5,),
+    }
+    found: dict[str, AttributeValue] = {
+        "tag.tags": ("blue", "7"),
+        "user.id": "ann",
+        "llm.input_messages.0.message.name": "ann",
+        "metadata": '{"1": "ann", "2": 3}',
+    }
+    assert mask.attributes(fixed | found) == fixed | {
+        "tag.tags": (REDACTED, "7"),
+        "user.id": REDACTED,
+        "llm.input_messages.0.message.name": REDACTED,
+        "metadata": f'{{"1": "{REDACTED}", "2": 3}}',
+    }
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_type_goes_with_the_value(side: str) -> None:
+    """A value that became the mark is no JSON any more."""
+    mask = mask_of(redaction=Redaction({"card": r"\d{16}"}))
+    attributes: dict[str, AttributeValue] = {
+        f"{side}.value": "4111111111111111",
+        f"{side}.mime_type": "application/json",
+    }
+    assert mask.attributes(attributes) == {f"{side}.value": REDACTED}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_provider_words_are_hidden_with_what_they_may_quote(switch: str) -> None:
+    """Rule 4: with text of either side; not with tools, parameters, images, vectors alone."""
+    words = "Your prompt 'Ann' is too long."
+    kept = {
+        "hide_input_images",
+        "hide_llm_tools",
+        "hide_llm_invocation_parameters",
+        "hide_embeddings_vectors",
+        "hide_retrieval_documents",
+    }
+    assert mask_of(switch).provider_words(words) == (words if switch in kept else REDACTED)
+    assert not mask_of(switch).provider_words("")
+
+
+def test_provider_words_without_images() -> None:
+    """Rule 4: with hidden images the words name no image, in JSON or not."""
+    mask = mask_of("hide_input_images")
+    assert mask.provider_words(f"Cannot load {IMAGE}.") == f"Cannot load {REDACTED}"
+    body = json.dumps({"error": f"Bad URL '{PNG}' or '{IMAGE}'"}).replace("/", "\\/")
+    error = f"Bad URL '{REDACTED}' or '{REDACTED}'"
+    assert decode_json(mask.provider_words(body)) == {"error": error}
+
+
+def test_provider_words_are_searched() -> None:
+    """Rule 4: the limit of images and the patterns hold for what is left of them."""
+    mask = mask_of(redaction=Redaction({}, ready_made=["api_key"]))
+    body = json.dumps({"error": f"Incorrect API key provided: sk-{'a' * 20}", "got": LONG_IMAGE})
+    shown = mask.provider_words(body)
+    expected = {"error": f"Incorrect API key provided: {REDACTED}", "got": REDACTED}
+    assert decode_json(shown) == expected
+
+
+def test_other_texts_are_only_searched() -> None:
+    """Our own words stay under every switch, but for what the patterns find."""
+    redaction = Redaction({"host": "api.test"})
+    mask = Mask(PrivacySwitches.everything(), redaction)
+    assert mask.text("no connection to api.test") == f"no connection to {REDACTED}"
+    assert EVERYTHING.text("no connection to api.test") == "no connection to api.test"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(SAMPLES)),
+        st.text(alphabet='[]{}",:\\u0041 data:image/;base64é', max_size=40)
+        | st.binary().map(lambda data: data.decode("utf-8", "replace"))
+        | st.integers(-(2**63), 2**63 - 1)
+        | st.floats()
+        | st.booleans()
+        | st.lists(st.text(max_size=3), min_size=1, max_size=3).map(tuple),
+        max_size=4,
+    ),
+    st.sets(st.sampled_from(SWITCHES)),
+)
+def test_nothing_is_raised(attributes: dict[str, AttributeValue], switches: set[str]) -> None:
+    """Rule 5: any value under any key and any switches, and every text can be encoded."""
+    redaction = Redaction({}, ready_made=READY_MADE)
+    masked = mask_of(*switches, redaction=redaction).attributes(attributes)
+    assert masked.keys() <= attributes.keys()
+    for value in masked.values():
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str):
+                text.encode()
+
+
+@pytest.mark.parametrize("switches", [(), ("hide_input_images", "hide_llm_tools"), SWITCHES])
+def test_deep_nesting_is_harmless(switches: tuple[str, ...]) -> None:
+    """Rule 5: JSON nested up to what a parser reads, and deeper."""
+    redaction = Redaction({}, ready_made=READY_MADE)
+    for depth in (90, 200, 500, 100_000):
+        value = '{"image": [' * depth + f'"{LONG_IMAGE}"' + "]}" * depth
+        attributes: dict[str, AttributeValue] = dict.fromkeys(SAMPLES, value)
+        shown = mask_of(*switches, redaction=redaction).attributes(attributes)
+        assert LONG_IMAGE not in str(json_text(shown))

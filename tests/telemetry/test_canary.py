@@ -1,0 +1,342 @@
+"""A canary in every field of request and answer, and where it is seen under each privacy switch.
+
+Contract section 3, its leaks closed: whatever a switch hides is in no attribute, event or status,
+nowhere in the store's files and in no line of the log. Every plant has a word of its own, and is
+seen where nothing hides it: a plant that nobody records would prove nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from codec.jsontext import encode_json
+from proxy.settings import Settings
+from proxy.span_settings import build_span_rules
+from telemetry.exchange import EndKind
+from telemetry.frames import Begin
+from telemetry.otlp import decode_spans
+from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.service import TelemetryService
+from telemetry.store import Store
+from tests.telemetry.tap_frames import begin, exchange_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from telemetry.span_rules import SpanRules
+
+CANARY = re.compile(rb"c4n4ry_([a-z]+)_")
+
+ALL_CONTENT = ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+"""So that the content in the words of the GenAI conventions is there to be hidden, too."""
+
+
+def plant(name: str) -> str:
+    """A word that is found again."""
+    return f"c4n4ry_{name}_"
+
+
+IMAGE_URL = f"https://images.example/{plant('image')}.png"
+
+ASKED: dict[str, Any] = {
+    "model": "m-1",
+    "messages": [
+        {"role": "system", "content": plant("system")},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": plant("part")},
+                {"type": "image_url", "image_url": {"url": IMAGE_URL}},
+                {"type": "input_audio", "input_audio": {"data": plant("audio"), "format": "mp3"}},
+                {"type": "file", "file": {"file_data": f"data:x;base64,{plant('file')}"}},
+                {"type": "unheard_of", "unheard_of": plant("oddpart")},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_content": plant("thought"),
+            "tool_calls": [
+                {
+                    "id": "call_1",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": f'{{"q": "{plant("arguments")}"}}'},
+                }
+            ],
+            "function_call": {"name": "f", "arguments": f'{{"q": "{plant("oldarguments")}"}}'},
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": plant("result")},
+    ],
+    "tools": [
+        {
+            "type": "function",
+            "function": {
+                "name": plant("toolname"),
+                "description": plant("description"),
+                "parameters": {"type": "object", "title": plant("schema")},
+            },
+        }
+    ],
+    "functions": [{"name": plant("function")}],
+    "stop": [plant("stop")],
+    "user": plant("user"),
+    "metadata": {"k": plant("metadata"), "session_id": plant("session")},
+    "prompt_cache_key": plant("cachekey"),
+    "unheard_of": {plant("oddkey"): plant("oddmember")},
+}
+
+MESSAGE_WORDS = {
+    *("system", "part", "audio", "file", "oddpart", "arguments", "oldarguments", "result"),
+    "thought",
+}
+TOOL_WORDS = {"toolname", "description", "schema", "function"}
+PARAMETER_WORDS = {
+    *("stop", "user", "metadata", "session", "cachekey", "oddkey", "oddmember"),
+}
+INPUT_WORDS = MESSAGE_WORDS | TOOL_WORDS | PARAMETER_WORDS | {"image"}
+
+ANSWERED: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "model": "m-1",
+    "choices": [
+        {
+            "index": 0,
+            "message": {
+                "role": "assistant",
+                "content": plant("content"),
+                "reasoning_content": plant("reasoning"),
+                "refusal": plant("refusal"),
+                "tool_calls": [
+                    {
+                        "index": 0,
+                        "id": "call_2",
+                        "type": "function",
+                        "function": {"name": "g", "arguments": f'{{"a": "{plant("called")}"}}'},
+                    }
+                ],
+                "unheard_of": plant("oddanswer"),
+            },
+            "logprobs": {"content": [{"token": plant("token"), "logprob": -1.0}]},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 4, "note": plant("usage")},
+    "unheard_of": plant("oddbody"),
+}
+OUTPUT_WORDS = {
+    *("content", "reasoning", "refusal", "called", "oddanswer", "token", "usage", "oddbody"),
+}
+
+ERROR = {"error": {"message": f"cannot {plant('message')}", "type": "t", "param": plant("param")}}
+ERROR_WORDS = {"message", "param"}
+
+LEGACY_ASKED = {"model": "m-1", "prompt": [plant("prompt")], "suffix": plant("suffix")}
+LEGACY_ANSWERED = {
+    "model": "m-1",
+    "choices": [{"index": 0, "text": plant("text"), "finish_reason": "stop"}],
+}
+EMBEDDING_ASKED = {"model": "m-1", "input": [plant("embedded")], "user": plant("user")}
+EMBEDDING_ANSWERED = {"model": "m-1", "data": [{"index": 0, "embedding": [0.5]}]}
+
+
+def body(value: Any) -> bytes:
+    return encode_json(value).encode()
+
+
+def streamed(answer: dict[str, Any]) -> bytes:
+    """The same answer as a stream: one chunk with all of it, and the usage."""
+    choice = dict(answer["choices"][0])
+    choice["delta"] = choice.pop("message")
+    chunk = {**answer, "choices": [choice]}
+    return b"data: " + body(chunk) + b"\n\ndata: [DONE]\n\n"
+
+
+SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "plain": ({"asked": body(ASKED), "data": body(ANSWERED)}, INPUT_WORDS | OUTPUT_WORDS),
+    "stream": (
+        {"asked": body({**ASKED, "stream": True}), "data": streamed(ANSWERED)},
+        INPUT_WORDS | OUTPUT_WORDS,
+    ),
+    "refused": (
+        {"asked": body(ASKED), "data": body(ERROR), "status": 400},
+        INPUT_WORDS | ERROR_WORDS,
+    ),
+    "error in a stream": (
+        {"asked": body({**ASKED, "stream": True}), "data": b"data: " + body(ERROR) + b"\n\n"},
+        INPUT_WORDS | ERROR_WORDS,
+    ),
+    "legacy": (
+        {
+            "asked": body(LEGACY_ASKED),
+            "data": body(LEGACY_ANSWERED),
+            "endpoint": "completions",
+        },
+        {"prompt", "suffix", "text"},
+    ),
+    "embedding": (
+        {
+            "asked": body(EMBEDDING_ASKED),
+            "data": body(EMBEDDING_ANSWERED),
+            "endpoint": "embeddings",
+        },
+        {"embedded", "user"},
+    ),
+    "no JSON on either side": (
+        {"asked": plant("oddrequest").encode(), "data": plant("oddtext").encode()},
+        {"oddrequest", "oddtext"},
+    ),
+}
+
+OF_REQUESTS = INPUT_WORDS | {"prompt", "suffix", "embedded", "oddrequest"} | ERROR_WORDS
+OF_ANSWERS = OUTPUT_WORDS | ERROR_WORDS | {"text", "oddtext"}
+WORDS_OF_REQUESTS = MESSAGE_WORDS | ERROR_WORDS | {"prompt", "suffix", "embedded", "oddrequest"}
+
+HIDDEN: dict[str, set[str]] = {
+    "HIDE_INPUTS": OF_REQUESTS,
+    "HIDE_OUTPUTS": OF_ANSWERS,
+    "HIDE_INPUT_MESSAGES": WORDS_OF_REQUESTS | {"image"},
+    "HIDE_OUTPUT_MESSAGES": OF_ANSWERS,
+    "HIDE_INPUT_TEXT": WORDS_OF_REQUESTS | {"image"},
+    "HIDE_OUTPUT_TEXT": OF_ANSWERS,
+    "HIDE_INPUT_IMAGES": {"image"},
+    "HIDE_LLM_TOOLS": TOOL_WORDS,
+    "HIDE_LLM_INVOCATION_PARAMETERS": PARAMETER_WORDS | {"suffix"},
+    "HIDE_PROMPTS": {"prompt", "suffix"},
+    "HIDE_CHOICES": {"text"},
+    "HIDE_EMBEDDINGS_TEXT": {"embedded"},
+}
+"""What each switch hides at least, by the plants."""
+
+
+def rules_of(*switches: str, **settings: Any) -> SpanRules:
+    """The rules of an environment with these switches on."""
+    environ = dict([ALL_CONTENT], **{f"OPENINFERENCE_{switch}": "true" for switch in switches})
+    return build_span_rules(Settings(**settings), environ)
+
+
+def seen(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    rules: SpanRules,
+    members: dict[str, Any],
+    headers: Iterable[tuple[str, str]] = (),
+) -> set[str]:
+    """The plants that are found in the span, the store's files or the log."""
+    caplog.set_level(logging.DEBUG)
+    members = dict(members)
+    endpoint = members.pop("endpoint", "chat.completions")
+    data = members.pop("data")
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    with Store.open(tmp_path / "traces.db") as store:
+        service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
+        first, *frames = exchange_frames(data, **members)
+        assert isinstance(first, Begin)
+        for frame in (begin(headers=tuple(headers), endpoint=endpoint), *frames):
+            service.feed(frame)
+        service.commit()
+        assert service.counts.failed == 0
+        [pending] = store.take(2, 1 << 30, time.time_ns())
+        [span] = decode_spans(pending.span)
+        files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    told = f"{span!r}\n{caplog.text}".encode()
+    return {name.decode() for name in CANARY.findall(told + files)}
+
+
+@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+def test_without_a_switch_every_plant_is_recorded(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    members: dict[str, Any],
+    planted: set[str],
+) -> None:
+    """So each of the tests below can fail."""
+    assert seen(tmp_path, caplog, rules_of(), members) == planted
+
+
+@pytest.mark.parametrize("switch", HIDDEN)
+@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+def test_what_a_switch_hides_is_nowhere(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    switch: str,
+    members: dict[str, Any],
+    planted: set[str],
+) -> None:
+    """Neither in the span nor in the store nor in the log; and the other side stays."""
+    found = seen(tmp_path, caplog, rules_of(switch), members)
+    assert found <= planted
+    assert not found & HIDDEN[switch]
+    if switch == "HIDE_INPUTS":
+        assert found >= planted & (OF_ANSWERS - ERROR_WORDS)
+    if switch == "HIDE_OUTPUTS":
+        assert found >= planted & (OF_REQUESTS - ERROR_WORDS)
+
+
+@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("by", ["setting", "header", "switches"])
+def test_with_content_off_no_plant_is_anywhere(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    by: str,
+    members: dict[str, Any],
+    planted: set[str],
+) -> None:
+    """By the setting, by the header of one request, or by both large switches."""
+    assert planted
+    headers = [("x-spantap-content", "off")] if by == "header" else []
+    switches = ("HIDE_INPUTS", "HIDE_OUTPUTS") if by == "switches" else ()
+    rules = rules_of(*switches, content=by != "setting")
+    assert seen(tmp_path, caplog, rules, members, headers) == set()
+
+
+@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+def test_what_a_pattern_finds_is_nowhere(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    members: dict[str, Any],
+    planted: set[str],
+) -> None:
+    """In values, in keys, in arguments that are JSON in a string, in errors."""
+    assert planted
+    rules = rules_of(redact_patterns={"canary": "c4n4ry_[a-z]+_"})
+    assert seen(tmp_path, caplog, rules, members) == set()
+
+
+@pytest.mark.parametrize("kind", [EndKind.CLIENT_GONE, EndKind.UPSTREAM_BROKEN])
+def test_a_stream_that_is_cut_hides_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: EndKind
+) -> None:
+    """What came of it is content like the rest."""
+    data = streamed(ANSWERED).partition(b"data: [DONE]")[0]
+    members = {"asked": body({**ASKED, "stream": True}), "data": data, "kind": kind}
+    rules = rules_of("HIDE_OUTPUTS", "HIDE_INPUTS")
+    assert seen(tmp_path, caplog, rules, members) == set()
+
+
+def test_a_span_that_cannot_be_made_is_made_without_content(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A defect in the mask costs the content, and shows none of it."""
+
+    def fail(*_: object) -> Any:
+        raise KeyError(plant("defect"))
+
+    monkeypatch.setattr("telemetry.privacy.mask.hide_attributes", fail)
+    rules = rules_of("HIDE_INPUTS")
+    caplog.set_level(logging.DEBUG)
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    with Store.open(tmp_path / "traces.db") as store:
+        service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
+        for frame in exchange_frames(body(ANSWERED), asked=body(ASKED)):
+            service.feed(frame)
+        service.commit()
+        files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert not CANARY.search(files + caplog.text.encode())
+    assert service.counts.failed == 1
