@@ -1,10 +1,22 @@
-"""Who runs the hardware behind an upstream, told from its host name (``span-contract.md`` 1.1)."""
+"""Who runs the hardware behind an upstream, told from its host name (``span-contract.md`` 1.1).
+
+OpenInference and OpenTelemetry know the same providers under different names (7.1).
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from openinference.semconv.trace import OpenInferenceLLMProviderValues as Provider
 
-__all__ = ("infer_provider",)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("find_genai_provider", "find_provider", "infer_provider")
+
+T = TypeVar("T")
+
+_VERTEX = "aiplatform.googleapis.com"
 
 _PROVIDER_BY_HOST_SUFFIX = {
     "api.openai.com": Provider.OPENAI,
@@ -16,7 +28,7 @@ _PROVIDER_BY_HOST_SUFFIX = {
     "api.cohere.ai": Provider.COHERE,
     "api.mistral.ai": Provider.MISTRALAI,
     "generativelanguage.googleapis.com": Provider.GOOGLE,
-    "aiplatform.googleapis.com": Provider.GOOGLE,
+    _VERTEX: Provider.GOOGLE,
     "amazonaws.com": Provider.AWS,
     "api.x.ai": Provider.XAI,
     "api.deepseek.com": Provider.DEEPSEEK,
@@ -36,7 +48,7 @@ _PROVIDER_BY_HOST_SUFFIX = {
     "api.minimax.chat": Provider.MINIMAX,
     "oci.oraclecloud.com": Provider.ORACLE,
 }
-"""The hosts that OpenInference's own instrumentations know, and ``api.moonshot.ai``."""
+"""The hosts that OpenInference's own instrumentations know, ``api.moonshot.ai`` and Vertex's."""
 
 
 def infer_provider(host: str | None) -> str | None:
@@ -48,9 +60,52 @@ def infer_provider(host: str | None) -> str | None:
     Returns:
         ``None`` for an unknown host, loopback included: never a guess (R6).
     """
+    provider = _find_by_suffix(_PROVIDER_BY_HOST_SUFFIX, host)
+    return provider.value if provider is not None else None
+
+
+def _find_by_suffix(table: Mapping[str, T], host: str | None) -> T | None:
     name = (host or "").lower().rstrip(".")
-    for suffix, provider in _PROVIDER_BY_HOST_SUFFIX.items():
-        # At the boundary of a label, lest smollama.com be taken for ollama.com.
-        if name == suffix or name.endswith(f".{suffix}"):
-            return provider.value
+    for suffix, value in table.items():
+        # At the boundary of a label, lest smollama.com be taken for ollama.com; but Vertex puts
+        # its region before a hyphen (us-central1-aiplatform.googleapis.com).
+        ends = (f".{suffix}", f"-{suffix}") if suffix == _VERTEX else (f".{suffix}",)
+        if name == suffix or name.endswith(ends):
+            return value
     return None
+
+
+def find_provider(named: str | None, host: str | None) -> str | None:
+    """The value of ``llm.provider``: what the settings name, else what the host tells."""
+    return named or infer_provider(host)
+
+
+def find_genai_provider(named: str | None, host: str | None) -> str:
+    """The value of ``gen_ai.provider.name``, which the conventions require.
+
+    A provider that they do not list keeps its own name, as they allow. Where nobody can tell who it
+    is, it is ``openai``: they ask for "the best knowledge" of whose API is spoken, and that is all
+    that is known of a server of one's own.
+    """
+    provider = find_provider(named, host)
+    if named is None and (service := _find_by_suffix(_GENAI_NAME_BY_HOST_SUFFIX, host)):
+        return service
+    return _GENAI_NAMES.get(provider or "", provider) or Provider.OPENAI.value
+
+
+_GENAI_NAMES = {
+    Provider.AWS.value: "aws.bedrock",
+    Provider.AZURE.value: "azure.ai.openai",
+    Provider.GOOGLE.value: "gcp.gen_ai",
+    Provider.MISTRALAI.value: "mistral_ai",
+    Provider.MOONSHOT.value: "moonshot_ai",
+    Provider.XAI.value: "x_ai",
+}
+"""Where OpenTelemetry spells a name otherwise."""
+
+_GENAI_NAME_BY_HOST_SUFFIX = {
+    "services.ai.azure.com": "azure.ai.inference",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+    _VERTEX: "gcp.vertex_ai",
+}
+"""Where it tells services of one provider apart."""

@@ -8,10 +8,8 @@ Rules:
 2. Reasoning makes a message of parts (reasoning, then text) without ``message.content``: the form
    of the specification, and the only one that Phoenix both draws once and replays.
 3. A refusal is in ``output.value`` only.
-4. A count that the provider did not report has no attribute; a reported zero has (R6). The finish
-   reason is choice 0's, verbatim, and absent where none came.
-5. A body with status >= 400 is no output: it is the exception's message (contract 2.1).
-6. Choices and calls are as many as :mod:`telemetry.flattening` allows; ``output.value`` is whole.
+4. A body with status >= 400 is no output: it is the exception's message (contract 2.1).
+5. Choices and calls are as many as :mod:`telemetry.flattening` allows; ``output.value`` is whole.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ __all__ = (
     "build_output_attributes",
     "build_output_message_attributes",
     "build_text_choice_attributes",
-    "build_usage_attributes",
 )
 
 
@@ -83,31 +80,13 @@ def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> 
     )
 
 
-def build_usage_attributes(exchange: Exchange) -> AttributePairs:
-    """``llm.token_count.*`` (contract 1.4)."""
-    usage = exchange.response.usage if exchange.response else None
-    if usage is None:
-        return
-    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT, usage.prompt
-    yield SpanAttributes.LLM_TOKEN_COUNT_COMPLETION, usage.completion
-    yield SpanAttributes.LLM_TOKEN_COUNT_TOTAL, usage.total
-    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ, usage.cache_read
-    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_WRITE, usage.cache_write
-    yield SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_AUDIO, usage.prompt_audio
-    yield SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_REASONING, usage.reasoning
-    yield SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_AUDIO, usage.completion_audio
-
-
 def build_output_attributes(exchange: Exchange) -> AttributePairs:
-    """``llm.finish_reason`` and ``output.*``: the answer as the client received it."""
+    """``output.*``: the answer as the client received it."""
     response = exchange.response
     if exchange.undecoded_body:
         yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body  # text/plain is the default
     if response is None or (exchange.response_status or 0) >= 400:
-        return  # rule 5
-    for choice in response.choices:
-        if choice.index == 0:
-            yield SpanAttributes.LLM_FINISH_REASON, choice.finish_reason
+        return  # rule 4
     text = json_text(dict(response.body)) if response.body else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text

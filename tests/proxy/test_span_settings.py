@@ -8,7 +8,7 @@ import pytest
 
 from proxy.settings import ConfigurationError, Settings
 from proxy.span_settings import build_span_rules
-from telemetry.keep_rules import KeepReason
+from telemetry.keep_rules import KeepReason, KeepRules
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.span_rules import SpanNaming, SpanRules
 from tests.telemetry.exchanges import make_exchange
@@ -43,7 +43,7 @@ def test_settings_reach_the_rules() -> None:
     )
     assert rules.naming is SpanNaming.GENAI
     assert rules.headers.target("x-chat") == "session.id"
-    assert (rules.keep.reasons, rules.keep.slow_seconds) == ({KeepReason.SLOW}, 5)
+    assert rules.keep == KeepRules(reasons=frozenset({KeepReason.SLOW}), slow_seconds=5)
     assert (rules.sizes.value_bytes, rules.sizes.span_bytes) == (2048, 100_000)
     assert rules.pricing is None
 

@@ -30,12 +30,17 @@ if TYPE_CHECKING:
 BODY = {"id": "chatcmpl-1", "choices": []}
 
 
+TWINS = ("gen_ai.", "openai.")
 JSON_KEYS = ("metadata", "input.value", "output.value", "llm.invocation_parameters")
 
 
 def attributes_of(exchange: Exchange, decode: tuple[str, ...] = JSON_KEYS) -> dict[str, Any]:
-    """All attributes, those that hold JSON objects decoded."""
-    attributes: dict[str, Any] = dict(build_exchange_attributes(exchange))
+    """All attributes but the GenAI twins (test_vocabulary.py), JSON objects decoded."""
+    attributes: dict[str, Any] = {
+        key: value
+        for key, value in build_exchange_attributes(exchange).items()
+        if not key.startswith(TWINS)
+    }
     for key in decode:
         if key in attributes:
             attributes[key] = json.JSONDecoder().decode(attributes[key])

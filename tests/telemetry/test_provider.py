@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry.provider import infer_provider
+from telemetry.provider import find_genai_provider, find_provider, infer_provider
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from telemetry.provider import infer_provider
         ("api.x.ai", "xai"),
         ("api.deepseek.com", "deepseek"),
         ("api.z.ai", "zai"),
+        ("europe-west4-aiplatform.googleapis.com", "google"),
         ("inference.generativeai.eu-frankfurt-1.oci.oraclecloud.com", "oracle"),
         ("ollama.com", "ollama"),
         ("smollama.com", None),
@@ -35,3 +36,33 @@ from telemetry.provider import infer_provider
 def test_infer_provider(host: str | None, provider: str | None) -> None:
     """Known hosts by suffix at the boundary of a label; unknown ones and loopback have none."""
     assert infer_provider(host) == provider
+
+
+@pytest.mark.parametrize(
+    ("named", "host", "wanted"),
+    [
+        (None, "api.openai.com", "openai"),
+        (None, "me.openai.azure.com", "azure.ai.openai"),
+        (None, "me.services.ai.azure.com", "azure.ai.inference"),
+        (None, "generativelanguage.googleapis.com", "gcp.gemini"),
+        (None, "us-central1-aiplatform.googleapis.com", "gcp.vertex_ai"),
+        (None, "eu.aiplatform.googleapis.com", "gcp.vertex_ai"),
+        (None, "bedrock-runtime.us-east-1.amazonaws.com", "aws.bedrock"),
+        (None, "api.x.ai", "x_ai"),
+        (None, "api.groq.com", "groq"),
+        (None, "api.together.ai", "together"),
+        (None, "127.0.0.1", "openai"),
+        (None, None, "openai"),
+        ("google", "generativelanguage.googleapis.com", "gcp.gen_ai"),
+        ("my own", "127.0.0.1", "my own"),
+    ],
+)
+def test_genai_provider(named: str | None, host: str | None, wanted: str) -> None:
+    """Contract 7.1: the other spelling, and never nothing, for the key is required."""
+    assert find_genai_provider(named, host) == wanted
+
+
+def test_what_the_settings_name_wins() -> None:
+    """Over what the host tells."""
+    assert find_provider("mine", "api.openai.com") == "mine"
+    assert find_provider(None, "api.openai.com") == "openai"

@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 
 from codec.answer import ChatResponse, Choice, Message, ToolCall
-from codec.usage import Usage
 from telemetry.attribute_values import clean_attributes
 from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.response_attributes import (
     build_output_attributes,
     build_output_message_attributes,
     build_text_choice_attributes,
-    build_usage_attributes,
 )
 from tests.telemetry.exchanges import make_exchange, make_response
 
@@ -106,58 +104,6 @@ def test_rule_3_refusal_is_in_the_output_value_only() -> None:
     assert '"refusal": "I can\'t."' in output_of(response)["output.value"]
 
 
-def test_rule_4_reported_counts() -> None:
-    """Rule 4: every reported count has its key, zeros included."""
-    usage = Usage(
-        prompt=1000,
-        completion=200,
-        total=1200,
-        cache_read=400,
-        cache_write=0,
-        prompt_audio=0,
-        reasoning=50,
-        completion_audio=0,
-    )
-    exchange = make_exchange(response=ChatResponse(usage=usage))
-    assert clean_attributes(build_usage_attributes(exchange)) == {
-        "llm.token_count.prompt": 1000,
-        "llm.token_count.completion": 200,
-        "llm.token_count.total": 1200,
-        "llm.token_count.prompt_details.cache_read": 400,
-        "llm.token_count.prompt_details.cache_write": 0,
-        "llm.token_count.prompt_details.audio": 0,
-        "llm.token_count.completion_details.reasoning": 50,
-        "llm.token_count.completion_details.audio": 0,
-    }
-
-
-@pytest.mark.parametrize(
-    ("response", "attributes"),
-    [
-        (None, {}),
-        (ChatResponse(), {}),
-        (ChatResponse(usage=Usage(prompt=0)), {"llm.token_count.prompt": 0}),
-        (ChatResponse(usage=Usage(prompt=2**70, completion=1)), {"llm.token_count.completion": 1}),
-    ],
-)
-def test_rule_4_unreported_counts(
-    response: ChatResponse | None, attributes: dict[str, int]
-) -> None:
-    """Rule 4: a count that did not come, or that OTLP cannot hold, is absent and never zero."""
-    exchange = make_exchange(response=response)
-    assert clean_attributes(build_usage_attributes(exchange)) == attributes
-
-
-def test_rule_4_finish_reason_is_that_of_choice_0() -> None:
-    """Rule 4: verbatim, of choice 0 wherever it stands, absent where none came."""
-    first = Choice(index=0, message=Message(), finish_reason="eos_token")
-    second = Choice(index=1, message=Message(), finish_reason="length")
-    silent = Choice(index=0, message=Message())
-    assert output_of(ChatResponse(choices=(second, first))) == {"llm.finish_reason": "eos_token"}
-    assert output_of(ChatResponse(choices=(second,))) == {}
-    assert output_of(ChatResponse(choices=(silent, second))) == {}
-
-
 def test_output_value_is_the_body() -> None:
     """The output value is the answer as JSON text, non-ASCII kept (1.5)."""
     response = ChatResponse(body={"id": "x", "choices": ["é"]})
@@ -185,7 +131,7 @@ def test_hostile_answer() -> None:
     assert output_of(response)["output.value"] == '{"c": "a\\ud800\\u0000"}'
 
 
-def test_rule_5_error_body_is_no_output() -> None:
+def test_rule_4_error_body_is_no_output() -> None:
     """Rule 5: a refused request has no output, though its body was decoded."""
     exchange = make_exchange(response=ChatResponse(body={"error": {}}), response_status=400)
     assert clean_attributes(build_output_attributes(exchange)) == {}
@@ -197,8 +143,8 @@ def test_an_answer_that_could_not_be_decoded_is_plain_text() -> None:
     assert clean_attributes(build_output_attributes(exchange)) == {"output.value": '{"id":"chat'}
 
 
-def test_rule_6_the_first_choices_and_calls_stay() -> None:
-    """Rule 6: more than anybody asks for are cut and noted."""
+def test_rule_5_the_first_choices_and_calls_stay() -> None:
+    """Rule 5: more than anybody asks for are cut and noted."""
     calls = (ToolCall(id="c"),) * (MAX_FLATTENED_TOOL_CALLS + 1)
     plain = (Message(content="x"),) * MAX_FLATTENED_CHOICES
     response = make_response(Message(tool_calls=calls), *plain)

@@ -15,7 +15,10 @@ from telemetry import semconv
 from telemetry.exchange_attributes import build_exchange_attributes
 from tests.telemetry.exchanges import make_exchange, make_response
 
-OPENTELEMETRY_SUBJECTS = ("error", "exception", "http", "server", "service")
+OPENTELEMETRY_SUBJECTS = (
+    *(f"attributes.{name}" for name in ("error", "exception", "http", "server", "service")),
+    *(f"_incubating.attributes.{name}" for name in ("gen_ai", "openai")),
+)
 
 
 def constants_of(owner: object) -> set[str]:
@@ -32,9 +35,7 @@ def package_names() -> set[str]:
         if isinstance(owner, type) and owner.__name__.endswith("Attributes"):
             names |= constants_of(owner)
     for module in OPENTELEMETRY_SUBJECTS:
-        names |= constants_of(
-            import_module(f"opentelemetry.semconv.attributes.{module}_attributes")
-        )
+        names |= constants_of(import_module(f"opentelemetry.semconv.{module}_attributes"))
     return names
 
 

@@ -1,0 +1,456 @@
+"""The one table of what a span says in a word or a number, in both vocabularies.
+
+OpenInference is what Phoenix reads, OpenTelemetry's GenAI conventions are what Jaeger and others do
+(``span-contract.md`` 1.1, 1.4, 7.1, 7.4). Messages, tools and raw values are no such concepts; they
+have rooms of their own.
+
+Rules:
+
+1. Whatever is a word or a number and has a name in either vocabulary stands here once, with its
+   value.
+2. Both sides are written. Where they spell a value differently, the row has a reader for each.
+3. A member of the client's JSON that is not of the kind the name takes is left out; ``true`` is no
+   number. Nothing raises.
+4. What did not come is absent; zero is not absent (R6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import (
+    OpenInferenceLLMSystemValues,
+    OpenInferenceSpanKindValues,
+    SpanAttributes,
+)
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
+from opentelemetry.semconv._incubating.attributes import openai_attributes as openai
+from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
+from opentelemetry.semconv.attributes.http_attributes import (
+    HTTP_REQUEST_RESEND_COUNT,
+    HTTP_RESPONSE_STATUS_CODE,
+)
+from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
+
+from codec.endpoint import Endpoint
+from telemetry.provider import find_genai_provider, find_provider
+from telemetry.semconv import GENAI_OPERATIONS
+
+if TYPE_CHECKING:
+    from codec.answer import Choice
+    from telemetry.attribute_values import AttributePairs
+    from telemetry.exchange import Exchange
+
+__all__ = (
+    "CONCEPTS",
+    "Concept",
+    "build_openinference_attributes",
+    "build_opentelemetry_attributes",
+)
+
+Reader = Callable[["Exchange"], object]
+"""The value of a concept, ``None`` where it does not apply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concept:
+    """A row of the table.
+
+    Attributes:
+        meaning: in words, for the documentation.
+        openinference: its name there, ``None`` where it has none.
+        opentelemetry: its name there.
+        read: its value.
+        read_opentelemetry: the value there, where that is another one.
+    """
+
+    meaning: str
+    openinference: str | None = None
+    opentelemetry: str | None = None
+    read: Reader
+    read_opentelemetry: Reader | None = None
+
+
+def build_opentelemetry_attributes(exchange: Exchange) -> AttributePairs:
+    """The table in the words of OpenTelemetry."""
+    for concept in CONCEPTS:
+        if concept.opentelemetry is not None:
+            read = concept.read_opentelemetry or concept.read
+            yield concept.opentelemetry, read(exchange)
+
+
+def build_openinference_attributes(exchange: Exchange) -> AttributePairs:
+    """The table in the words of OpenInference."""
+    for concept in CONCEPTS:
+        if concept.openinference is not None:
+            yield concept.openinference, concept.read(exchange)
+
+
+def _asked_model(exchange: Exchange) -> str | None:
+    return exchange.request.model if exchange.request is not None else None
+
+
+def _answered_model(exchange: Exchange) -> str | None:
+    return exchange.response.model if exchange.response is not None else None
+
+
+def _model(exchange: Exchange) -> str | None:
+    return _answered_model(exchange) or _asked_model(exchange)
+
+
+def _is_embedding(exchange: Exchange) -> bool:
+    return exchange.endpoint == Endpoint.EMBEDDINGS
+
+
+def _of_models_that_differ(read: Callable[[Exchange], str | None]) -> Reader:
+    """The specification wants them only where both are known and are not the same."""
+
+    def read_if_different(exchange: Exchange) -> str | None:
+        asked, answered = _asked_model(exchange), _answered_model(exchange)
+        differ = asked and answered and asked != answered and not _is_embedding(exchange)
+        return read(exchange) if differ else None
+
+    return read_if_different
+
+
+def _kind(exchange: Exchange) -> str:
+    kinds = OpenInferenceSpanKindValues
+    return str((kinds.EMBEDDING if _is_embedding(exchange) else kinds.LLM).value)
+
+
+def _usage(name: str) -> Reader:
+    def read(exchange: Exchange) -> int | None:
+        usage = exchange.response.usage if exchange.response is not None else None
+        return getattr(usage, name) if usage is not None else None
+
+    return read
+
+
+def _response(name: str) -> Reader:
+    def read(exchange: Exchange) -> object:
+        return getattr(exchange.response, name) if exchange.response is not None else None
+
+    return read
+
+
+def _choices(exchange: Exchange) -> tuple[Choice, ...]:
+    """Of an answer; a refusal has none (contract 2.1)."""
+    if exchange.response is None or (exchange.response_status or 0) >= 400:
+        return ()
+    return tuple(exchange.response.choices)
+
+
+def _first_finish_reason(exchange: Exchange) -> str | None:
+    """Choice 0's, never another's and never invented."""
+    reasons = (choice.finish_reason for choice in _choices(exchange) if choice.index == 0)
+    return next(reasons, None)
+
+
+def _finish_reasons(exchange: Exchange) -> tuple[str, ...]:
+    """As they came: ``tool_calls`` stays plural."""
+    reasons = (choice.finish_reason for choice in _choices(exchange))
+    return tuple(reason for reason in reasons if reason is not None)
+
+
+def _member(exchange: Exchange, name: str) -> Any:
+    return exchange.request.body.get(name) if exchange.request is not None else None
+
+
+def _text(name: str) -> Reader:
+    def read(exchange: Exchange) -> str | None:
+        value = _member(exchange, name)
+        return value if isinstance(value, str) and value else None
+
+    return read
+
+
+def _float(name: str) -> Reader:
+    def read(exchange: Exchange) -> float | None:
+        value = _member(exchange, name)
+        if type(value) not in {int, float}:
+            return None
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return None
+
+    return read
+
+
+def _int(*names: str) -> Reader:
+    """The first member that is an integer."""
+
+    def read(exchange: Exchange) -> int | None:
+        values = (_member(exchange, name) for name in names)
+        return next((value for value in values if type(value) is int), None)
+
+    return read
+
+
+def _choice_count(exchange: Exchange) -> int | None:
+    count = _member(exchange, "n")
+    return count if type(count) is int and count != 1 else None
+
+
+def _stream(exchange: Exchange) -> bool | None:
+    return (exchange.request is not None and exchange.request.stream) or None
+
+
+def _texts(name: str) -> Callable[[Exchange], tuple[str, ...]]:
+    """A text, or a list of them."""
+
+    def read(exchange: Exchange) -> tuple[str, ...]:
+        value = _member(exchange, name)
+        values = value if isinstance(value, list) else [value]
+        return tuple(text for text in values if isinstance(text, str))
+
+    return read
+
+
+def _output_type(exchange: Exchange) -> str | None:
+    modalities = _texts("modalities")(exchange)
+    for modality, output_type in (("audio", "speech"), ("image", "image")):
+        if modality in modalities:
+            return output_type
+    wanted = _member(exchange, "response_format")
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    return _OUTPUT_TYPES.get(kind) if isinstance(kind, str) else None
+
+
+_OUTPUT_TYPES: Final = {"text": "text", "json_object": "json", "json_schema": "json"}
+
+
+def _time_to_first_chunk(exchange: Exchange) -> float | None:
+    if not exchange.streamed or exchange.first_chunk_ns is None:
+        return None
+    return (exchange.first_chunk_ns - exchange.start_ns) / 1e9
+
+
+def _api_type(exchange: Exchange) -> str | None:
+    return "chat_completions" if exchange.endpoint == Endpoint.CHAT_COMPLETIONS else None
+
+
+CONCEPTS: Final = (
+    Concept(
+        meaning="what the call does",
+        opentelemetry=gen_ai.GEN_AI_OPERATION_NAME,
+        read=lambda exchange: GENAI_OPERATIONS.get(exchange.endpoint),
+    ),
+    Concept(
+        meaning="kind of the span",
+        openinference=SpanAttributes.OPENINFERENCE_SPAN_KIND,
+        read=_kind,
+    ),
+    Concept(
+        meaning="shape of the API",
+        openinference=SpanAttributes.LLM_SYSTEM,
+        opentelemetry=openai.OPENAI_API_TYPE,
+        read=lambda _: OpenInferenceLLMSystemValues.OPENAI.value,
+        read_opentelemetry=_api_type,
+    ),
+    Concept(
+        meaning="who runs the hardware",
+        openinference=SpanAttributes.LLM_PROVIDER,
+        opentelemetry=gen_ai.GEN_AI_PROVIDER_NAME,
+        read=lambda exchange: find_provider(exchange.provider, exchange.server_address),
+        read_opentelemetry=lambda exchange: find_genai_provider(
+            exchange.provider, exchange.server_address
+        ),
+    ),
+    Concept(
+        meaning="the model, as answered, else as asked for",
+        openinference=SpanAttributes.LLM_MODEL_NAME,
+        read=lambda exchange: None if _is_embedding(exchange) else _model(exchange),
+    ),
+    Concept(
+        meaning="the model of an embedding",
+        openinference=SpanAttributes.EMBEDDING_MODEL_NAME,
+        read=lambda exchange: _model(exchange) if _is_embedding(exchange) else None,
+    ),
+    Concept(
+        meaning="the model that was asked for",
+        openinference=SpanAttributes.LLM_REQUEST_MODEL_NAME,
+        opentelemetry=gen_ai.GEN_AI_REQUEST_MODEL,
+        read=_of_models_that_differ(_asked_model),
+        read_opentelemetry=_asked_model,
+    ),
+    Concept(
+        meaning="the model that answered",
+        openinference=SpanAttributes.LLM_RESPONSE_MODEL_NAME,
+        opentelemetry=gen_ai.GEN_AI_RESPONSE_MODEL,
+        read=_of_models_that_differ(_answered_model),
+        read_opentelemetry=_answered_model,
+    ),
+    Concept(
+        meaning="a stream was asked for",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_STREAM,
+        read=_stream,
+    ),
+    Concept(
+        meaning="temperature",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_TEMPERATURE,
+        read=_float("temperature"),
+    ),
+    Concept(
+        meaning="nucleus sampling",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_TOP_P,
+        read=_float("top_p"),
+    ),
+    Concept(
+        meaning="top-k sampling",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_TOP_K,
+        read=_float("top_k"),
+    ),
+    Concept(
+        meaning="frequency penalty",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_FREQUENCY_PENALTY,
+        read=_float("frequency_penalty"),
+    ),
+    Concept(
+        meaning="presence penalty",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_PRESENCE_PENALTY,
+        read=_float("presence_penalty"),
+    ),
+    Concept(
+        meaning="most tokens of the answer",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_MAX_TOKENS,
+        read=_int("max_completion_tokens", "max_tokens"),
+    ),
+    Concept(meaning="seed", opentelemetry=gen_ai.GEN_AI_REQUEST_SEED, read=_int("seed")),
+    Concept(
+        meaning="how many choices were asked for, if not one",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_CHOICE_COUNT,
+        read=_choice_count,
+    ),
+    Concept(
+        meaning="stop sequences",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_STOP_SEQUENCES,
+        read=_texts("stop"),
+    ),
+    Concept(
+        meaning="encoding of an embedding",
+        opentelemetry=gen_ai.GEN_AI_REQUEST_ENCODING_FORMATS,
+        read=_texts("encoding_format"),
+    ),
+    Concept(
+        meaning="form of the output: text, json, speech, image",
+        opentelemetry=gen_ai.GEN_AI_OUTPUT_TYPE,
+        read=_output_type,
+    ),
+    Concept(
+        meaning="service tier asked for",
+        opentelemetry=openai.OPENAI_REQUEST_SERVICE_TIER,
+        read=_text("service_tier"),
+    ),
+    Concept(
+        meaning="service tier of the answer",
+        opentelemetry=openai.OPENAI_RESPONSE_SERVICE_TIER,
+        read=_response("service_tier"),
+    ),
+    Concept(
+        meaning="fingerprint of the serving system",
+        opentelemetry=openai.OPENAI_RESPONSE_SYSTEM_FINGERPRINT,
+        read=_response("system_fingerprint"),
+    ),
+    Concept(
+        meaning="id of the answer",
+        opentelemetry=gen_ai.GEN_AI_RESPONSE_ID,
+        read=_response("id"),
+    ),
+    Concept(
+        meaning="time to the first chunk, in seconds",
+        opentelemetry=gen_ai.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK,
+        read=_time_to_first_chunk,
+    ),
+    Concept(
+        meaning="the end user",
+        openinference=SpanAttributes.USER_ID,
+        read=lambda exchange: exchange.context.user_id,
+    ),
+    Concept(
+        meaning="the session, or conversation",
+        openinference=SpanAttributes.SESSION_ID,
+        opentelemetry=gen_ai.GEN_AI_CONVERSATION_ID,
+        read=lambda exchange: exchange.context.session_id,
+    ),
+    Concept(
+        meaning="host of the upstream",
+        opentelemetry=SERVER_ADDRESS,
+        read=lambda exchange: exchange.server_address,
+    ),
+    Concept(
+        meaning="port of the upstream",
+        opentelemetry=SERVER_PORT,
+        read=lambda exchange: exchange.server_port,
+    ),
+    Concept(
+        meaning="HTTP status",
+        opentelemetry=HTTP_RESPONSE_STATUS_CODE,
+        read=lambda exchange: exchange.response_status,
+    ),
+    Concept(
+        meaning="how often the request was sent again",
+        opentelemetry=HTTP_REQUEST_RESEND_COUNT,
+        read=lambda exchange: exchange.resend_count or None,
+    ),
+    Concept(
+        meaning="class of the error",
+        opentelemetry=ERROR_TYPE,
+        read=lambda exchange: exchange.error_type,
+    ),
+    Concept(
+        meaning="tokens of the request, cached ones included",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT,
+        opentelemetry=gen_ai.GEN_AI_USAGE_INPUT_TOKENS,
+        read=_usage("prompt"),
+    ),
+    Concept(
+        meaning="tokens of the answer",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_COMPLETION,
+        opentelemetry=gen_ai.GEN_AI_USAGE_OUTPUT_TOKENS,
+        read=_usage("completion"),
+    ),
+    Concept(
+        meaning="tokens in all",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_TOTAL,
+        read=_usage("total"),
+    ),
+    Concept(
+        meaning="tokens of the request that came from a cache",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ,
+        opentelemetry=gen_ai.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+        read=_usage("cache_read"),
+    ),
+    Concept(
+        meaning="tokens of the request that were written to a cache",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_WRITE,
+        opentelemetry=gen_ai.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,
+        read=_usage("cache_write"),
+    ),
+    Concept(
+        meaning="audio tokens of the request",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_AUDIO,
+        read=_usage("prompt_audio"),
+    ),
+    Concept(
+        meaning="tokens of reasoning",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_REASONING,
+        opentelemetry=gen_ai.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+        read=_usage("reasoning"),
+    ),
+    Concept(
+        meaning="audio tokens of the answer",
+        openinference=SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_AUDIO,
+        read=_usage("completion_audio"),
+    ),
+    Concept(
+        meaning="why the answer ended: of choice 0; of every choice",
+        openinference=SpanAttributes.LLM_FINISH_REASON,
+        opentelemetry=gen_ai.GEN_AI_RESPONSE_FINISH_REASONS,
+        read=_first_finish_reason,
+        read_opentelemetry=_finish_reasons,
+    ),
+)
+"""The table. Its order is the order on the span, of each vocabulary."""
