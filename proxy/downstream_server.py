@@ -14,7 +14,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 
 from proxy.downstream import Answered, Downstream, LastAnswer, reset
 from proxy.errors import encode_error
-from proxy.request_faults import find_request_fault
+from proxy.request_faults import find_http_fault
 from proxy.request_parser import RequestParser
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class DownstreamServer(web.Server):
         return True
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        fault = find_request_fault(
+        fault = find_http_fault(
             request.method, request.raw_path, request.version, request.raw_headers
         )
         if fault is not None:

@@ -17,7 +17,7 @@ from aiohttp.http_exceptions import (
 
 from proxy.headers import RawHeaders, field_options, find_header
 
-__all__ = ("explain_fault", "find_request_fault")
+__all__ = ("explain_fault", "find_http_fault")
 
 _CONNECT = "spantap relays to its upstreams only; CONNECT is refused."
 _ABSOLUTE_TARGET = (
@@ -52,7 +52,7 @@ def explain_fault(error: Exception, max_header_bytes: int) -> tuple[int, str]:
     return 400, f"{words.rstrip('.')}."
 
 
-def find_request_fault(
+def find_http_fault(
     method: str, target: str, version: HttpVersion, headers: RawHeaders
 ) -> tuple[int, str, str] | None:
     """What makes a parsed request unfit to be relayed: ``(status, code, message)`` or ``None``.

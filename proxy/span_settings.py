@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from proxy.settings import ConfigurationError
 from telemetry.client_context import HeaderMap
 from telemetry.errors import TelemetryError
+from telemetry.genai_messages import reads_genai_content
 from telemetry.keep_rules import KeepRules
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
@@ -59,6 +60,7 @@ def _build(settings: Settings, environ: Mapping[str, str]) -> SpanRules:
         privacy=switches,
         redaction=Redaction(patterns, ready_made=settings.redact) if has_patterns else None,
         pricing=_build_pricing(settings) if settings.cost else None,
+        shows_genai_content=reads_genai_content(environ),
         shows_vectors=shows_vectors and not switches.hide_outputs,
     )
 

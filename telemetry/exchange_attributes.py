@@ -26,6 +26,7 @@ from telemetry.embedding_attributes import (
     build_embedding_output_attributes,
 )
 from telemetry.flattening import Flattening
+from telemetry.genai_messages import build_genai_content_attributes
 from telemetry.metadata import build_metadata, dump_metadata
 from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.request_attributes import (
@@ -66,6 +67,7 @@ def build_exchange_attributes(
             inputs,
             tools,
             outputs,
+            build_genai_content_attributes(exchange) if rules.shows_genai_content else (),
             build_context_attributes(exchange.context),
             build_opentelemetry_attributes(exchange),
             build_cost_attributes(cost),

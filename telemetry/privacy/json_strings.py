@@ -13,13 +13,14 @@ Rules:
 from __future__ import annotations
 
 import re
+from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 from codec.jsontext import decode_json, encode_json, is_json
 from telemetry.attribute_values import clean_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = (
     "MAX_JSON_DEPTH",
@@ -27,6 +28,7 @@ __all__ = (
     "REDACTED",
     "looks_like_json",
     "rewrite_strings",
+    "splice",
     "unescape",
 )
 
@@ -76,17 +78,39 @@ def rewrite_strings(
     if not levels:
         return REDACTED
 
-    def replace(token: re.Match[str]) -> str:
-        literal = token[0]
-        if literal[0] != '"':
-            return literal if rewrite(literal) == literal else f'"{REDACTED}"'
-        if len(literal) <= over:
-            return literal
-        string = decode_json(literal) if "\\" in literal else literal[1:-1]
-        rewritten = rewrite_strings(string, rewrite, over=over, levels=levels - 1)
-        return literal if rewritten == string else encode_json(rewritten)
+    def rewrite_tokens() -> Iterator[tuple[int, int, str]]:
+        for token in _TOKEN.finditer(text):
+            literal = token[0]
+            if literal[0] != '"':
+                if rewrite(literal) != literal:
+                    yield *token.span(), f'"{REDACTED}"'
+            elif len(literal) > over:
+                string = decode_json(literal) if "\\" in literal else literal[1:-1]
+                rewritten = rewrite_strings(string, rewrite, over=over, levels=levels - 1)
+                if rewritten != string:
+                    yield *token.span(), encode_json(rewritten)
 
-    return _TOKEN.sub(replace, text)
+    return splice(text, rewrite_tokens())
+
+
+def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
+    """A text with pieces of it replaced; the very same text where there are none.
+
+    Nothing is kept of what stays, however many pieces a hostile text has.
+
+    Args:
+        text: any.
+        pieces: start and end of each, from the first to the last, with what takes its place.
+    """
+    spliced, done = StringIO(), 0
+    for start, end, replacement in pieces:
+        spliced.write(text[done:start])
+        spliced.write(replacement)
+        done = end
+    if not done:
+        return text
+    spliced.write(text[done:])
+    return spliced.getvalue()
 
 
 def unescape(text: str) -> str:

@@ -5,7 +5,7 @@ Rules:
 1. Patterns are RE2's, which finds in time linear in the text whatever pattern and text are: no
    request can make one hang the process. RE2 is loaded only where there is a pattern.
 2. Each pattern is looked for in the text as it came. What any of them finds is hidden; what
-   overlaps is hidden as one.
+   overlaps or touches is hidden as one.
 3. In JSON each string is looked at for itself (:mod:`telemetry.privacy.json_strings`); a pattern
    never sees quotes, braces and escapes around it.
 4. A text with escapes that is no JSON, such as arguments that broke off, is also looked at without
@@ -16,6 +16,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from heapq import merge
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ from telemetry.privacy.json_strings import (
     MAX_NESTED_TEXTS,
     REDACTED,
     rewrite_strings,
+    splice,
     unescape,
 )
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Finder = Callable[[str], Iterable[tuple[int, int]]]
-    """Where in a text something is to be hidden."""
+    """Where in a text something is to be hidden, from the first to the last."""
 
 __all__ = ("READY_MADE", "Redaction")
 
@@ -54,20 +56,19 @@ _API_KEYS: Final = (
 )
 """Keys and tokens by the forms that their makers give them."""
 
-_CARD_DIGITS: Final = range(13, 20)
-"""How long the number of a card is (ISO/IEC 7812-1)."""
+_MAX_CARD_DIGITS = 19
 
-_CARD_START = re.compile(r"[2-9]")
-"""0 is for national use and 1 for airlines' own cards: times in ms and ns begin with a 1."""
+_CARD = re.compile(r"[2-9][0-9]{12,18}")
+"""The digits of a card's number (ISO/IEC 7812-1). 0 is for national use and 1 for airlines' own
+cards: times in milliseconds and nanoseconds begin with a 1."""
 
-_DIGITS_AND_SEPARATORS = re.compile(r"[0-9](?:[ -]?[0-9]){12,}+")
-_DIGITS = re.compile(r"[0-9]+")
+_FIRST_GROUP = re.compile(r"[0-9]{4,}+")
+_NEXT_GROUP = re.compile(r"[ -]([0-9]{1,15})(?![0-9])")
+"""A card's number is written whole, or in groups of which the first has four digits or more."""
 
-_MIN_FIRST_GROUP = 4
-"""Digits of the first group of a card's number that is written in groups."""
-
-_SAMPLES = ("", "a", "a b")
-"""Texts in which a pattern for the empty string finds it: at the end, or at the bounds of words."""
+_SAMPLES = ("", "a")
+"""What finds the empty string anywhere finds it here: of RE2's conditions the first text meets all
+but the bound of a word, the second has that."""
 
 
 class Redaction:
@@ -107,16 +108,19 @@ class Redaction:
 
     def _redact(self, text: str) -> str:
         encodable = clean_text(text)  # a lone half of a surrogate pair has no UTF-8
-        found = sorted(span for finder in self._finders for span in finder(encodable))
-        if not found:
-            return text
-        pieces: list[str] = []
-        end = 0
-        for start, stop in found:
-            if start >= end:
-                pieces += (encodable[end:start], REDACTED)
-            end = max(end, stop)
-        return "".join((*pieces, encodable[end:]))
+        redacted = splice(encodable, self._find(encodable))
+        return text if redacted is encodable else redacted
+
+    def _find(self, text: str) -> Iterator[tuple[int, int, str]]:
+        start = end = -1
+        for first, last in merge(*(finder(text) for finder in self._finders)):
+            if first > end:
+                if start >= 0:
+                    yield start, end, REDACTED
+                start = first
+            end = max(end, last)
+        if start >= 0:
+            yield start, end, REDACTED
 
 
 def _compile(name: str, pattern: str) -> Finder:
@@ -133,7 +137,7 @@ def _compile(name: str, pattern: str) -> Finder:
         raise ConfigurationError(f"{where} is no RE2 pattern: {reason}") from None
     if any(start == end for sample in _SAMPLES for start, end in _spans(compiled, sample)):
         raise ConfigurationError(f"{where} finds the empty string, which is everywhere")
-    return lambda text: (span for span in _spans(compiled, text) if span[0] < span[1])
+    return lambda text: _spans(compiled, text)
 
 
 def _spans(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
@@ -142,27 +146,23 @@ def _spans(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
 
 def _find_cards(text: str) -> Iterator[tuple[int, int]]:
     """Numbers of cards, whole or in groups, wherever they stand among other digits."""
-    for run in _DIGITS_AND_SEPARATORS.finditer(text):
-        groups = [group.span() for group in _DIGITS.finditer(text, *run.span())]
-        first = 0
-        while first < len(groups):
-            count = _card_groups(text, groups[first : first + _CARD_DIGITS.stop])
-            if count:
-                yield groups[first][0], groups[first + count - 1][1]
-            first += count or 1
+    for group in _FIRST_GROUP.finditer(text):
+        if end := _card_end(text, group):
+            yield group.start(), end
 
 
-def _card_groups(text: str, groups: list[tuple[int, int]]) -> int:
-    """How many of the groups, from the first, are the number of a card; the most that can be."""
-    digits, most = "", 0
-    for count, (start, end) in enumerate(groups, 1):
-        digits += text[start:end]
-        if len(digits) >= _CARD_DIGITS.stop:
+def _card_end(text: str, first: re.Match[str]) -> int:
+    """Where a card's number ends that begins with this group, the longest; 0 where none does."""
+    digits, group, end = first[0], first, 0
+    while len(digits) <= _MAX_CARD_DIGITS:
+        if _CARD.fullmatch(digits) and _passes_luhn(digits):
+            end = group.end()
+        following = _NEXT_GROUP.match(text, group.end())
+        if following is None:
             break
-        if len(digits) in _CARD_DIGITS and _CARD_START.match(digits) and _passes_luhn(digits):
-            most = count
-    first = groups[0][1] - groups[0][0]
-    return most if first >= _MIN_FIRST_GROUP else 0
+        group = following
+        digits += group[1]
+    return end
 
 
 def _passes_luhn(digits: str) -> bool:

@@ -236,6 +236,18 @@ def test_prompts_of_token_ids_are_hidden() -> None:
     assert changes(attributes, "hide_prompts", "hide_choices") == expected
 
 
+def test_chat_that_shows_prompts_is_none() -> None:
+    """Rule 6: whatever has prompts or choices is a completion."""
+    attributes = {
+        key: value
+        for key, value in (CHAT | COMPLETION).items()
+        if key.startswith(("llm.prompts", "llm.choices", "llm.input_m", "llm.output_m"))
+        or key.endswith("put.value")
+    }
+    hidden = hide_attributes(attributes, PrivacySwitches(hide_prompts=True, hide_choices=True))
+    assert hidden["input.value"] == hidden["output.value"] == REDACTED
+
+
 @pytest.mark.parametrize("first", EXPECTED)
 @pytest.mark.parametrize("attributes", [CHAT, COMPLETION, EMBEDDING])
 def test_two_switches_hide_what_either_hides(

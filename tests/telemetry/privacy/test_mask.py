@@ -382,7 +382,7 @@ def test_nothing_is_raised(attributes: dict[str, AttributeValue], switches: set[
 def test_deep_nesting_is_harmless(switches: tuple[str, ...]) -> None:
     """Rule 5: JSON nested up to what a parser reads, and deeper."""
     redaction = Redaction({}, ready_made=READY_MADE)
-    for depth in (90, 200, 500, 100_000):
+    for depth in (90, 200, 500, 5_000):
         value = '{"image": [' * depth + f'"{LONG_IMAGE}"' + "]}" * depth
         attributes: dict[str, AttributeValue] = dict.fromkeys(SAMPLES, value)
         shown = mask_of(*switches, redaction=redaction).attributes(attributes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -53,9 +54,9 @@ def test_overlapping_matches_are_one() -> None:
     assert redaction.redact_text("_abcdef_g") == f"_{REDACTED}f_{REDACTED}"
 
 
-def test_what_touches_is_hidden_apart() -> None:
-    """Matches side by side are two."""
-    assert Redaction({"a": "ab"}).redact_text("abab") == REDACTED * 2
+def test_what_touches_is_one() -> None:
+    """Rule 2: a pattern of single letters does not make a text many times longer."""
+    assert Redaction({"a": "[ab]"}).redact_text("abab ab") == f"{REDACTED} {REDACTED}"
 
 
 @pytest.mark.parametrize(
@@ -147,13 +148,38 @@ def test_other_numbers_stay(text: str) -> None:
     assert CARD.redact_text(text) == text
 
 
-@given(st.text("0123456789 -", max_size=60))
-def test_digits_of_any_kind_are_harmless(text: str) -> None:
-    """Runs of digits and separators: nothing raised, nothing but numbers replaced."""
-    redacted = CARD.redact_text(text)
-    assert len(redacted.replace(REDACTED, "")) <= len(text)
-    assert redacted.count("-") >= 0
-    assert CARD.redact_text(redacted).count(REDACTED) >= redacted.count(REDACTED)
+@given(
+    st.from_regex(r"[2-9][0-9]{11,17}", fullmatch=True),
+    st.lists(st.integers(4, 18), max_size=4),
+    st.sampled_from([" ", "-"]),
+    st.sampled_from(["", "x", "on 12 ", "1700000000000 "]),
+)
+def test_every_right_number_is_found(
+    payload: str, bounds: list[int], separator: str, before: str
+) -> None:
+    """Any number with its right check digit, however it is grouped; none with a wrong one."""
+    check = next(digit for digit in "0123456789" if luhn_sum(payload + digit) % 10 == 0)
+    wrong = str((int(check) + 1) % 10)
+    for digits, is_card in ((payload + check, True), (payload + wrong, False)):
+        edges = [0, *sorted({bound for bound in bounds if bound < len(digits)}), len(digits)]
+        pairs = pairwise(edges)
+        number = separator.join(digits[start:end] for start, end in pairs)
+        redacted = CARD.redact_text(f"{before}{number}, 7")
+        if is_card:
+            assert redacted == f"{before}{REDACTED}, 7"
+        elif len(edges) == 2:
+            assert redacted == f"{before}{number}, 7"
+
+
+def luhn_sum(number: str) -> int:
+    doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number))]
+    return sum(digit - 9 if digit > 9 else digit for digit in doubled)
+
+
+@pytest.mark.parametrize("text", ["4111 " * 50_000, "4" * 500_000, "4-" * 100_000])
+def test_many_digits_are_harmless(text: str) -> None:
+    """Hostile runs of digits and groups are through before the test's time is up."""
+    assert len(CARD.redact_text(text)) <= len(text)
 
 
 @pytest.mark.parametrize(
@@ -202,19 +228,16 @@ def test_prose_is_no_api_key(text: str) -> None:
         ("a*", "finds the empty string"),
         (r"\b", "finds the empty string"),
         ("x|$", "finds the empty string"),
+        (r"\B", "finds the empty string"),
+        (r"a|\b", "finds the empty string"),
+        (r".+|\b", "finds the empty string"),
+        (r"(?m)^\b|x", "finds the empty string"),
     ],
 )
 def test_bad_pattern_is_refused(pattern: str, reason: str) -> None:
     """Rule 5: at start, with its name and why."""
     with pytest.raises(ConfigurationError, match=f"redaction pattern 'mine' {reason}"):
         Redaction({"mine": pattern})
-
-
-def test_pattern_that_rarely_finds_the_empty_string_finds_only_text() -> None:
-    """Rule 5: what slips through the check marks no empty string."""
-    assert Redaction({"odd": "q*Q|z+(?:)|\\bq*\\B"}).redact_text("zz qQ ab") == (
-        f"{REDACTED} {REDACTED} ab"
-    )
 
 
 def test_unknown_ready_made_pattern_is_refused() -> None:
