@@ -48,8 +48,9 @@ class PrivacySwitches:
         hide_input_text: what the messages of the request say.
         hide_output_text: what the messages of the answer say.
         hide_input_images: images of the request.
-        hide_llm_invocation_parameters: the parameters of the request.
-        hide_llm_tools: the tools on offer.
+        hide_llm_invocation_parameters: the parameters of the request; where nothing is said, as
+            `hide_inputs`. Said to be shown beside it, they lose their words.
+        hide_llm_tools: the tools on offer; where nothing is said, as `hide_inputs`.
         hide_prompts: prompts of legacy completions.
         hide_choices: answers of legacy completions.
         hide_embeddings_vectors: vectors of embeddings.
@@ -65,8 +66,8 @@ class PrivacySwitches:
     hide_input_text: bool = False
     hide_output_text: bool = False
     hide_input_images: bool = False
-    hide_llm_invocation_parameters: bool = False
-    hide_llm_tools: bool = False
+    hide_llm_invocation_parameters: bool | None = None
+    hide_llm_tools: bool | None = None
     hide_prompts: bool = False
     hide_choices: bool = False
     hide_embeddings_vectors: bool = False
@@ -102,12 +103,13 @@ class PrivacySwitches:
     @property
     def hides_tools(self) -> bool:
         """The tools on offer are not shown."""
-        return self.hide_inputs or self.hide_llm_tools
+        return self.hide_inputs if self.hide_llm_tools is None else self.hide_llm_tools
 
     @property
     def hides_parameters(self) -> bool:
         """The parameters of a request are not shown."""
-        return self.hide_inputs or self.hide_llm_invocation_parameters
+        said = self.hide_llm_invocation_parameters
+        return self.hide_inputs if said is None else said
 
     @property
     def hides_prompts(self) -> bool:

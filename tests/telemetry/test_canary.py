@@ -279,6 +279,17 @@ def test_what_a_switch_hides_is_nowhere(
         assert found >= planted & (OF_REQUESTS - ERROR_WORDS)
 
 
+def test_tools_that_are_kept_explicitly_are_all_that_is_seen(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of hidden inputs, where the switch of tools says so."""
+    environ = dict([ALL_CONTENT, ("OPENINFERENCE_HIDE_LLM_TOOLS", "false")])
+    for side in ("INPUTS", "OUTPUTS"):
+        environ[f"OPENINFERENCE_HIDE_{side}"] = "true"
+    rules = build_span_rules(Settings(), environ)
+    assert seen(tmp_path, caplog, rules, SHAPES["plain"][0]) == TOOL_WORDS - {"function"}
+
+
 @pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("by", ["setting", "header", "switches"])
 def test_with_content_off_no_plant_is_anywhere(

@@ -40,7 +40,7 @@ def test_every_switch_of_the_reference_is_known() -> None:
 def test_switch_is_read(name: str, value: str, expected: bool) -> None:
     """Rule 1: true or false in any case, empty as not set."""
     switches = read_privacy_switches({f"OPENINFERENCE_{name.upper()}": value})
-    assert switches == PrivacySwitches(**{name: expected})
+    assert switches == (PrivacySwitches(**{name: expected}) if value else PrivacySwitches())
 
 
 @pytest.mark.parametrize("value", ["1", "yes", "on", " true", "tru\u0435", "none"])
@@ -144,3 +144,15 @@ def test_what_a_switch_hides_in_plain_words(name: str) -> None:
         "words": switches.hides_provider_words,
     }
     assert {word for word, hidden in seen.items() if hidden} == HIDDEN_BY[name]
+
+
+@pytest.mark.parametrize("name", ["hide_llm_tools", "hide_llm_invocation_parameters"])
+def test_tools_and_parameters_can_be_kept_explicitly(name: str) -> None:
+    """Contract section 3: they go with the inputs unless they are said to stay."""
+    hidden = {"OPENINFERENCE_HIDE_INPUTS": "true"}
+    kept = {**hidden, f"OPENINFERENCE_{name.upper()}": "false"}
+    going, staying = read_privacy_switches(hidden), read_privacy_switches(kept)
+    assert (going.hides_tools, going.hides_parameters) == (True, True)
+    assert staying.hides_tools is (name != "hide_llm_tools")
+    assert staying.hides_parameters is (name == "hide_llm_tools")
+    assert staying.hides_input_messages
