@@ -22,6 +22,7 @@ import random
 import threading
 import time
 import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from telemetry.delivery import Backoff, Verdict
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from telemetry.store import Store
     from telemetry.store_rows import PendingSpan
 
-__all__ = ("MAX_BATCH_BYTES", "MAX_BATCH_SPANS", "Exporter", "open_sender")
+__all__ = ("MAX_BATCH_BYTES", "MAX_BATCH_SPANS", "ExportCounts", "Exporter", "open_sender")
 
 MAX_BATCH_SPANS = 64
 """Spans per request: a refused batch is found out in some 12 requests, and a lost answer costs no
@@ -67,11 +68,29 @@ def open_sender(settings: OtlpSettings) -> Sender:
     return HttpSender(settings)
 
 
+@dataclass(slots=True)
+class ExportCounts:
+    """What happened so far.
+
+    Attributes:
+        delivered: spans that the backend took.
+        rejected: spans that it refused, one by one.
+        failures: requests that it did not take, to be tried again.
+    """
+
+    delivered: int = 0
+    rejected: int = 0
+    failures: int = 0
+
+
 class Exporter:
     """Sends what is pending in a store, in a thread of its own.
 
     :meth:`wake` it when spans were added, :meth:`flush` before the end, :meth:`stop` at the end.
     The store and the sender stay the caller's to close, after :meth:`stop`.
+
+    Attributes:
+        counts: any thread may read them.
     """
 
     def __init__(
@@ -101,6 +120,7 @@ class Exporter:
         self._journal = _Journal(sender.backend, clock_ns)
         self._failures = 0
         self._due_ns = 0
+        self.counts = ExportCounts()
         # Guarded by the condition.
         self._change = threading.Condition()
         self._woken = False
@@ -200,6 +220,7 @@ class Exporter:
             seqs = [span.seq for span in part]
             answer = self._sender.send(b"".join(span.span for span in part))
             if answer.verdict is Verdict.RETRY:
+                self.counts.failures += 1
                 self._journal.tell_failure(answer.words)
                 wait_seconds = self._wait_seconds(answer.retry_after_seconds)
                 self._store.mark_retry(seqs, self._due_ns, answer.words)
@@ -208,9 +229,11 @@ class Exporter:
             self._journal.tell_recovery()
             if answer.verdict is Verdict.DELIVERED:
                 self._store.mark_delivered(seqs)
+                self.counts.delivered += len(part)
                 self._journal.tell_warning(answer.words)
             elif len(part) == 1:
                 self._store.mark_rejected(seqs, answer.words)
+                self.counts.rejected += 1
                 self._journal.tell_rejection(part[0].span_id, answer.words)
             else:
                 middle = len(part) // 2

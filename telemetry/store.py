@@ -228,7 +228,7 @@ class Store:
         )
 
     def counts(self) -> StoreCounts:
-        """How many spans are in each state, and since when the oldest waits.
+        """How many spans are in each state, since when the oldest waits, and the size of it all.
 
         Raises:
             StoreError: the store cannot be read.
@@ -238,7 +238,12 @@ class Store:
             (oldest_ns,) = connection.execute(
                 "SELECT min(recorded_ns) FROM spans WHERE state = 'pending'"
             ).fetchone()
-            return StoreCounts(**by_state, oldest_pending_ns=oldest_ns, lost=self._lost)
+            return StoreCounts(
+                **by_state,
+                oldest_pending_ns=oldest_ns,
+                lost=self._lost,
+                size_bytes=self._disk_bytes(),
+            )
 
     def prune(self, now_ns: int) -> PruneResult:
         """Take one step to what retention wants: remove spans, give room back (rules 5 to 7).

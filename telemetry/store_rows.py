@@ -130,6 +130,7 @@ class StoreCounts:
     Attributes:
         oldest_pending_ns: when the oldest pending span was recorded; ``None`` where none waits.
         lost: spans that this owner removed before they were sent, for want of room.
+        size_bytes: of the file, its write-ahead log included.
     """
 
     pending: int = 0
@@ -138,6 +139,7 @@ class StoreCounts:
     kept: int = 0
     oldest_pending_ns: int | None = None
     lost: int = 0
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

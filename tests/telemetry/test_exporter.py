@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.delivery import Answer, Backoff, Verdict
-from telemetry.exporter import MAX_BATCH_BYTES, MAX_BATCH_SPANS, Exporter, open_sender
+from telemetry.exporter import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_SPANS,
+    ExportCounts,
+    Exporter,
+    open_sender,
+)
 from telemetry.otlp_settings import read_otlp_settings
 from telemetry.store import Store
 from telemetry.store_reader import StoreReader
@@ -145,6 +151,17 @@ def test_batches_are_bounded_by_bytes(store: Store, clock: Clock) -> None:
         pass
     assert [len(batch) <= MAX_BATCH_BYTES for batch in sender.batches] == [True, False, True]
     assert store.counts().delivered == len(sizes)
+
+
+def test_what_happened_is_counted(store: Store, clock: Clock) -> None:
+    """Spans taken and refused, and requests that were not taken."""
+    store.add(make_rows(range(2)))
+    exporter = stepwise(store, ScriptedSender(DOWN, BAD, BAD, DELIVERED), clock)
+    exporter.step()
+    clock.now_ns += 3600 * SECOND_NS
+    exporter.step()
+    assert exporter.counts == ExportCounts(delivered=1, rejected=1, failures=1)
+    assert store.counts().size_bytes >= store.path.stat().st_size > 0
 
 
 # Failing and coming back
