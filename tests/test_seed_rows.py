@@ -18,10 +18,7 @@ _COUNTS = {"S0.": 16, "S1.": 18, "S2.": 10, "S3.": 14, "S4.": 26, "S4.T": 16, "N
 ROWS = [f"{series}{number}" for series, count in _COUNTS.items() for number in range(1, count + 1)]
 
 NOT_YET = {
-    "S0.14": "metrics belong to the span contract and come with them",
-    "S3.12": "as S0.14",
-    "S4.25": "the GenAI attributes are the span contract's second vocabulary",
-    "N12": "as S4.25",
+    "S3.12": "metrics of calls belong to the span contract and come with them",
 }
 """Rows that no code has yet, and why."""
 

@@ -23,7 +23,7 @@ from proxy.downstream import Downstream
 from proxy.headers import response_headers
 from proxy.tap import Tap
 from telemetry import exchange_attributes
-from telemetry.response_attributes import build_usage_attributes
+from telemetry.vocabulary import build_openinference_attributes
 from tests.corpus.recordings import Recording, explain_absence, find_folder, load_chats
 from tests.corpus.replay import find_faults, open_bench
 from tests.fixtures.dialects import DIALECTS
@@ -282,11 +282,13 @@ def show_hidden_usage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def swap_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     def swapped(record: Any) -> Any:
-        pairs = list(build_usage_attributes(record))
-        values = [value for _, value in pairs]
-        return zip((key for key, _ in pairs), values[1:] + values[:1], strict=True)
+        pairs = dict(build_openinference_attributes(record))
+        counts = [key for key in pairs if key.startswith("llm.token_count.")]
+        values = [pairs[key] for key in counts]
+        rotated = dict(zip(counts, values[1:] + values[:1], strict=True))
+        return {**pairs, **rotated}.items()
 
-    monkeypatch.setattr(exchange_attributes, "build_usage_attributes", swapped)
+    monkeypatch.setattr(exchange_attributes, "build_openinference_attributes", swapped)
 
 
 MUTANTS = {

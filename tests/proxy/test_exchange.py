@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from yarl import URL
 
+from codec.endpoint import Endpoint
 from proxy.exchange import ExchangeRules, ObservedExchange
 from proxy.routes import Route, Upstream
 from proxy.settings import OnDisconnect
@@ -51,6 +52,7 @@ class FakeOpenExchange:
 
 def make_exchange(downstream: FakeDownstream, open_exchange: FakeOpenExchange) -> ObservedExchange:
     parts: dict[str, Any] = {
+        "endpoint": Endpoint.CHAT_COMPLETIONS,
         "identity": None,
         "tap": FakeTap(),
         "client": None,
