@@ -96,6 +96,28 @@ class RecordedCall:
         return _text(self.metadata.get(MetadataMember.REQUEST_ID))
 
     @property
+    def session_id(self) -> str | None:
+        """The session that the client named."""
+        return _text(self.span.attributes.get(SpanAttributes.SESSION_ID))
+
+    @property
+    def user_id(self) -> str | None:
+        """The end user that the client named."""
+        return _text(self.span.attributes.get(SpanAttributes.USER_ID))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that the client gave."""
+        tags = self.span.attributes.get(SpanAttributes.TAG_TAGS)
+        return tuple(filter(None, map(_text, tags))) if isinstance(tags, list) else ()
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the call cost, in US dollars."""
+        cost = self.span.attributes.get(SpanAttributes.LLM_COST_TOTAL)
+        return cost if isinstance(cost, float) else None
+
+    @property
     def requested_streaming(self) -> bool:
         """Whether the client asked for a stream: JSON's ``true`` and nothing else."""
         return self.parameters.get("stream") is True
@@ -108,7 +130,8 @@ class RecordedCall:
     @cached_property
     def parameters(self) -> JsonObject:
         """The invocation parameters, as the client sent them."""
-        return _object(self._document(SpanAttributes.LLM_INVOCATION_PARAMETERS))
+        chat = self._document(SpanAttributes.LLM_INVOCATION_PARAMETERS)
+        return _object(chat or self._document(SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS))
 
     @cached_property
     def request(self) -> Any:
@@ -128,9 +151,12 @@ class RecordedCall:
 
     @cached_property
     def input_messages(self) -> tuple[RecordedMessage, ...]:
-        """The conversation that was sent; of a legacy completion the prompts."""
-        prompts = self._texts(SpanAttributes.LLM_PROMPTS, "prompt")
-        return prompts or self._messages(SpanAttributes.LLM_INPUT_MESSAGES)
+        """The conversation that was sent; else the prompts, or the texts to embed."""
+        return (
+            self._texts(SpanAttributes.LLM_PROMPTS, "prompt")
+            or self._texts(SpanAttributes.EMBEDDING_EMBEDDINGS, "embedding")
+            or self._messages(SpanAttributes.LLM_INPUT_MESSAGES)
+        )
 
     @cached_property
     def output_messages(self) -> tuple[RecordedMessage, ...]:

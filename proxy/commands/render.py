@@ -198,7 +198,15 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     if call.request_id:
         yield _fact("request id", call.request_id)
     yield _fact("tokens", ", ".join(_tokens(call)) or "none reported")
+    if call.cost_usd is not None:
+        source = metadata.get(MetadataMember.COST_SOURCE)
+        yield _fact("cost", f"{call.cost_usd:.6g} USD" + (f" ({source})" if source else ""))
     yield _fact("finish", call.finish_reason or "none came")
+    for name, value in (("session", call.session_id), ("user", call.user_id)):
+        if value:
+            yield _fact(name, value)
+    if call.tags:
+        yield _fact("tags", ", ".join(call.tags))
     if span.status_message:
         yield _fact("error", span.status_message, style="red")
     if isinstance(anomalies := metadata.get(MetadataMember.ANOMALIES), list):
@@ -211,6 +219,7 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         MetadataMember.REQUEST_ID,
         MetadataMember.ANOMALIES,
         MetadataMember.OUTCOME,
+        MetadataMember.COST_SOURCE,
     }
     if rest := {key: value for key, value in metadata.items() if key not in shown}:
         yield _fact("metadata", _compact(rest))

@@ -16,7 +16,10 @@ from proxy.commands.call import RecordedCall, decode_call
 from telemetry.exchange import Exchange, Outcome
 from telemetry.identity import SpanIdentity
 from telemetry.otlp import encode_span
+from telemetry.pricing.price_table import PriceTable
+from telemetry.pricing.pricing import Pricing
 from telemetry.recorder import SpanRecorder
+from telemetry.span_rules import SpanRules
 from telemetry.store_reader import StoreReader
 from telemetry.store_rows import SpanRow
 
@@ -143,7 +146,9 @@ def make_failed_exchange(number: int = 3, message: str = "Rate limit reached.") 
 
 def make_row(exchange: Exchange) -> SpanRow:
     """The row that the store gets for an exchange."""
-    span = SpanRecorder(Resource({"service.name": "spantap"}), SpanLimits()).record(exchange)
+    rules = SpanRules(pricing=Pricing(PriceTable(()), catalogue=False))
+    recorder = SpanRecorder(Resource({"service.name": "spantap"}), SpanLimits(), rules)
+    span = recorder.record(exchange)
     assert span is not None
     response = exchange.response
     usage = (response.usage if response else None) or Usage()

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from codec.answer import ChatResponse, Choice, Message
+from codec.cost import Cost
 from proxy.commands.render import format_duration, open_console, print_call, print_table
-from telemetry.exchange import Outcome
+from telemetry.exchange import ClientContext, Outcome
 from telemetry.store_rows import SpanState
 from tests.proxy.recorded_calls import (
     make_exchange,
@@ -326,3 +327,33 @@ def test_long_lines_wrap_on_a_terminal_and_stay_whole_in_a_pipe(store: Path) -> 
 def test_durations_have_a_fitting_precision(duration_ns: int, expected: str) -> None:
     """Milliseconds below a second, hundredths below a minute, then minutes and seconds."""
     assert format_duration(duration_ns) == expected
+
+
+def test_call_in_full_says_whose_it_is_and_what_it_cost(store: Path) -> None:
+    """Session, user, tags and cost, each on a line of its own; absent where nothing is known."""
+    exchange = make_exchange()
+    assert exchange.response is not None
+    told = replace(
+        exchange,
+        context=ClientContext(session_id="s-1", user_id="ann", tags=("a", "b")),
+        response=replace(exchange.response, cost=Cost(total=0.0123)),
+    )
+    lines = [" ".join(line.split()) for line in show(store, told).splitlines()]
+    wanted = ["cost 0.0123 USD (provider)", "session s-1", "user ann", "tags a, b"]
+    assert [line for line in lines if line in wanted] == [wanted[0], *wanted[1:]]
+    plain = show(store.with_name("plain.db"), exchange)
+    assert not any(word in plain for word in ("cost ", "session ", "tags "))
+
+
+def test_an_embedding_in_full(store: Path) -> None:
+    """Its texts stand where a chat has messages, and its parameters are told."""
+    exchange = make_exchange(
+        endpoint="embeddings",
+        request_json={"model": "gpt-demo", "input": ["one", "two"], "dimensions": 2},
+        response=ChatResponse(model="gpt-demo", body={"data": [{"embedding": [1, 2]}]}),
+        streamed=False,
+    )
+    text = show(store, exchange)
+    assert text.startswith("CreateEmbeddings ")
+    for wanted in ("one", "two", '"dimensions": 2'):
+        assert wanted in text
