@@ -10,7 +10,9 @@ Rules:
    (N3): both go through one fold, within its limits (:mod:`codec.accumulator`).
 2. A role that never came is ``assistant``, content that never came is null, and so is a finish
    reason (S1.3). All else that never came, or came as null, is absent.
-3. Nothing unknown is lost, and nothing of the stream's own remains (``obfuscation``; the ``index``
+3. A choice with ``text`` and no message is one of a legacy completion, unless the text is empty and
+   ``object`` says that this is a chat: Together's chunks have ``text`` beside an empty delta.
+4. Nothing unknown is lost, and nothing of the stream's own remains (``obfuscation``; the ``index``
    of tool calls). What stands in the place of a choice or of a call and is none is left out.
 """
 
@@ -40,22 +42,22 @@ def build_completion(response: ChatResponse) -> JsonObject:
     """
     folded = fold_body(dict(response.body)).body
     body = {key: value for key, value in folded.items() if key not in _OF_STREAMS}
-    name = body.get("object")
-    body["object"] = (
-        _OBJECTS.get(name, name) if isinstance(name, str) and name else ("chat.completion")
-    )
+    named = body.get("object")
+    name = named if isinstance(named, str) else ""
+    body["object"] = _OBJECTS.get(name, name) or "chat.completion"
     for key in ("id", "model", "created", "system_fingerprint", "service_tier"):
         if (value := getattr(response, key)) is not None:
             body[key] = value
-    body["choices"] = [_whole(choice) for choice in body.get("choices", ())]
+    is_chat = name.startswith("chat.")
+    body["choices"] = [_whole(choice, is_chat=is_chat) for choice in body.get("choices", ())]
     if response.usage is not None:
         body["usage"] = dict(response.usage.raw)
     return body
 
 
-def _whole(choice: JsonObject) -> JsonObject:
+def _whole(choice: JsonObject, *, is_chat: bool) -> JsonObject:
     whole = {"index": choice["index"], "finish_reason": None} | choice
-    if "text" in choice and "message" not in choice:
+    if "text" in choice and "message" not in choice and (choice["text"] or not is_chat):
         return whole
     message = {"role": "assistant", "content": None} | choice.get("message", {})
     if "tool_calls" in message:

@@ -11,7 +11,6 @@ Rules:
    includes the reasoning.
 5. A choice finishes once, and says nothing afterwards.
 6. The whole answer is made from the same state, and always has its usage (S0.7).
-7. Where alternatives were asked for, the chosen token is one of them (S0.9).
 
 What it was told is kept for the whole answer, so it holds as much as its caller says.
 """
@@ -22,6 +21,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
+
+from codec.token_logprobs import TokenLogprob, chat_logprobs, text_logprobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,28 +83,6 @@ class Identity:
     created: int
     model: str
     members: JsonObject = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLogprob:
-    """How likely one token was.
-
-    Attributes:
-        token: its text.
-        logprob: the natural logarithm of its probability.
-        alternatives: other tokens and theirs; ``None`` where nobody asked.
-    """
-
-    token: str
-    logprob: float
-    alternatives: tuple[tuple[str, float], ...] | None = None
-
-    def top(self) -> list[tuple[str, float]]:
-        """Return the alternatives, the chosen one among them, most likely first (rule 7)."""
-        if self.alternatives is None:
-            return []
-        known = dict(self.alternatives)
-        return sorted({self.token: self.logprob, **known}.items(), key=lambda pair: -pair[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,7 +315,7 @@ class ChunkGenerator:
                 choice.said.setdefault(member, []).append(text)
         if delta.call is not None:
             said["tool_calls"] = [_take_call(choice.calls, delta.call)]
-        logprobs = _chat_logprobs(delta.logprobs, is_refusal=delta.refusal is not None)
+        logprobs = chat_logprobs(delta.logprobs, is_refusal=delta.refusal is not None)
         return {"delta": said, "logprobs": logprobs}
 
     def _chat_choice(self, choice: _Choice) -> JsonObject:
@@ -347,21 +326,21 @@ class ChunkGenerator:
         is_refusal = message["refusal"] is not None
         return {
             "message": message,
-            "logprobs": _chat_logprobs(choice.logprobs, is_refusal=is_refusal),
+            "logprobs": chat_logprobs(choice.logprobs, is_refusal=is_refusal),
         }
 
     def _text_entry(self, choice: _Choice, delta: Delta) -> JsonObject:
         if (delta.reasoning, delta.refusal, delta.call) != (None, None, None):
             raise ValueError("a legacy completion has text only")
         text = delta.content or ""
-        logprobs = _text_logprobs(delta.logprobs, choice.text_length)
+        logprobs = text_logprobs(delta.logprobs, choice.text_length)
         choice.said.setdefault("content", []).append(text)
         choice.text_length += len(text)
         return {"text": text, "logprobs": logprobs}
 
     def _text_choice(self, choice: _Choice) -> JsonObject:
         text = "".join(choice.said.get("content", ()))
-        return {"text": text, "logprobs": _text_logprobs(choice.logprobs, 0)}
+        return {"text": text, "logprobs": text_logprobs(choice.logprobs, 0)}
 
 
 def _take_call(calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
@@ -382,38 +361,3 @@ def _whole_call(fragments: Sequence[CallFragment]) -> JsonObject:
     arguments = "".join(fragment.arguments for fragment in fragments)
     function = {"name": fragments[0].name, "arguments": arguments}
     return {"id": fragments[0].id, "type": "function", "function": function}
-
-
-def _chat_logprobs(logprobs: Sequence[TokenLogprob], *, is_refusal: bool) -> JsonObject | None:
-    if not logprobs:
-        return None
-    entries = [
-        _token(one.token, one.logprob) | {"top_logprobs": [_token(*pair) for pair in one.top()]}
-        for one in logprobs
-    ]
-    return {
-        "content": None if is_refusal else entries,
-        "refusal": entries if is_refusal else None,
-    }
-
-
-def _token(token: str, logprob: float) -> JsonObject:
-    spelt = list(token.encode("utf-8", "surrogatepass"))
-    return {"token": token, "logprob": logprob, "bytes": spelt}
-
-
-def _text_logprobs(logprobs: Sequence[TokenLogprob], start: int) -> JsonObject | None:
-    """The legacy form: one list for each member, offsets counted in characters of the text."""
-    if not logprobs:
-        return None
-    offsets = []
-    for one in logprobs:
-        offsets.append(start)
-        start += len(one.token)
-    asked = any(one.alternatives is not None for one in logprobs)
-    return {
-        "tokens": [one.token for one in logprobs],
-        "token_logprobs": [one.logprob for one in logprobs],
-        "top_logprobs": [dict(one.top()) for one in logprobs] if asked else None,
-        "text_offset": offsets,
-    }

@@ -11,6 +11,7 @@ b'{"model":"m-2", "temperature":1.0, "messages":[{"role":"user","content":"Hi"}]
 
 from __future__ import annotations
 
+from codec.values.choices import AnsweredCall, AnsweredChoice, decode_call, decode_choice
 from codec.values.messages import ChatMessage, MessageCall, OtherMessage, decode_message
 from codec.values.parameters import GenerationParameters, decode_parameters
 from codec.values.parts import (
@@ -26,8 +27,6 @@ from codec.values.parts import (
 )
 from codec.values.requests import RequestValues, decode_request_values, encode_request_values
 from codec.values.responses import (
-    AnsweredCall,
-    AnsweredChoice,
     ResponseValues,
     decode_response_values,
     encode_response_values,
@@ -55,6 +54,8 @@ __all__ = (
     "ThinkingPart",
     "ToolChoice",
     "ToolDefinition",
+    "decode_call",
+    "decode_choice",
     "decode_message",
     "decode_parameters",
     "decode_part",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ("common_ends", "is_same", "merge_changes")
+__all__ = ("MAX_CHANGE_DEPTH", "common_ends", "is_same", "merge_changes")
+
+MAX_CHANGE_DEPTH = 200
+"""How deep changes are looked for; a change below is one of the whole value there. Requests and
+answers nest less than ten deep, but for the JSON Schemas and examples in them."""
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -23,31 +27,46 @@ def merge_changes(original: Any, before: Any, after: Any) -> Any:
 
     Returns:
         The original where nothing changed; none of the arguments is changed.
+
+    Raises:
+        ValueError: a value is nested too deeply, or holds an integer too long to be written.
     """
+    try:
+        return _merge(original, before, after, MAX_CHANGE_DEPTH)
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+
+
+def _merge(original: Any, before: Any, after: Any, depth: int) -> Any:
     if is_same(before, after):
         return original
-    if isinstance(original, dict) and isinstance(before, dict) and isinstance(after, dict):
-        merged = {
-            key: value for key, value in original.items() if key in after or key not in before
-        }
-        for key, value in after.items():
-            known = key in before and key in original
-            if known or not (key in before and is_same(before[key], value)):
-                merged[key] = merge_changes(original[key], before[key], value) if known else value
-        return merged
-    if isinstance(original, list) and isinstance(before, list) and isinstance(after, list):
-        return _merge_lists(original, before, after)
+    values = (original, before, after)
+    if depth and all(isinstance(value, dict) for value in values):
+        return _merge_objects(original, before, after, depth - 1)
+    if depth and all(isinstance(value, list) for value in values):
+        return _merge_lists(original, before, after, depth - 1)
     return after
 
 
-def _merge_lists(original: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
+def _merge_objects(
+    original: dict[str, Any], before: dict[str, Any], after: dict[str, Any], depth: int
+) -> dict[str, Any]:
+    merged = {key: value for key, value in original.items() if key in after or key not in before}
+    for key, value in after.items():
+        if key in before and key in original:
+            merged[key] = _merge(original[key], before[key], value, depth)
+        elif not (key in before and is_same(before[key], value)):
+            merged[key] = value
+    return merged
+
+
+def _merge_lists(original: list[Any], before: list[Any], after: list[Any], depth: int) -> list[Any]:
     if len(original) != len(before):
         return after
     first, last = common_ends(before, after)
-    middle = [
-        merge_changes(original[i], before[i], after[i]) if i < len(before) - last else after[i]
-        for i in range(first, len(after) - last)
-    ]
+    middle = after[first : len(after) - last]
+    for i in range(first, min(len(before), len(after)) - last):
+        middle[i - first] = _merge(original[i], before[i], after[i], depth)
     return original[:first] + middle + original[len(original) - last :]
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ("Members", "object_of", "others", "put", "text_of")
+__all__ = ("Members", "insert_at", "object_of", "others", "put", "text_of", "without_nulls")
 
 Members = Mapping[str, Any]
+
+_MAX_DEPTH = 50
+"""How deep nulls are looked for. What providers add nests less than ten deep."""
 
 
 def text_of(value: Any) -> str | None:
@@ -35,3 +38,30 @@ def others(members: Members, *known: str, **read: Any) -> dict[str, Any]:
 def put(members: dict[str, Any], **values: Any) -> dict[str, Any]:
     """Add the values that are not ``None``."""
     return members | {name: value for name, value in values.items() if value is not None}
+
+
+def without_nulls(members: Members, depth: int = _MAX_DEPTH) -> dict[str, Any]:
+    """Leave out nulls and empty objects, also within objects; lists stay as they are.
+
+    They say nothing in an answer, and where chunks are folded they come and go
+    (``span-contract.md`` 1.5).
+    """
+    kept: dict[str, Any] = {}
+    for name, value in members.items():
+        said = without_nulls(value, depth - 1) if depth and isinstance(value, dict) else value
+        if said is not None and said != {}:
+            kept[name] = said
+    return kept
+
+
+def insert_at(entries: list[Any], rest: Mapping[int, Any]) -> list[Any]:
+    """Return a list with more entries in it, each at its place as far as the list goes.
+
+    Args:
+        entries: the list; it is not changed.
+        rest: what to put in, by its place in the whole list, in order.
+    """
+    whole = list(entries)
+    for place, entry in rest.items():
+        whole.insert(place, entry)
+    return whole

@@ -8,7 +8,7 @@ __all__ = ("Span", "scan_spans")
 
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _SCALAR = re.compile(rb"[^\s,\]}]*")
-_BOM = b"\xef\xbb\xbf"
+_BOMS = re.compile(rb"(?:\xef\xbb\xbf)*")  # the parser takes two
 _QUOTE, _BACKSLASH, _COMMA = b'"\\,'
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_LIST, _CLOSE_LIST = b"{}[]"
 
@@ -37,7 +37,7 @@ def scan_spans(data: bytes) -> Span:
 
     No recursion: a document may be as deep as its parser was willing to go.
     """
-    root = Span(_skip(data, len(_BOM) if data.startswith(_BOM) else 0))
+    root = Span(_skip(data, _end_of(_BOMS, data, 0)))
     open_spans: list[Span] = []
     span, position = root, root.start
     while True:
@@ -51,7 +51,7 @@ def scan_spans(data: bytes) -> Span:
         elif opener == _QUOTE:
             position = span.end = _end_of_string(data, position)
         else:
-            position = span.end = _end_of_scalar(data, position)
+            position = span.end = _end_of(_SCALAR, data, position)
         while open_spans:
             position = _skip(data, position)
             if data[position] == _COMMA:
@@ -75,12 +75,11 @@ def _enter(data: bytes, container: Span, position: int) -> tuple[Span, int]:
 
 
 def _skip(data: bytes, position: int) -> int:
-    match = _SPACE.match(data, position)
-    return match.end() if match is not None else position
+    return _end_of(_SPACE, data, position)
 
 
-def _end_of_scalar(data: bytes, position: int) -> int:
-    match = _SCALAR.match(data, position)
+def _end_of(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
+    match = pattern.match(data, position)
     return match.end() if match is not None else position
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from codec.values._members import Members, object_of, others, put, text_of
 from codec.values.parts import ContentPart, decode_part
 
@@ -29,7 +31,7 @@ class MessageCall:
         name: what is called.
         arguments: as they were: text, as a rule JSON; some servers send an object.
         type: ``function`` or ``custom``; ``None`` where none was given.
-        native: the entry as it came, where it is neither.
+        native: the entry as it came, where it is neither (null, for one); else ``UNSET``.
     """
 
     id: str | None = None
@@ -38,11 +40,11 @@ class MessageCall:
     type: str | None = None
     function_extra: Members = field(default_factory=dict)
     extra: Members = field(default_factory=dict)
-    native: Any = None
+    native: Any = UNSET
 
     def to_json(self) -> Any:
         """Return the entry of ``tool_calls``."""
-        if self.native is not None:
+        if self.native is not UNSET:
             return self.native
         custom = self.type == "custom"
         named = {"input" if custom else "arguments": self.arguments}

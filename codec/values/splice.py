@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.jsontext import decode_json, encode_json
-from codec.values._changes import common_ends, is_same
+from codec.values._changes import MAX_CHANGE_DEPTH, common_ends, is_same
 from codec.values._spans import scan_spans
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from codec.values._spans import Span
 
 __all__ = ("splice_json",)
-
-_MAX_DEPTH = 200
-"""How deep changes are looked for; a change below is one of the whole value there. Requests and
-answers nest less than ten deep, but for the JSON Schemas and examples in them."""
 
 Edit = tuple[int, int, str]
 """The bytes to replace, from start to end, and the text to put there."""
@@ -69,9 +65,9 @@ class _Splicer:
     def edit(self, span: Span, old: Any, new: Any, depth: int = 0) -> Iterator[Edit]:
         if is_same(old, new):
             return
-        if depth < _MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
+        if depth < MAX_CHANGE_DEPTH and isinstance(old, dict) and isinstance(new, dict):
             yield from self._edit_object(span, old, new, depth + 1)
-        elif depth < _MAX_DEPTH and isinstance(old, list) and isinstance(new, list):
+        elif depth < MAX_CHANGE_DEPTH and isinstance(old, list) and isinstance(new, list):
             yield from self._edit_list(span, old, new, depth + 1)
         else:
             yield span.start, span.end, encode_json(new)

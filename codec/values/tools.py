@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from codec.errors import MalformedRequest
 from codec.values._members import Members, object_of, others, put, text_of
 
@@ -25,7 +27,7 @@ class ToolDefinition:
         strict: whether the arguments must follow the schema.
         function_extra: other members of ``function``.
         extra: other members beside it.
-        native: the definition as it came, where it is no function.
+        native: the definition as it came, where it is no function (null, for one); else ``UNSET``.
     """
 
     name: str | None = None
@@ -34,11 +36,11 @@ class ToolDefinition:
     strict: bool | None = None
     function_extra: Members = field(default_factory=dict)
     extra: Members = field(default_factory=dict)
-    native: Any = None
+    native: Any = UNSET
 
     def to_json(self) -> Any:
         """Return the definition as OpenAI has it."""
-        if self.native is not None:
+        if self.native is not UNSET:
             return self.native
         function = put(
             {},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from codec.completion import build_completion
@@ -67,7 +68,7 @@ def test_a_hidden_usage_is_shown() -> None:
 
 
 def test_a_plain_body_keeps_all_it_has() -> None:
-    """Rule 3: unknown members on every level stay; what is no choice or no call does not."""
+    """Rule 4: unknown members on every level stay; what is no choice or no call does not."""
     body = (
         b'{"id":"c","object":"chat.completion","x":{"y":1},"choices":[{"index":0,"z":2,'
         b'"message":{"role":"assistant","content":"a","audio":{"id":"q"},"tool_calls":["odd"]},'
@@ -127,3 +128,21 @@ def test_an_odd_message_is_an_empty_one() -> None:
     assert whole["object"] == "chat.completion"
     assert whole["choices"][0]["message"] == {"role": "assistant", "content": None}
     assert build_completion(decode_response(b'{"choices":"?"}'))["choices"] == []
+
+
+def test_an_empty_chat_with_text_is_a_chat() -> None:
+    """Rule 3: as Together sends it, in pieces or whole."""
+    head = {"object": "chat.completion.chunk"}
+    entry = {"index": 0, "text": "", "delta": {}, "finish_reason": "eos"}
+    message = {"role": "assistant", "content": None}
+    expected = [{"index": 0, "message": message, "text": "", "finish_reason": "eos"}]
+    assert _fold(head | {"choices": [entry]})["choices"] == expected
+    whole = head | {"choices": [entry | {"message": {}}]}
+    assert build_completion(decode_response(json.dumps(whole).encode()))["choices"] == expected
+
+
+def test_text_without_a_message_is_a_legacy_completion() -> None:
+    """Rule 3: whatever ``object`` says, if there is text; else where it names no chat."""
+    for name, text in (("chat.completion", "Aye"), ("text_completion", "")):
+        body = {"object": name, "choices": [{"index": 0, "text": text, "finish_reason": "stop"}]}
+        assert build_completion(decode_response(json.dumps(body).encode())) == body

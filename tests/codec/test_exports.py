@@ -16,7 +16,7 @@ _TOP = [module for module in pkgutil.iter_modules(codec.__path__) if module.name
 PACKAGES = [module.name for module in _TOP if module.ispkg]
 """For those who use the codec as a library; each has a surface of its own."""
 
-APART_MODULES = {"generator"}
+APART_MODULES = {"generator", "token_logprobs"}
 """As the packages."""
 
 MODULES = [module.name for module in _TOP if not module.ispkg]

@@ -243,18 +243,6 @@ def test_an_empty_answer_is_well_formed() -> None:
     assert choice["finish_reason"] is None
 
 
-def test_the_chosen_token_is_among_the_alternatives() -> None:
-    """S0.9, rule 7: it is added where it is missing, and nothing is where nobody asked."""
-    seven = TokenLogprob(token="seven", logprob=-1.5, alternatives=(("six", -0.5), ("two", -3.0)))
-    known = TokenLogprob(token="six", logprob=-0.5, alternatives=(("six", -0.5),))
-    alone = TokenLogprob(token="é", logprob=-0.1)
-    answer = Answer(deltas=(Delta(content="seven six é", logprobs=(seven, known, alone)),))
-    entries = generate(answer)[1]["choices"][0]["logprobs"]["content"]
-    tops = [[(top["token"], top["logprob"]) for top in one["top_logprobs"]] for one in entries]
-    assert tops == [[("six", -0.5), ("seven", -1.5), ("two", -3.0)], [("six", -0.5)], []]
-    assert entries[2] == {"token": "é", "logprob": -0.1, "bytes": [195, 169], "top_logprobs": []}
-
-
 def test_logprobs_of_a_refusal_stand_under_refusal() -> None:
     """As the API has them; those of two deltas follow each other in the whole answer (S0.10)."""
     deltas = tuple(
@@ -266,13 +254,6 @@ def test_logprobs_of_a_refusal_stand_under_refusal() -> None:
     assert chunks[1]["choices"][0]["logprobs"]["content"] is None
     logprobs = generator.completion()["choices"][0]["logprobs"]
     assert [entry["token"] for entry in logprobs["refusal"]] == ["N", "o"]
-
-
-def test_a_lone_surrogate_has_bytes() -> None:
-    """A token that is half a character breaks nothing."""
-    one = TokenLogprob(token="\ud83d", logprob=-0.2)
-    chunk = ChunkGenerator(IDENTITY).chunk(Delta(content="\ud83d", logprobs=(one,)))
-    assert chunk["choices"][0]["logprobs"]["content"][0]["bytes"] == [237, 160, 189]
 
 
 def test_a_legacy_completion_has_text() -> None:

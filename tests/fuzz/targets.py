@@ -74,7 +74,7 @@ def decode_bodies(data: bytes, cut: int) -> None:
     with suppress(MalformedResponse):
         build_completion(decode_response(data))
         values = decode_response_values(data)
-        with suppress(ValueError):  # a list that holds an error object is no document of its own
+        with suppress(ValueError):  # arguments nested some 990 deep are read, and not written
             assert encode_response_values(values, data) == data
     with suppress(MalformedRequest):
         assert encode_request_values(decode_request_values(data), data) == data

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codec.values._changes import merge_changes
+from codec.values._changes import MAX_CHANGE_DEPTH, merge_changes
 
 _LATER = [{"a": 3}, {"x": 1}, {"x": 2}]  # what was there moved on, and took along what it had
 
@@ -31,3 +31,25 @@ def test_a_change_is_brought_into_the_original(
 ) -> None:
     """What the reader does not know stays; what it assumed and nobody changed is not written."""
     assert merge_changes(original, before, after) == merged
+
+
+def _nested(depth: int, **members: Any) -> dict[str, Any]:
+    value = dict(members)
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(MAX_CHANGE_DEPTH - 1, 9), (MAX_CHANGE_DEPTH, None)])
+def test_changes_are_looked_for_to_a_limit(depth: int, kept: int | None) -> None:
+    """``MAX_CHANGE_DEPTH``: below it a change is one of the whole value."""
+    merged = merge_changes(_nested(depth, a=1, x=9), _nested(depth, a=1), _nested(depth, a=2))
+    for _ in range(depth):
+        merged = merged["in"]
+    assert (merged["a"], merged.get("x")) == (2, kept)
+
+
+def test_values_that_are_too_deep_are_refused() -> None:
+    """They cannot be compared."""
+    with pytest.raises(ValueError, match="nested too deeply"):
+        merge_changes({}, _nested(5000), _nested(5000, a=1))

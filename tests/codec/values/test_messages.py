@@ -57,6 +57,7 @@ def test_every_member_is_read_and_written(value: dict[str, Any], message: ChatMe
     "entry",
     [
         7,
+        None,
         {"id": "c"},
         {"type": "function", "function": "x"},
         {"type": "custom", "function": FUNCTION, "custom": 5},

@@ -243,3 +243,15 @@ def test_encoding_what_was_decoded_changes_nothing(text: str) -> None:
     except MalformedRequest:
         return
     assert encode_request_values(request, body) == body
+
+
+def test_tools_that_are_none_stay() -> None:
+    """S4's bug (a): null and others keep their places among those that change."""
+    original = b'{"tools":[null, {"type":"function","function":{"name":"atlas"}},7 ]}'
+    request = decode_request_values(original)
+    assert request.tools is not None
+    nothing, atlas, seven = request.tools
+    changed = replace(request, tools=(nothing, replace(atlas, name="globe"), seven))
+    assert encode_request_values(changed, original) == original.replace(b"atlas", b"globe")
+    turned = replace(request, tools=(seven, nothing))
+    assert encode_request_values(turned, original) == b'{"tools":[7, null ]}'

@@ -7,20 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from codec.cost import Cost
 from codec.errors import MalformedResponse
+from codec.jsontext import decode_json
 from codec.response import decode_response
 from codec.stream import ChatStream
-from codec.values.parts import TextPart, ThinkingPart
+from codec.values.choices import AnsweredCall, AnsweredChoice
 from codec.values.responses import (
-    AnsweredCall,
-    AnsweredChoice,
     ResponseValues,
     decode_response_values,
     encode_response_values,
     read_response_values,
 )
+from tests.codec.test_one_decoder import answers
+from tests.codec.values.test_splice import texts, values
 from tests.fixtures.wire import DONE, call, calls, open_stream, sse, usage_of
 
 
@@ -63,9 +66,7 @@ def test_a_full_answer_is_read() -> None:
     )
     assert (values.id, values.model, values.message) == ("c-1", "m-1", "Let me see.")
     assert values.finish == "complete"
-    assert values.tool_calls == (
-        AnsweredCall(id="t-1", name="atlas", arguments={"of": "Elbe"}, extra={"type": "function"}),
-    )
+    assert values.tool_calls == (AnsweredCall(id="t-1", name="atlas", arguments={"of": "Elbe"}),)
     assert values.usage is not None
     assert (values.usage.total, values.usage.cache_read, values.usage.cache_write) == (10, 5, None)
     assert values.api_specific == {"logprobs": {"content": [{"token": "Let"}]}}
@@ -139,38 +140,26 @@ def test_arguments_are_parsed_where_they_can_be(text: Any, value: Any) -> None:
     assert values.tool_calls == (AnsweredCall(id="a", name="f", arguments=value),)
 
 
-def test_all_choices_and_all_that_they_say_are_read() -> None:
-    """S4's bug (d): refusal, reasoning, parts, the legacy call, a second choice, a legacy text."""
-    parts = [
-        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]},
-        {"type": "text", "text": "Aye"},
-    ]
+def test_all_choices_are_read_by_their_index() -> None:
+    """S4's bug (d), S4.16: sorted, whatever stands between them; the first one's logprobs apart."""
     values = decode(
         choices=[
-            {"index": 0, "message": {"content": parts, "refusal": "No.", "audio": {"id": "q"}}},
-            {
-                "index": 1,
-                "message": {
-                    "reasoning": "because",
-                    "function_call": {"name": "f", "arguments": "{}"},
-                },
-                "finish_reason": "function_call",
-                "stop_reason": 7,
-            },
-            {"index": 2, "text": "Once", "finish_reason": "length"},
+            {"index": 2, "text": "Third", "finish_reason": "length"},
             "odd",
+            {"index": 1, "message": {"content": "Second"}, "logprobs": {"content": [1]}},
+            {"index": 0, "message": {"content": "First"}, "logprobs": {"content": [0]}},
         ]
     )
-    first, second, third = values.choices
-    assert first.content == (ThinkingPart(text="Hm"), TextPart(text="Aye"))
-    assert (first.text, first.refusal, first.extra) == ("Aye", "No.", {"audio": {"id": "q"}})
-    assert second.reasoning == {"reasoning": "because"}
-    assert second.function_call == AnsweredCall(name="f")
-    assert (second.finish_reason, second.finish) == ("function_call", "tool_use")
-    assert second.choice_extra == {"stop_reason": 7}
-    assert third == AnsweredChoice(
-        index=2, content="Once", finish_reason="length", is_completion=True
-    )
+    assert [choice.text for choice in values.choices] == ["First", "Second", "Third"]
+    assert values.message == "First"
+    assert values.api_specific == {"logprobs": {"content": [0]}}
+
+
+def test_what_has_another_type_is_extra() -> None:
+    """Rule 3: members of no use are not lost; those that are null or empty say nothing."""
+    odd = {"id": 5, "model": ["m"], "choices": {"a": 1}, "usage": "much"}
+    assert decode(**odd).extra == odd
+    assert decode(id="", model="", choices=[], system_fingerprint=None) == ResponseValues()
 
 
 def test_a_stream_gives_the_values_of_the_plain_answer() -> None:
@@ -205,6 +194,50 @@ def test_a_stream_gives_the_values_of_the_plain_answer() -> None:
     assert (values.finish, values.cost) == ("tool_use", Cost(total=0.5))
 
 
+@given(answers())
+def test_streams_give_the_values_of_plain_answers(answer: Any) -> None:
+    """S4.19, N3, rule 1: whatever is in it, and however it is cut."""
+    body, chunks = answer
+    stream = ChatStream()
+    stream.feed(sse(*chunks) + DONE)
+    streamed = stream.finish()
+    assume("cumulative_content" not in streamed.anomalies)
+    folded = read_response_values(streamed)
+    assert folded == as_streamed(decode_response_values(json.dumps(body).encode()))
+
+
+def as_streamed(values: ResponseValues) -> ResponseValues:
+    """The values of a plain answer without what rule 1 says that a stream cannot tell."""
+    return replace(values, choices=tuple(map(_choice_as_streamed, values.choices)))
+
+
+def _choice_as_streamed(choice: AnsweredChoice) -> AnsweredChoice:
+    calls = tuple(
+        replace(call, arguments={}) if call.arguments == "" and call.type == "function" else call
+        for call in choice.tool_calls or ()
+    )
+    return replace(choice, tool_calls=calls or None)
+
+
+def test_nulls_of_others_are_the_same_in_a_stream() -> None:
+    """Rule 1: however deep, and in whichever chunk they are."""
+    c = open_stream("m-1")
+    first = {"nvext": {"timing": {"note": None}, "worker": {"id": 3, "rank": None}}}
+    second = {"nvext": {"timing": {"ms": 5, "note": None}}}
+    stream = ChatStream()
+    stream.feed(sse(c({"content": "a"}) | first, c({}, "stop") | second) + DONE)
+    streamed = read_response_values(stream.finish())
+    nvext = {"timing": {"ms": 5, "note": None}, "worker": {"id": 3, "rank": None}}
+    message = {"role": "assistant", "content": "a", "refusal": None}
+    whole = c.head | {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "nvext": nvext,
+    }
+    assert streamed == decode_response_values(json.dumps(whole).encode())
+    assert streamed.extra["nvext"] == {"timing": {"ms": 5}, "worker": {"id": 3}}
+
+
 BODY = (
     b'\n{"id":"c-1", "choices":[ {"index":0,"message":{"role":"assistant","content":"caf\\u00e9",'
     b'"audio":null},"finish_reason":"stop","x":1.0}],"usage":{"total_tokens":1e1}, "z":[] }'
@@ -212,7 +245,7 @@ BODY = (
 
 
 def test_encoding_is_a_merge() -> None:
-    """Rule 3: nothing changed changes nothing; one thing changed changes its own bytes."""
+    """Rule 4: nothing changed changes nothing; one thing changed changes its own bytes."""
     values = decode_response_values(BODY)
     assert encode_response_values(values, BODY) == BODY
     choice = replace(values.first, finish_reason="length", content="tea")
@@ -231,8 +264,116 @@ def test_calls_that_change_are_written_as_text() -> None:
     choice = replace(values.first, tool_calls=both)
     encoded = encode_response_values(replace(values, choices=(choice,)), original)
     first, second = json.loads(encoded)["choices"][0]["message"]["tool_calls"]  # noqa: TID251 - not by the codec
-    assert first["function"] == {"name": "f", "arguments": '{"n":2}', "y": 2}
-    assert second == {"id": "b", "function": {"name": "g", "arguments": "{}"}}
+    assert first["function"] == {"name": "f", "arguments": '{"n": 2}', "y": 2}
+    function = {"name": "g", "arguments": "{}"}
+    assert second == {"id": "b", "type": "function", "function": function}
+
+
+def test_calls_of_custom_tools_change_like_others() -> None:
+    """Rule 4: beside one that changes they keep their bytes, and their input is text."""
+    original = (
+        b'{"choices":[{"message":{"tool_calls":[{"id":"a","type":"custom", "custom":'
+        b'{"name":"knots","input":"[1]"}}, {"type":"function","function":{"name":"tide"}}]}}]}'
+    )
+    values = decode_response_values(original)
+    knots, tide = values.tool_calls or ()
+    assert knots == AnsweredCall(id="a", name="knots", arguments="[1]", type="custom")
+
+    def encoded(*calls: AnsweredCall) -> bytes:
+        choices = (replace(values.first, tool_calls=calls),)
+        return encode_response_values(replace(values, choices=choices), original)
+
+    assert encoded(knots, replace(tide, name="ebb")) == original.replace(b'"tide"', b'"ebb"')
+    assert encoded(replace(knots, arguments="[2]"), tide) == original.replace(b"[1]", b"[2]")
+
+
+UNSORTED = b"""{"choices":[{"index":1,"message":{"content":"b"}}, "odd", {"index":0,"message":{
+ "tool_calls":[{"id":"lost"},
+  {"id":"a", "function":{"name":"f","arguments":"{ }"}}, 7,
+  {"id":"b", "function":{"name":"g","arguments":"{ }"}}]}}]}"""
+
+
+def test_what_was_left_out_keeps_its_place() -> None:
+    """Rule 4: beside a call that changes, before one that is new, and among choices."""
+    values = decode_response_values(UNSORTED)
+    a, b = values.tool_calls or ()
+    zero, one = values.choices
+
+    def encoded(*calls: AnsweredCall, text: str = "b") -> bytes:
+        choices = (replace(zero, tool_calls=calls), replace(one, content=text))
+        return encode_response_values(replace(values, choices=choices), UNSORTED)
+
+    assert encoded(a, b) == UNSORTED
+    assert encoded(a, b, text="c") == UNSORTED.replace(b'"b"}}', b'"c"}}')
+    assert encoded(a, replace(b, name="h")) == UNSORTED.replace(b'"g"', b'"h"')
+    assert encoded(replace(a, name="h"), b) == UNSORTED.replace(b'"f"', b'"h"')
+    fewer = decode_json(encoded(b))["choices"][2]["message"]["tool_calls"]
+    assert fewer == [{"id": "lost"}, {"id": "b", "function": {"name": "g", "arguments": "{ }"}}, 7]
+
+
+def test_choices_come_and_go() -> None:
+    """In the order of the values then; what is none stays where it stood."""
+    values = decode_response_values(UNSORTED)
+    zero, one = values.choices
+
+    def encoded(*choices: AnsweredChoice) -> Any:
+        return decode_json(encode_response_values(replace(values, choices=choices), UNSORTED))
+
+    two = AnsweredChoice(index=2, role="assistant", content="c")
+    entries = encoded(zero, one, two)["choices"]
+    assert [entry if entry == "odd" else entry["index"] for entry in entries] == [0, "odd", 1, 2]
+    assert [call for call in entries[0]["message"]["tool_calls"] if call == 7] == [7]
+    assert encoded(one)["choices"] == [{"index": 1, "message": {"content": "b"}}, "odd"]
+    assert encoded() == {}
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        b'\x0b{"id" :"a"}\x0c\n',
+        b' [{"error":{"message" :"m"}}, 1 ]',
+        b"\n\n{ }",
+        b'\xef\xbb\xbf\xef\xbb\xbf{"id": "a"}',
+    ],
+)
+def test_whatever_decodes_encodes(original: bytes) -> None:
+    """Rule 4: white space that is none of JSON's, the list of Google's front ends, two BOMs."""
+    values = decode_response_values(original)
+    assert encode_response_values(values, original) == original
+    changed = encode_response_values(replace(values, model="m"), original)
+    assert changed != original
+    assert decode_response_values(changed) == replace(values, model="m")
+
+
+MEMBERS = st.sampled_from([
+    "id", "model", "choices", "index", "message", "text", "delta", "role", "content", "tool_calls",
+    "function", "custom", "name", "arguments", "type", "function_call", "finish_reason", "usage",
+    "logprobs", "refusal", "reasoning", "service_tier", "x",
+])  # fmt: skip
+BODIES = st.recursive(
+    values | st.sampled_from(["text", "function", "custom", "{}"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS, inner, max_size=4),
+    max_leaves=16,
+)
+CHOICES = st.fixed_dictionaries({}, optional={
+    "index": values, "message": BODIES, "logprobs": BODIES, "finish_reason": BODIES,
+})  # fmt: skip
+ANSWERS = st.fixed_dictionaries({}, optional={
+    "id": BODIES, "choices": st.lists(CHOICES | BODIES, max_size=3), "usage": BODIES,
+    "system_fingerprint": BODIES,
+})  # fmt: skip
+
+
+@given(ANSWERS.flatmap(texts))
+def test_encoding_what_was_decoded_changes_nothing(text: str) -> None:
+    """Rule 4, S4.4: for any answer, and a change of one thing changes nothing else."""
+    body = text.encode("utf-8", "backslashreplace")
+    answered = decode_response_values(body)
+    assert encode_response_values(answered, body) == body
+    changed = replace(answered, extra=dict(answered.extra) | {"model": "m-2"})
+    spliced = encode_response_values(changed, body)
+    expected = {**decode_json(body), "model": "m-2"}
+    assert repr(sorted(decode_json(spliced).items())) == repr(sorted(expected.items()))
 
 
 def test_a_legacy_completion_is_written_as_one() -> None:

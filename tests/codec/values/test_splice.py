@@ -102,6 +102,7 @@ def _sorted(value: Any) -> Any:
         ('{"a" :1}', {"b": 2}, '{"b":2}'),
         ('{"\\u0061" : 1}', {"a": 2}, '{"\\u0061" : 2}'),
         ("\ufeff [NaN, Infinity]", [1], "\ufeff [1]"),
+        ("\ufeff\ufeff [1 ]", [1, 2], "\ufeff\ufeff [1,2 ]"),
         ('"x"', None, "null"),
     ],
 )

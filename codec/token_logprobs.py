@@ -1,0 +1,84 @@
+"""How likely the tokens of an answer were, in the two forms that chats and legacy completions have.
+
+Rule 1: where alternatives were asked for, the chosen token is one of them (``seeds.md`` S0.9).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.jsontext import JsonObject
+
+__all__ = ("TokenLogprob", "chat_logprobs", "text_logprobs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogprob:
+    """How likely one token was.
+
+    Attributes:
+        token: its text.
+        logprob: the natural logarithm of its probability.
+        alternatives: other tokens and theirs; ``None`` where nobody asked.
+    """
+
+    token: str
+    logprob: float
+    alternatives: tuple[tuple[str, float], ...] | None = None
+
+    def top(self) -> list[tuple[str, float]]:
+        """Return the alternatives, the chosen one among them, most likely first (rule 1)."""
+        if self.alternatives is None:
+            return []
+        known = dict(self.alternatives)
+        return sorted({self.token: self.logprob, **known}.items(), key=lambda pair: -pair[1])
+
+
+def chat_logprobs(logprobs: Sequence[TokenLogprob], *, is_refusal: bool) -> JsonObject | None:
+    """Return the ``logprobs`` of a chat's choice, ``None`` where there are none.
+
+    Args:
+        logprobs: one for each token.
+        is_refusal: the tokens are those of a refusal.
+    """
+    if not logprobs:
+        return None
+    entries = [
+        _token(one.token, one.logprob) | {"top_logprobs": [_token(*pair) for pair in one.top()]}
+        for one in logprobs
+    ]
+    return {
+        "content": None if is_refusal else entries,
+        "refusal": entries if is_refusal else None,
+    }
+
+
+def text_logprobs(logprobs: Sequence[TokenLogprob], start: int) -> JsonObject | None:
+    """Return the ``logprobs`` of a legacy completion's choice, ``None`` where there are none.
+
+    Args:
+        logprobs: one for each token.
+        start: where the first token begins, in characters of the text.
+    """
+    if not logprobs:
+        return None
+    offsets = []
+    for one in logprobs:
+        offsets.append(start)
+        start += len(one.token)
+    asked = any(one.alternatives is not None for one in logprobs)
+    return {
+        "tokens": [one.token for one in logprobs],
+        "token_logprobs": [one.logprob for one in logprobs],
+        "top_logprobs": [dict(one.top()) for one in logprobs] if asked else None,
+        "text_offset": offsets,
+    }
+
+
+def _token(token: str, logprob: float) -> JsonObject:
+    spelt = list(token.encode("utf-8", "surrogatepass"))
+    return {"token": token, "logprob": logprob, "bytes": spelt}
