@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from telemetry.metrics.prometheus import CONTENT_TYPE, render
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+
+    from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("create_admin_app",)
 
 
 def create_admin_app(
-    *, is_ready: Callable[[], bool], metrics: Callable[[], Mapping[str, int]]
+    *, is_ready: Callable[[], bool], metrics: Callable[[], Snapshot]
 ) -> web.Application:
     """The admin port's application.
 
     Args:
         is_ready: false while draining.
-        metrics: names without prefix to values; a name that ends in ``_total`` is a counter.
+        metrics: the numbers as they are now; called on a thread, for it may wait for the store.
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -36,19 +40,11 @@ def create_admin_app(
 
     async def show_metrics(_: web.Request) -> web.Response:
         # On a thread: counting what is stored may wait for a commit, and traffic may not.
-        values = await asyncio.to_thread(metrics)
-        text = "".join(_exposition(f"spantap_{name}", value) for name, value in values.items())
-        return web.Response(
-            body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-        )
+        text = await asyncio.to_thread(lambda: render(metrics()))
+        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", show_metrics)
     return app
-
-
-def _exposition(name: str, value: int) -> str:
-    kind = "counter" if name.endswith("_total") else "gauge"
-    return f"# TYPE {name} {kind}\n{name} {value}\n"

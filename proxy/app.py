@@ -25,9 +25,18 @@ from proxy.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.client_context import HeaderMap
 from telemetry.identity import SpanIdentitySource
+from telemetry.metrics.instruments import (
+    EXCHANGES_OPEN,
+    REQUESTS,
+    REQUESTS_REFUSED,
+    UPSTREAM_FAILURES,
+)
+from telemetry.metrics.registry import MetricsRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator
+
+    from telemetry.metrics.registry import Reading
 
 __all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")
 
@@ -44,7 +53,7 @@ class Proxy:
         settings: see :mod:`proxy.settings`.
         sink: where tap frames go.
         clock: the worker's clocks.
-        telemetry_metrics: the observing half's numbers for the admin port.
+        metrics: numbers for the admin port, the observing half's among them.
 
     Raises:
         ConfigurationError: upstreams, certificates or forward proxies cannot be used.
@@ -56,11 +65,11 @@ class Proxy:
         sink: FrameSink,
         *,
         clock: Clock | None = None,
-        telemetry_metrics: Callable[[], Mapping[str, int]] = dict,
+        metrics: MetricsRegistry | None = None,
     ) -> None:
         clock = clock or SystemClock()
         self._settings = settings
-        self._telemetry_metrics = telemetry_metrics
+        self.metrics = metrics or MetricsRegistry()
         self._draining = False
         self._listener: asyncio.Server | None = None
         self._admin: web.AppRunner | None = None
@@ -83,6 +92,7 @@ class Proxy:
         self._server = DownstreamServer(
             handler, max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock)
         )
+        self.metrics.read_from(self._read_metrics)
 
     async def start(self) -> None:
         """Listen on both ports, or leave nothing open.
@@ -98,7 +108,9 @@ class Proxy:
 
     async def _listen(self) -> None:
         settings = self._settings
-        admin_app = create_admin_app(is_ready=lambda: not self._draining, metrics=self.metrics)
+        admin_app = create_admin_app(
+            is_ready=lambda: not self._draining, metrics=self.metrics.snapshot
+        )
         self._admin = web.AppRunner(admin_app, access_log=None)
         await self._admin.setup()
         admin = listen("admin", settings.admin_host, settings.admin_port)
@@ -116,15 +128,12 @@ class Proxy:
         self.address: tuple[str, int] = traffic.getsockname()[:2]
         self.admin_address: tuple[str, int] = admin.getsockname()[:2]
 
-    def metrics(self) -> dict[str, int]:
+    def _read_metrics(self) -> Iterator[Reading]:
         """This worker's numbers."""
-        return {
-            "exchanges_open": len(self.open_exchanges),
-            "requests_total": self._server.requests_count,
-            "requests_refused_total": self._server.refused_count,
-            "upstream_failures_total": self._client.failure_count,
-            **self._telemetry_metrics(),
-        }
+        yield EXCHANGES_OPEN, (), len(self.open_exchanges)
+        yield REQUESTS, (), self._server.requests_count
+        yield REQUESTS_REFUSED, (), self._server.refused_count
+        yield UPSTREAM_FAILURES, (), self._client.failure_count
 
     async def linger(self) -> None:
         """Say that we are going, and go on answering for a while: balancers need to notice."""

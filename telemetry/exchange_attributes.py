@@ -51,14 +51,20 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs, AttributeValue
     from telemetry.exchange import ClientContext, Exchange
 
-__all__ = ("build_exchange_attributes",)
+__all__ = ("build_exchange_attributes", "build_span_content")
 
 
 def build_exchange_attributes(
     exchange: Exchange, rules: SpanRules | None = None
 ) -> dict[str, AttributeValue]:
     """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
-    rules = rules or SpanRules()
+    return build_span_content(exchange, rules or SpanRules())[0]
+
+
+def build_span_content(
+    exchange: Exchange, rules: SpanRules
+) -> tuple[dict[str, AttributeValue], dict[str, int]]:
+    """The same, and what was cut of it, as ``metadata.cut`` tells."""
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
     cost = rules.pricing.price(exchange) if rules.pricing is not None else None
@@ -67,7 +73,7 @@ def build_exchange_attributes(
             inputs,
             tools,
             outputs,
-            build_genai_content_attributes(exchange) if rules.shows_genai_content else (),
+            _build_genai_content(exchange, rules),
             build_context_attributes(exchange.context),
             build_opentelemetry_attributes(exchange),
             build_cost_attributes(cost),
@@ -82,8 +88,10 @@ def build_exchange_attributes(
     # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
     fitting, cut = fit_attributes(mask.attributes(attributes), rules.sizes)
     source = cost.source.value if cost is not None else None
-    metadata = dump_metadata(build_metadata(exchange, {**flattening.cut, **cut}, source))
-    return {**fitting, **mask.attributes({SpanAttributes.METADATA: clean_text(metadata or "{}")})}
+    cut = {**flattening.cut, **cut}
+    metadata = dump_metadata(build_metadata(exchange, cut, source))
+    shown = mask.attributes({SpanAttributes.METADATA: clean_text(metadata or "{}")})
+    return {**fitting, **shown}, cut
 
 
 def _build_content(
@@ -110,6 +118,13 @@ def _build_content(
                 build_input_message_attributes(exchange, flattening),
             )
     return tuple(list(pairs) for pairs in lists)
+
+
+def _build_genai_content(exchange: Exchange, rules: SpanRules) -> AttributePairs:
+    if not rules.shows_genai_content:
+        return iter(())
+    limit = rules.privacy.base64_image_max_length
+    return build_genai_content_attributes(exchange, image_max_length=limit)
 
 
 def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:

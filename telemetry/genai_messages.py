@@ -6,18 +6,23 @@ these only where the standard variable wants them, for there the default is no c
 
 Rules:
 
-1. A message is ``{role, parts, name?}``, an output message has a ``finish_reason`` besides, one of
-   ``stop``, ``length``, ``content_filter``, ``tool_call``, ``error``; another word stays as it is.
-2. Parts: text, reasoning, tool_call, tool_call_response, blob, uri, file; what has none of these
-   kinds is left out, and is in ``input.value``.
-3. Arguments are JSON values where their text is JSON, else the text.
-4. A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions``
+1. A message is ``{role, parts, name?}``; :mod:`telemetry.genai_parts` makes the parts. One without
+   a role is left out, and one that no JSON can hold, which costs no other.
+2. An output message also has a ``finish_reason`` in the schema's words: ``tool_call`` for
+   ``tool_calls``, ``error`` for those by which a provider says that it failed. Another word stays
+   as it is. Where none came it is ``error`` if the exchange failed, and else absent (R6).
+3. A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions``
    is for those that are given apart from the history.
-5. Lists are as long as :mod:`telemetry.flattening` allows, the newest messages of a request.
+4. A tool is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is
+   one level higher here.
+5. Lists are as long as :mod:`telemetry.flattening` allows: the newest messages, with
+   :data:`MAX_FLATTENED_ATTRIBUTES` parts in all. Those of OpenInference are cut no later, and
+   ``metadata.cut`` tells of both.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
@@ -26,24 +31,32 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
     GEN_AI_TOOL_DEFINITIONS,
 )
 
+from codec.answer import ToolCall
+from codec.chunk import ERROR_FINISH_REASONS
 from codec.endpoint import Endpoint
-from codec.jsontext import decode_json
-from telemetry.attribute_values import json_text
+from telemetry.attribute_values import json_text, non_empty_text
 from telemetry.errors import ConfigurationError
 from telemetry.flattening import (
+    MAX_FLATTENED_ATTRIBUTES,
     MAX_FLATTENED_CHOICES,
     MAX_FLATTENED_MESSAGES,
-    MAX_FLATTENED_PARTS,
     MAX_FLATTENED_PROMPTS,
+    MAX_FLATTENED_TEXT_CHOICES,
     MAX_FLATTENED_TOOL_CALLS,
     MAX_FLATTENED_TOOLS,
 )
+from telemetry.genai_parts import (
+    build_call_part,
+    build_content_parts,
+    build_response_part,
+    build_text_part,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from codec.answer import Choice, ToolCall
-    from codec.request import ChatRequest
+    from codec.answer import Choice
+    from codec.jsontext import JsonObject
     from telemetry.attribute_values import AttributePairs
     from telemetry.exchange import Exchange
 
@@ -61,9 +74,12 @@ _CAPTURES: Final = {
     "true": True,
 }
 
-_FINISH_REASONS: Final = {"tool_calls": "tool_call", "function_call": "tool_call"}
-
-Part = dict[str, Any]
+_FINISH_REASONS: Final = {
+    "tool_calls": "tool_call",
+    "function_call": "tool_call",
+    **dict.fromkeys(ERROR_FINISH_REASONS, "error"),
+}
+"""Where the schema has another word (rule 2)."""
 
 
 def reads_genai_content(environ: Mapping[str, str]) -> bool:
@@ -81,137 +97,129 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
     return _CAPTURES[value.lower()]
 
 
-def build_genai_content_attributes(exchange: Exchange) -> AttributePairs:
-    """The three of them, each where there is something to say. Embeddings have none."""
+def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
+    """The three of them, each where there is something to say. Embeddings have none.
+
+    Args:
+        exchange: what the span is of.
+        image_max_length: how many characters the ``data:`` URL of an image may have
+            (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
+    """
     if exchange.endpoint == Endpoint.EMBEDDINGS:
         return
     is_legacy = exchange.endpoint == Endpoint.COMPLETIONS
-    if (request := exchange.request) is not None:
-        tools = [] if is_legacy else list(request.tools[:MAX_FLATTENED_TOOLS])
-        yield GEN_AI_TOOL_DEFINITIONS, _dump(tools)
-        inputs = _prompts(request) if is_legacy else _messages(request)
-        yield GEN_AI_INPUT_MESSAGES, _dump(list(inputs))
+    if (request := exchange.request) is not None and is_legacy:
+        prompts = islice(request.prompts, MAX_FLATTENED_PROMPTS)
+        yield GEN_AI_INPUT_MESSAGES, _dump(map(_prompt, prompts))
+    elif request is not None:
+        tools = islice(request.tools, MAX_FLATTENED_TOOLS)
+        yield GEN_AI_TOOL_DEFINITIONS, _dump(map(_tool, tools))
+        yield GEN_AI_INPUT_MESSAGES, _dump(_newest(request.messages, image_max_length))
     if exchange.response is not None and (exchange.response_status or 0) < 400:
-        choices = exchange.response.choices[:MAX_FLATTENED_CHOICES]
-        yield GEN_AI_OUTPUT_MESSAGES, _dump([_output(choice) for choice in choices])
+        limit = MAX_FLATTENED_TEXT_CHOICES if is_legacy else MAX_FLATTENED_CHOICES
+        failed = exchange.error_type is not None
+        outputs = (_output(choice, failed=failed) for choice in exchange.response.choices[:limit])
+        yield GEN_AI_OUTPUT_MESSAGES, _dump(outputs)
 
 
-def _dump(values: list[Any]) -> str | None:
-    return json_text(values) if values else None
+def _dump(entries: Iterable[JsonObject | None]) -> str | None:
+    texts = (json_text(entry) for entry in entries if entry is not None)
+    written = [text for text in texts if text is not None]
+    return f"[{', '.join(written)}]" if written else None
 
 
-def _prompts(request: ChatRequest) -> Iterator[dict[str, Any]]:
-    for prompt in request.prompts[:MAX_FLATTENED_PROMPTS]:
-        if isinstance(prompt, str):
-            yield {"role": "user", "parts": [_text(prompt)]}
+def _newest(messages: Sequence[Any], image_max_length: int) -> list[JsonObject]:
+    """The last messages of a conversation that have room (rule 5), in its order."""
+    room = MAX_FLATTENED_ATTRIBUTES
+    newest: list[JsonObject] = []
+    for message in islice(reversed(messages), MAX_FLATTENED_MESSAGES):
+        entry = _input(message, image_max_length)
+        room -= len(entry["parts"]) if entry is not None else 0
+        if room < 0:
+            break
+        if entry is not None:
+            newest.append(entry)
+    return newest[::-1]
 
 
-def _messages(request: ChatRequest) -> Iterator[dict[str, Any]]:
-    for message in request.messages[-MAX_FLATTENED_MESSAGES:]:
-        if isinstance(message, dict):
-            yield _input(message)
+def _prompt(prompt: Any) -> JsonObject | None:
+    """What a user says in a legacy completion; token ids are no text (contract 1.6)."""
+    parts = list(build_text_part("text", prompt))
+    return {"role": "user", "parts": parts} if parts else None
 
 
-def _input(message: dict[str, Any]) -> dict[str, Any]:
-    role, name = message.get("role"), message.get("name")
-    if role in ("tool", "function"):
-        answers = message.get("tool_call_id")
-        parts = [{"type": "tool_call_response", "id": answers, "response": message.get("content")}]
+def _input(message: Any, image_max_length: int) -> JsonObject | None:
+    role = non_empty_text(message.get("role")) if isinstance(message, dict) else None
+    if role is None:
+        return None
+    if role in {"tool", "function"}:
+        parts = [build_response_part(message)]
     else:
-        parts = [*_content(message.get("content")), *_calls(message)]
-    whole = {"role": role if isinstance(role, str) else "", "parts": parts}
-    return whole | ({"name": name} if isinstance(name, str) and name else {})
+        parts = list(_said(message, image_max_length))
+    name = non_empty_text(message.get("name"))
+    return {"role": role, "parts": parts} | ({"name": name} if name is not None else {})
 
 
-def _content(content: Any) -> Iterator[Part]:
-    if isinstance(content, str) and content:
-        yield _text(content)
-    elif isinstance(content, list):
-        for part in content[:MAX_FLATTENED_PARTS]:
-            made = _part(part) if isinstance(part, dict) else None
-            if made is not None:
-                yield made
-
-
-def _part(part: dict[str, Any]) -> Part | None:
-    match part.get("type"):
-        case "text" if isinstance(part.get("text"), str):
-            return _text(part["text"])
-        case "image_url":
-            image = part.get("image_url")
-            url = image.get("url") if isinstance(image, dict) else image
-            return _located("image", url) if isinstance(url, str) else None
-        case "input_audio" if isinstance(part.get("input_audio"), dict):
-            audio = part["input_audio"]
-            return _blob("audio", f"audio/{audio.get('format')}", audio.get("data"))
-        case "file" if isinstance(part.get("file"), dict):
-            return _file(part["file"])
-        case _:
-            return None
-
-
-def _located(modality: str, url: str) -> Part:
-    """By its URL, or by its content where the URL holds that (RFC 2397)."""
-    head, comma, data = url.partition(",")
-    if url.startswith("data:") and comma:
-        return _blob(modality, head.removeprefix("data:").partition(";")[0], data)
-    return {"type": "uri", "modality": modality, "uri": url}
-
-
-def _blob(modality: str, mime_type: str, content: Any) -> Part:
-    return {"type": "blob", "modality": modality, "mime_type": mime_type, "content": content}
-
-
-def _file(file: dict[str, Any]) -> Part:
-    data = file.get("file_data")
-    if isinstance(data, str):
-        return _located("document", data)
-    return {"type": "file", "modality": "document", "file_id": file.get("file_id")}
-
-
-def _calls(message: dict[str, Any]) -> Iterator[Part]:
+def _said(message: JsonObject, image_max_length: int) -> Iterator[JsonObject]:
+    reasoning = non_empty_text(message.get("reasoning_content"))
+    yield from build_text_part("reasoning", reasoning or message.get("reasoning"))
+    yield from build_content_parts(message.get("content"), image_max_length=image_max_length)
+    yield from build_text_part("text", message.get("refusal"))
     calls = message.get("tool_calls")
-    for call in calls[:MAX_FLATTENED_TOOL_CALLS] if isinstance(calls, list) else ():
-        if isinstance(call, dict) and isinstance(call.get("function"), dict):
-            yield _call(call.get("id"), call["function"])
-    if isinstance(message.get("function_call"), dict):
-        yield _call(None, message["function_call"])
+    for call in islice(calls if isinstance(calls, list) else (), MAX_FLATTENED_TOOL_CALLS):
+        if isinstance(call, dict):
+            yield build_call_part(_call(call))
+    if isinstance(function := message.get("function_call"), dict):
+        yield build_call_part(_call({"function": function}))
 
 
-def _call(call_id: Any, function: dict[str, Any]) -> Part:
-    call = {"type": "tool_call", "name": function.get("name")}
-    arguments = _arguments(function.get("arguments"))
-    return call | ({"id": call_id} if call_id else {}) | {"arguments": arguments}
+def _call(call: JsonObject) -> ToolCall:
+    """A call in a request: of a function, or of a custom tool with its free input."""
+    is_custom = isinstance(call.get("custom"), dict)
+    kind, member = ("custom", "input") if is_custom else ("function", "arguments")
+    called = call.get(kind)
+    members = called if isinstance(called, dict) else {}
+    arguments = members.get(member)
+    if isinstance(arguments, dict):  # as Ollama has it, where OpenAI has the object's text
+        arguments = json_text(arguments)
+    return ToolCall(
+        id=non_empty_text(call.get("id")),
+        name=non_empty_text(members.get("name")),
+        arguments=non_empty_text(arguments) or "",
+        type=kind,
+    )
 
 
-def _arguments(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return decode_json(value)
-    except ValueError:
-        return value
+def _tool(tool: Any) -> JsonObject | None:
+    if not isinstance(tool, dict):
+        return None
+    kind = non_empty_text(tool.get("type")) or "function"
+    members = tool.get(kind)
+    members = members if isinstance(members, dict) else {}
+    name = non_empty_text(members.get("name"))
+    if name is None and kind == "function":
+        return None
+    described = {
+        "description": non_empty_text(members.get("description")),
+        "parameters": members.get("parameters"),
+    }
+    known = {member: value for member, value in described.items() if value is not None}
+    # A tool of the provider's own, such as a web search, has no name but its type.
+    return {"type": kind, "name": name or kind, **known}
 
 
-def _output(choice: Choice) -> dict[str, Any]:
+def _output(choice: Choice, *, failed: bool) -> JsonObject:
     message = choice.message
-    parts: list[Part] = []
-    if message.reasoning:
-        parts.append({"type": "reasoning", "content": message.reasoning})
-    parts += [_text(said) for said in (message.content, message.refusal) if said]
-    parts += [_answered(call) for call in message.tool_calls[:MAX_FLATTENED_TOOL_CALLS]]
+    calls = list(message.tool_calls[:MAX_FLATTENED_TOOL_CALLS])
     if message.function_call is not None:
-        parts.append(_answered(message.function_call))
-    whole: dict[str, Any] = {"role": message.role or "assistant", "parts": parts}
-    if choice.finish_reason is not None:
-        reason = choice.finish_reason
-        whole["finish_reason"] = _FINISH_REASONS.get(reason, reason)
-    return whole
-
-
-def _answered(call: ToolCall) -> Part:
-    return _call(call.id, {"name": call.name, "arguments": call.arguments})
-
-
-def _text(text: str) -> Part:
-    return {"type": "text", "content": text}
+        calls.append(message.function_call)
+    parts = [
+        *build_text_part("reasoning", message.reasoning),
+        *build_text_part("text", message.content),
+        *build_text_part("text", message.refusal),
+        *map(build_call_part, calls),
+    ]
+    reason = choice.finish_reason or ("error" if failed else None)
+    finish = {} if reason is None else {"finish_reason": _FINISH_REASONS.get(reason, reason)}
+    # Whoever answers is the assistant, also where the stream broke off before it said so.
+    return {"role": message.role or "assistant", "parts": parts, **finish}

@@ -1,9 +1,11 @@
-"""Where spans are sent, from OpenTelemetry's standard environment variables.
+"""Where spans and metrics are sent, from OpenTelemetry's standard environment variables.
 
 Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General SDK configuration"):
 
-1. ``OTEL_EXPORTER_OTLP_TRACES_*`` wins over ``OTEL_EXPORTER_OTLP_*``. An empty variable is unset.
-2. The traces endpoint is used verbatim; the general one gets ``/v1/traces`` (HTTP only).
+1. ``OTEL_EXPORTER_OTLP_TRACES_*`` wins over ``OTEL_EXPORTER_OTLP_*`` for spans, and
+   ``OTEL_EXPORTER_OTLP_METRICS_*`` for metrics. An empty variable is unset.
+2. The signal's own endpoint is used verbatim; the general one gets ``/v1/traces`` or
+   ``/v1/metrics`` (HTTP only).
 3. No endpoint: nothing is sent and the store is the backend. The specification's default would be
    localhost; a proxy that everybody starts without a backend would then complain for ever.
 4. The timeout is in seconds, as every Python SDK reads it (the specification says milliseconds);
@@ -22,7 +24,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from telemetry.errors import ConfigurationError
@@ -30,7 +32,14 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("OtlpProtocol", "OtlpSettings", "read_otlp_settings")
+__all__ = (
+    "OtlpProtocol",
+    "OtlpSettings",
+    "Signal",
+    "is_sdk_disabled",
+    "read_backend",
+    "read_otlp_settings",
+)
 
 _log = logging.getLogger("spantap.telemetry")
 
@@ -47,8 +56,12 @@ _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 """What RFC 9110, section 5.5, forbids in a value: everything below space but the tab."""
 
 
+Signal = Literal["traces", "metrics"]
+"""What is sent, as it stands in variables and paths."""
+
+
 class OtlpProtocol(StrEnum):
-    """How spans travel."""
+    """How a signal travels."""
 
     HTTP_PROTOBUF = "http/protobuf"
     GRPC = "grpc"
@@ -88,6 +101,7 @@ class _Variables:
     """The environment, as rule 1 reads it."""
 
     environ: Mapping[str, str]
+    signal: Signal = "traces"
 
     def get(self, name: str) -> str:
         """The value of a plain variable; empty where unset."""
@@ -96,13 +110,13 @@ class _Variables:
     def otlp(self, suffix: str) -> tuple[str, str]:
         """Name and value of the variable that decides; the value is empty where none is set."""
         general = f"OTEL_EXPORTER_OTLP_{suffix}"
-        specific = f"OTEL_EXPORTER_OTLP_TRACES_{suffix}"
+        specific = f"OTEL_EXPORTER_OTLP_{self.signal.upper()}_{suffix}"
         name = specific if self.get(specific) else general
         return name, self.get(name)
 
 
 def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
-    """The settings in `environ`; ``None`` where nothing is to be sent.
+    """The settings for spans in `environ`; ``None`` where nothing is to be sent.
 
     That is so where no endpoint is set (rule 3), ``OTEL_SDK_DISABLED`` is true, or
     ``OTEL_TRACES_EXPORTER`` is ``none``. The files that variables name are looked at.
@@ -110,9 +124,31 @@ def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
     Raises:
         ConfigurationError: a variable has a value that cannot be followed.
     """
-    variables = _Variables(environ)
+    return read_backend(environ, "traces") if _sends_spans(environ) else None
+
+
+def is_sdk_disabled(environ: Mapping[str, str]) -> bool:
+    """Whether ``OTEL_SDK_DISABLED`` switches everything off.
+
+    Raises:
+        ConfigurationError: it is neither true nor false.
+    """
+    value = _Variables(environ).get("OTEL_SDK_DISABLED")
+    return _flag("OTEL_SDK_DISABLED", value, default=False)
+
+
+def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | None:
+    """How to reach the backend of `signal`, whether or not it is switched on.
+
+    Returns:
+        ``None`` where no endpoint is set (rule 3).
+
+    Raises:
+        ConfigurationError: a variable has a value that cannot be followed.
+    """
+    variables = _Variables(environ, signal)
     endpoint_name, endpoint = variables.otlp("ENDPOINT")
-    if not _sends(variables) or not endpoint:
+    if not endpoint:
         return None
     protocol = _protocol(*variables.otlp("PROTOCOL"))
     url = _endpoint_url(endpoint_name, endpoint, protocol)
@@ -125,7 +161,7 @@ def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
     else:
         insecure, scheme = False, url.scheme
         if endpoint_name == "OTEL_EXPORTER_OTLP_ENDPOINT":
-            endpoint = url._replace(path=f"{url.path.rstrip('/')}/v1/traces").geturl()
+            endpoint = url._replace(path=f"{url.path.rstrip('/')}/v1/{signal}").geturl()
     certificate, client_certificate, client_key = (
         _file(*variables.otlp(suffix))
         for suffix in ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
@@ -152,10 +188,10 @@ def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
     )
 
 
-def _sends(variables: _Variables) -> bool:
+def _sends_spans(environ: Mapping[str, str]) -> bool:
     """Whether the two general switches leave OTLP on."""
-    disabled = _flag("OTEL_SDK_DISABLED", variables.get("OTEL_SDK_DISABLED"), default=False)
-    exporter = variables.get("OTEL_TRACES_EXPORTER") or "otlp"
+    disabled = is_sdk_disabled(environ)
+    exporter = _Variables(environ).get("OTEL_TRACES_EXPORTER") or "otlp"
     if exporter not in {"otlp", "none"}:
         raise ConfigurationError(
             f"OTEL_TRACES_EXPORTER is {exporter!r}, but only otlp and none are known"

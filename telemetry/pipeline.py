@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Self
 
 from telemetry.errors import StoreError
-from telemetry.exporter import Exporter, open_sender
+from telemetry.exporter import ExportCounts, Exporter, open_sender
 from telemetry.in_process import InProcessTelemetry
+from telemetry.metrics.instruments import (
+    EXPORT_FAILURES,
+    SPANS_CUT,
+    SPANS_DROPPED,
+    SPANS_EXPORTED,
+    SPANS_FAILED,
+    SPANS_RECORDED,
+    SPANS_REJECTED,
+    SPANS_WAITING,
+    STORE_OLDEST_PENDING_AGE,
+    STORE_SIZE,
+    STORE_SPANS,
+    TAP_QUEUE,
+    TAP_SHED,
+    DropReason,
+)
+from telemetry.metrics.metrics_exporter import MetricsExporter, open_metrics_sender
+from telemetry.metrics.metrics_settings import read_metrics_settings
+from telemetry.metrics.registry import MetricsRegistry
 from telemetry.otel_environment import check_otel_environment
 from telemetry.otlp_settings import read_otlp_settings
 from telemetry.recorder import SpanRecorder, build_span_limits
@@ -17,13 +37,16 @@ from telemetry.sdk_logs import quiet_sdk_logs
 from telemetry.service import TelemetryService
 from telemetry.span_rules import SpanRules
 from telemetry.store import Store
+from telemetry.store_rows import SpanState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from telemetry.delivery import Sender
     from telemetry.frames import Frame
+    from telemetry.metrics.metrics_settings import MetricsSettings
+    from telemetry.metrics.registry import Reading
     from telemetry.store_rows import Retention
 
 __all__ = ("Pipeline",)
@@ -34,18 +57,29 @@ CLOSE_SECONDS = 5.0
 """How long the end of the process waits for the queue to be consumed and committed."""
 
 
+METRICS_CLOSE_SECONDS = 2.0
+"""How long it waits for the last numbers to be sent: they are worth less than spans."""
+
+
 class Pipeline:
     """What a worker emits frames into, and closes at its end.
 
     Attributes:
         store: the span store.
         backend: the OTLP backend for log lines, ``None`` where spans stay in the store.
+        metrics: all numbers of the process; the relaying half adds its own.
     """
 
     def __init__(
-        self, store: Store, sender: Sender | None, recorder: SpanRecorder, rules: SpanRules
+        self,
+        store: Store,
+        sender: Sender | None,
+        recorder: SpanRecorder,
+        rules: SpanRules,
+        metrics_backend: MetricsSettings | None = None,
     ) -> None:
         self.store = store
+        self.metrics = MetricsRegistry()
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
         self._exporter = Exporter(store, sender) if sender is not None else None
@@ -53,10 +87,25 @@ class Pipeline:
             recorder,
             store,
             rules=rules,
+            metrics=self.metrics,
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
         )
         self._telemetry = InProcessTelemetry(self._service)
+        self._recorder = recorder
+        self.metrics.read_from(self._read_observing)
+        self.metrics.read_from(self._read_exporting)
+        self.metrics.read_from(self._read_store)
+        self._metrics_sender: Sender | None = None
+        self._metrics_exporter: MetricsExporter | None = None
+        if metrics_backend is not None:
+            self._metrics_sender = open_metrics_sender(metrics_backend.otlp)
+            self._metrics_exporter = MetricsExporter(
+                self.metrics.snapshot,
+                self._metrics_sender,
+                build_resource(),
+                interval_seconds=metrics_backend.interval_seconds,
+            )
 
     @classmethod
     def open(
@@ -81,6 +130,7 @@ class Pipeline:
         rules = rules or SpanRules()
         recorder = SpanRecorder(build_resource(), build_span_limits(), rules)
         settings = read_otlp_settings(environ)
+        metrics_backend = read_metrics_settings(environ)
         sender = open_sender(settings) if settings is not None else None
         try:
             store = Store.open(path, delivers=sender is not None, retention=retention)
@@ -88,42 +138,48 @@ class Pipeline:
             if sender is not None:
                 sender.close()
             raise
-        return cls(store, sender, recorder, rules)
+        return cls(store, sender, recorder, rules, metrics_backend)
 
     def start(self) -> None:
         """Begin to consume and to send."""
         self._telemetry.start()
         if self._exporter is not None:
             self._exporter.start()
+        if self._metrics_exporter is not None:
+            self._metrics_exporter.start()
 
     def emit(self, frame: Frame) -> None:
         """Take one frame; never blocks."""
         self._telemetry.emit(frame)
 
-    def metrics(self) -> dict[str, int]:
-        """Counters and gauges by name, for the admin port; may wait for the store."""
-        counts = self._service.counts
-        values = {
-            "spans_recorded_total": counts.recorded,
-            "spans_failed_total": counts.failed,
-            "spans_dropped_total": counts.dropped,
-            "spans_waiting": self._service.waiting,
-            "tap_queue_bytes": self._telemetry.queued_bytes,
-            "tap_shed_bytes_total": self._telemetry.shed_bytes,
-            "tap_shed_exchanges_total": self._telemetry.shed_exchanges,
-        }
-        try:
+    def _read_observing(self) -> Iterator[Reading]:
+        counts, telemetry = self._service.counts, self._telemetry
+        yield SPANS_RECORDED, (), counts.recorded
+        yield SPANS_FAILED, (), counts.failed
+        yield SPANS_CUT, (), self._recorder.cut_count
+        yield SPANS_WAITING, (), self._service.waiting
+        yield SPANS_DROPPED, (DropReason.STORE_UNAVAILABLE,), counts.dropped
+        yield SPANS_DROPPED, (DropReason.TAP_SHED,), telemetry.shed_exchanges
+        yield TAP_QUEUE, (), telemetry.queued_bytes
+        yield TAP_SHED, (), telemetry.shed_bytes
+
+    def _read_exporting(self) -> Iterator[Reading]:
+        counts = self._exporter.counts if self._exporter is not None else ExportCounts()
+        yield SPANS_EXPORTED, (), counts.delivered
+        yield SPANS_REJECTED, (), counts.rejected
+        yield EXPORT_FAILURES, (), counts.failures
+
+    def _read_store(self) -> Iterator[Reading]:
+        """May wait for a commit; where the store cannot be read, its numbers are absent."""
+        with contextlib.suppress(StoreError):
             stored = self.store.counts()
-        except StoreError:
-            return values
-        values |= {
-            "store_spans_pending": stored.pending,
-            "store_spans_delivered": stored.delivered,
-            "store_spans_rejected": stored.rejected,
-            "store_spans_kept": stored.kept,
-            "store_spans_lost_total": stored.lost,
-        }
-        return values
+            for state in SpanState:
+                yield STORE_SPANS, (state.value,), getattr(stored, state.value)
+            oldest_ns = stored.oldest_pending_ns
+            waited_ns = 0 if oldest_ns is None else max(0, time.time_ns() - oldest_ns)
+            yield STORE_OLDEST_PENDING_AGE, (), waited_ns / 1e9
+            yield STORE_SIZE, (), stored.size_bytes
+            yield SPANS_DROPPED, (DropReason.STORE_FULL,), stored.lost
 
     def close(self, flush_seconds: float) -> int:
         """Commit what was emitted, send what is pending as far as time allows, and close.
@@ -140,8 +196,11 @@ class Pipeline:
             except StoreError as error:
                 _log.error("%s", error)
             self._exporter.stop()
-        if self._sender is not None:
-            self._sender.close()
+        if self._metrics_exporter is not None:
+            self._metrics_exporter.close(METRICS_CLOSE_SECONDS)
+        for sender in (self._sender, self._metrics_sender):
+            if sender is not None:
+                sender.close()
         self.store.close()
         # Only now is it settled: until here the store may have taken a late commit.
         if lost := self._service.waiting:

@@ -49,7 +49,7 @@ from codec._version import __version__
 from codec.endpoint import Endpoint
 from telemetry.attribute_values import clean_text
 from telemetry.exchange import Outcome
-from telemetry.exchange_attributes import build_exchange_attributes
+from telemetry.exchange_attributes import build_span_content
 from telemetry.semconv import (
     CHAT_COMPLETION_SPAN_NAME,
     COMPLETION_SPAN_NAME,
@@ -107,12 +107,16 @@ class SpanRecorder:
         resource: on every span, see :func:`telemetry.resource.build_resource`.
         limits: see :func:`build_span_limits`.
         rules: what the settings say about every span.
+
+    Attributes:
+        cut_count: spans of which something was cut for its size.
     """
 
     def __init__(
         self, resource: Resource, limits: SpanLimits, rules: SpanRules | None = None
     ) -> None:
         self._rules = rules or SpanRules()
+        self.cut_count = 0
         self._ids = _GivenIds()
         self._ended = _LastEndedSpan()
         provider = TracerProvider(
@@ -138,11 +142,13 @@ class SpanRecorder:
         if not identity.sampled and exchange.kept_by is None:
             return None
         self._ids.identity = identity
+        attributes, cut = build_span_content(exchange, self._rules)
+        self.cut_count += bool(cut)
         span = self._tracer.start_span(
             clean_text(_span_name(exchange, self._rules.naming)),
             context=_parent_context(identity),
             kind=SpanKind.CLIENT,
-            attributes=build_exchange_attributes(exchange, self._rules),
+            attributes=attributes,
             links=_links(identity),
             start_time=exchange.start_ns,
         )

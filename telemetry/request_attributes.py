@@ -81,11 +81,14 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
 
 
 def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
-    """``llm.prompts.<i>.*`` of a legacy completion; token ids are no text (contract 1.6)."""
+    """``llm.prompts.<i>.*`` of a legacy completion; token ids are no text (contract 1.6).
+
+    An empty prompt is one, as with the in-process instrumentor: a model may begin with nothing.
+    """
 
     def flatten(index: int, prompt: object) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_PROMPTS}.{index}"
-        yield f"{prefix}.{PromptAttributes.PROMPT_TEXT}", non_empty_text(prompt)
+        yield f"{prefix}.{PromptAttributes.PROMPT_TEXT}", _text(prompt)
 
     return flattening.take(
         SpanAttributes.LLM_PROMPTS,

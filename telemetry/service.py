@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 from opentelemetry.trace import StatusCode
 
 from telemetry.errors import StoreError
+from telemetry.metrics.exchange_metrics import ExchangeMetrics
+from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observer import OBSERVER_FAILED, Observer
 from telemetry.otlp import encode_span
 from telemetry.rate_limit import RateLimit
@@ -79,6 +81,7 @@ class TelemetryService:
         recorder: makes the spans.
         store: takes them.
         rules: what the settings say about every span.
+        metrics: where every exchange is counted; a registry that nobody reads where not given.
         now_ns: nanoseconds since the epoch.
         on_stored: called after a commit that added spans.
     """
@@ -89,11 +92,13 @@ class TelemetryService:
         store: Store,
         *,
         rules: SpanRules | None = None,
+        metrics: MetricsRegistry | None = None,
         now_ns: Callable[[], int],
         on_stored: Callable[[], None] = lambda: None,
     ) -> None:
         rules = rules or SpanRules()
         self._keep = rules.keep
+        self._metrics = ExchangeMetrics(metrics or MetricsRegistry(now_ns=now_ns))
         self._observer = Observer(
             self._note_failure, header_map=rules.headers, hides_inputs=rules.hides_bodies
         )
@@ -119,11 +124,11 @@ class TelemetryService:
         exchange = self._observer.feed(frame)
         if exchange is None:
             return
-        if not exchange.identity.sampled:
-            kept_by = self._keep.judge(exchange)
-            if kept_by is None:
-                return
+        if not exchange.identity.sampled and (kept_by := self._keep.judge(exchange)) is not None:
             exchange = replace(exchange, kept_by=kept_by.value)
+        self._count(exchange)
+        if not exchange.identity.sampled and exchange.kept_by is None:
+            return
         try:
             row = self._make_row(exchange)
         except Exception as error:  # noqa: BLE001 - rules 1 and 4
@@ -153,6 +158,12 @@ class TelemetryService:
                     "the store takes spans again; %d were dropped so far", self.counts.dropped
                 )
             self._store_fails = False
+
+    def _count(self, exchange: Exchange) -> None:
+        try:
+            self._metrics.record(exchange)
+        except Exception as error:  # noqa: BLE001 - rule 1
+            self._tell(error, "a call is not in the metrics")
 
     def _make_row(self, exchange: Exchange) -> SpanRow | None:
         """The row of its span; ``None`` where none is wanted."""

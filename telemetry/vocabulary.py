@@ -10,12 +10,13 @@ Rules:
    value.
 2. Both sides are written. Where they spell a value differently, the row has a reader for each.
 3. A member of the client's JSON that is not of the kind the name takes is left out; ``true`` is no
-   number. Nothing raises.
+   number, nor is infinity. Of lists the first :data:`MAX_TEXTS` members count. Nothing raises.
 4. What did not come is absent; zero is not absent (R6).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +50,10 @@ __all__ = (
     "build_openinference_attributes",
     "build_opentelemetry_attributes",
 )
+
+MAX_TEXTS = 64
+"""Of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit, and
+one of a million empty texts would count as nothing where attributes are measured."""
 
 Reader = Callable[["Exchange"], object]
 """The value of a concept, ``None`` where it does not apply."""
@@ -158,23 +163,16 @@ def _member(exchange: Exchange, name: str) -> Any:
     return exchange.request.body.get(name) if exchange.request is not None else None
 
 
-def _text(name: str) -> Reader:
-    def read(exchange: Exchange) -> str | None:
-        value = _member(exchange, name)
-        return value if isinstance(value, str) and value else None
-
-    return read
-
-
 def _float(name: str) -> Reader:
     def read(exchange: Exchange) -> float | None:
         value = _member(exchange, name)
         if type(value) not in {int, float}:
             return None
         try:
-            return float(value)
+            number = float(value)
         except OverflowError:  # an integer of hundreds of digits
             return None
+        return number if math.isfinite(number) else None
 
     return read
 
@@ -204,9 +202,15 @@ def _texts(name: str) -> Callable[[Exchange], tuple[str, ...]]:
     def read(exchange: Exchange) -> tuple[str, ...]:
         value = _member(exchange, name)
         values = value if isinstance(value, list) else [value]
-        return tuple(text for text in values if isinstance(text, str))
+        return tuple(v for v in values[:MAX_TEXTS] if isinstance(v, str) and v)
 
     return read
+
+
+def _service_tier(exchange: Exchange) -> str | None:
+    """But for the default, which the conventions do not want told."""
+    tier = _member(exchange, "service_tier")
+    return tier if isinstance(tier, str) and tier not in {"", "auto"} else None
 
 
 def _output_type(exchange: Exchange) -> str | None:
@@ -342,7 +346,7 @@ CONCEPTS: Final = (
     Concept(
         meaning="service tier asked for",
         opentelemetry=openai.OPENAI_REQUEST_SERVICE_TIER,
-        read=_text("service_tier"),
+        read=_service_tier,
     ),
     Concept(
         meaning="service tier of the answer",

@@ -27,6 +27,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceRequest,
@@ -114,7 +117,9 @@ class SinkRequest:
 
     @property
     def span_ids(self) -> list[str]:
-        """The ids of the spans in the body, in order."""
+        """The ids of the spans in the body, in order; none where it holds metrics."""
+        if self.path.endswith("/v1/metrics"):
+            return []
         request = ExportTraceServiceRequest.FromString(self.body)
         return [
             span.span_id.hex()
@@ -122,6 +127,17 @@ class SinkRequest:
             for scope_spans in resource_spans.scope_spans
             for span in scope_spans.spans
         ]
+
+    @property
+    def metric_names(self) -> set[str]:
+        """The names of the metrics in the body."""
+        request = ExportMetricsServiceRequest.FromString(self.body)
+        return {
+            metric.name
+            for resource_metrics in request.resource_metrics
+            for scope_metrics in resource_metrics.scope_metrics
+            for metric in scope_metrics.metrics
+        }
 
 
 class _Sink:

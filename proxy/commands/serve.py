@@ -67,7 +67,7 @@ async def _serve(settings: Settings, pipeline: Pipeline) -> bool:
     """Serve until told to end; whether it was told twice."""
     loop = asyncio.get_running_loop()
     quieten_file_limit(loop, SystemClock())
-    proxy = Proxy(settings, pipeline, telemetry_metrics=pipeline.metrics)
+    proxy = Proxy(settings, pipeline, metrics=pipeline.metrics)
     signals = ShutdownSignals(loop)
     await proxy.start()
     try:

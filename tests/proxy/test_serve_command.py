@@ -150,6 +150,10 @@ def test_the_admin_port_tells_alive_ready_and_numbers(upstream: int, tmp_path: P
         status, text = get(admin, "/metrics")
         assert status == 200
         assert "# TYPE spantap_requests_total counter\nspantap_requests_total 1\n" in text
+        deadline = time.monotonic() + 10
+        while "\ngen_ai_client_token_usage_count{" not in text:  # observed a moment later
+            assert time.monotonic() < deadline
+            text = get(admin, "/metrics")[1]
         assert "spantap_exchanges_open 0" in text
         assert get(port, "/healthz")[0] == 404
         healthy = subprocess.run(

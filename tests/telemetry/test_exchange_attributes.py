@@ -346,3 +346,14 @@ def test_values_over_a_size_are_cut_and_noted() -> None:
     assert attributes["llm.token_count.total"] == 15
     small = SpanRules(sizes=SizeLimits(value_bytes=100, span_bytes=1_000))
     assert sum(map(len, build_exchange_attributes(exchange, small))) < 1_000
+
+
+def test_a_long_image_is_in_no_attribute() -> None:
+    """Contract section 3: the limit of images holds for the words of either vocabulary."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 9_000}}
+    request = {"model": "m", "messages": [{"role": "user", "content": [image]}]}
+    attributes = build_exchange_attributes(
+        make_exchange(request), SpanRules(shows_genai_content=True)
+    )
+    assert "__REDACTED__" in str(attributes["gen_ai.input.messages"])
+    assert not [key for key, value in attributes.items() if "QUJDQUJD" in str(value)]

@@ -5,19 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.answer import ChatResponse, Choice, Message, ToolCall
-from codec.jsontext import decode_json
+from codec.request import ChatRequest
 from telemetry.errors import ConfigurationError
+from telemetry.flattening import (
+    MAX_FLATTENED_ATTRIBUTES,
+    MAX_FLATTENED_CHOICES,
+    MAX_FLATTENED_PARTS,
+    MAX_FLATTENED_TEXT_CHOICES,
+    MAX_FLATTENED_TOOL_CALLS,
+    MAX_FLATTENED_TOOLS,
+)
 from telemetry.genai_messages import (
     VARIABLE,
     build_genai_content_attributes,
     reads_genai_content,
 )
 from tests.telemetry.exchanges import make_exchange, make_response
+from tests.telemetry.genai_schema import check_messages, check_tools
+
+strict = msgspec.json.Decoder()
+"""As readers are: it refuses NaN."""
+
+PNG = "data:image/png;base64,QUJD"
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -28,8 +43,13 @@ json_values = st.recursive(
 
 def told(request: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
     """The content attributes of an exchange, decoded."""
-    pairs = build_genai_content_attributes(make_exchange(request, **members))
-    return {key: decode_json(value) for key, value in pairs if isinstance(value, str)}
+    exchange = make_exchange(request, **members)
+    pairs = build_genai_content_attributes(exchange, image_max_length=100)
+    attributes = {key: strict.decode(str(value)) for key, value in pairs if value is not None}
+    for key, value in attributes.items():
+        check = check_tools if key == "gen_ai.tool.definitions" else check_messages
+        check(value)
+    return attributes
 
 
 def parts_of(message: dict[str, Any]) -> Any:
@@ -62,7 +82,7 @@ def test_another_word_is_refused() -> None:
 
 
 def test_a_conversation_with_tools() -> None:
-    """Rules 1, 3, 4: roles, parts, names; a system message stays where it was."""
+    """S4.25, N12, rules 1 to 4: roles, parts, names; a system message stays where it was."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"q": [1]}'}}
     request = {
         "messages": [
@@ -80,7 +100,7 @@ def test_a_conversation_with_tools() -> None:
         tool_calls=(ToolCall(id="c2", name="g", arguments='{"broken'),),
     )
     attributes = told(request, response=make_response(answer, finish_reason="tool_calls"))
-    assert attributes["gen_ai.tool.definitions"] == request["tools"]
+    assert attributes["gen_ai.tool.definitions"] == [{"type": "function", "name": "f"}]
     assert attributes["gen_ai.input.messages"] == [
         {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},
         {"role": "user", "parts": [{"type": "text", "content": "Hi"}], "name": "ann"},
@@ -107,49 +127,6 @@ def test_a_conversation_with_tools() -> None:
     assert "gen_ai.system_instructions" not in attributes
 
 
-@pytest.mark.parametrize(
-    ("part", "wanted"),
-    [
-        (
-            {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}},
-            {"type": "uri", "modality": "image", "uri": "https://x.example/a.png"},
-        ),
-        (
-            {"type": "image_url", "image_url": "data:image/png;base64,AAAA"},
-            {"type": "blob", "modality": "image", "mime_type": "image/png", "content": "AAAA"},
-        ),
-        (
-            {"type": "input_audio", "input_audio": {"data": "BBBB", "format": "wav"}},
-            {"type": "blob", "modality": "audio", "mime_type": "audio/wav", "content": "BBBB"},
-        ),
-        (
-            {"type": "file", "file": {"file_id": "file-1"}},
-            {"type": "file", "modality": "document", "file_id": "file-1"},
-        ),
-        (
-            {"type": "file", "file": {"file_data": "data:application/pdf;base64,CC"}},
-            {
-                "type": "blob",
-                "modality": "document",
-                "mime_type": "application/pdf",
-                "content": "CC",
-            },
-        ),
-    ],
-)
-def test_rule_2_parts_of_every_kind(part: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """By reference, by content, by id."""
-    assert parts_of({"role": "user", "content": [part]}) == [wanted]
-
-
-@pytest.mark.parametrize(
-    "part", ["x", {}, {"type": "text"}, {"type": "image_url"}, {"type": "file"}, {"type": "odd"}]
-)
-def test_rule_2_what_has_no_kind_is_left_out(part: Any) -> None:
-    """The raw value has it."""
-    assert parts_of({"role": "user", "content": [part]}) == []
-
-
 def test_the_deprecated_call_and_a_refusal() -> None:
     """Both are said in the forms there are."""
     call = {"name": "f", "arguments": "{}"}
@@ -169,11 +146,96 @@ def test_the_deprecated_call_and_a_refusal() -> None:
     }
 
 
-def test_a_finish_reason_that_did_not_come_is_absent() -> None:
-    """R6: a stream that was cut shows none."""
-    response = ChatResponse(choices=(Choice(index=0, message=Message(content="a")),))
-    [output] = told(response=response)["gen_ai.output.messages"]
-    assert "finish_reason" not in output
+@pytest.mark.parametrize(
+    ("came", "error_type", "wanted"),
+    [
+        ("stop", None, "stop"),
+        ("function_call", None, "tool_call"),
+        ("abort", "abort", "error"),
+        ("insufficient_system_resource", "insufficient_system_resource", "error"),
+        ("eos_token", None, "eos_token"),
+        ("stop", "stream_truncated", "stop"),
+        (None, "stream_truncated", "error"),
+        (None, None, None),
+    ],
+)
+def test_rule_2_finish_reasons(
+    came: str | None, error_type: str | None, wanted: str | None
+) -> None:
+    """In the schema's words; R6: of an answer that the client left, none."""
+    choice = Choice(index=0, message=Message(content="a"), finish_reason=came)
+    response = ChatResponse(choices=(choice,))
+    [output] = told(response=response, error_type=error_type)["gen_ai.output.messages"]
+    assert output.get("finish_reason") == wanted
+
+
+def test_an_assistant_in_the_history() -> None:
+    """What it thought, refused and called, also a custom tool; arguments of either form."""
+    calls: list[Any] = [
+        {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "5"}},
+        {"id": 5, "function": {"name": "f", "arguments": {"q": 1}}},
+        {"id": "c2", "function": None},
+        "no call",
+    ]
+    message = {
+        "role": "assistant",
+        "reasoning_content": "Hm.",
+        "reasoning": "not twice",
+        "content": None,
+        "refusal": "No.",
+        "tool_calls": calls,
+    }
+    assert parts_of(message) == [
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "text", "content": "No."},
+        {"type": "tool_call", "id": "c1", "name": "sql", "arguments": "5"},
+        {"type": "tool_call", "name": "f", "arguments": {"q": 1}},
+        {"type": "tool_call", "id": "c2", "name": ""},
+    ]
+    assert parts_of({"role": "assistant", "reasoning": "Hm."}) == parts_of(message)[:1]
+    assert parts_of({"role": "assistant", "tool_calls": "none"}) == []
+
+
+@pytest.mark.parametrize("message", [None, "hi", {}, {"role": 5, "content": "a"}, {"role": ""}])
+def test_rule_1_what_has_no_role_is_left_out(message: Any) -> None:
+    """The schema wants one, and it is not guessed."""
+    assert told({"messages": [message]}) == {}
+    kept = told({"messages": [message, {"role": "user", "content": "a"}]})
+    assert len(kept["gen_ai.input.messages"]) == 1
+
+
+def test_rule_1_what_no_json_can_hold_costs_no_other() -> None:
+    """Arguments that are just not too deep by themselves."""
+    said = {"role": "user", "content": "a"}
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    exchange = make_exchange({})
+    body = {"messages": [said, {"role": "tool", "content": deep}, said]}
+    exchange = replace(exchange, request=ChatRequest(body))
+    attributes = dict(build_genai_content_attributes(exchange, image_max_length=100))
+    assert len(strict.decode(str(attributes["gen_ai.input.messages"]))) == 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "wanted"),
+    [
+        (
+            {"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}},
+            {"type": "function", "name": "f", "description": "d", "parameters": {}},
+        ),
+        ({"function": {"name": "f"}}, {"type": "function", "name": "f"}),
+        ({"type": "custom", "custom": {"name": "c"}}, {"type": "custom", "name": "c"}),
+        ({"type": "web_search"}, {"type": "web_search", "name": "web_search"}),
+        ({"type": "function", "function": {"name": 5}}, None),
+        ({"type": "function", "function": "f"}, None),
+        ("f", None),
+    ],
+)
+def test_rule_4_tools(tool: Any, wanted: dict[str, Any] | None) -> None:
+    """Type and name, which the schema wants, and what is known besides."""
+    expected = {} if wanted is None else {"gen_ai.tool.definitions": [wanted]}
+    assert told({"tools": [tool]}) == expected
 
 
 def test_a_legacy_completion() -> None:
@@ -192,7 +254,7 @@ def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
     """Embeddings, requests that nobody could read, refused calls, empty lists."""
     assert told(endpoint="embeddings", response=make_response(Message(content="a"))) == {}
     unread = replace(make_exchange(), request=None)
-    assert list(build_genai_content_attributes(unread)) == []
+    assert list(build_genai_content_attributes(unread, image_max_length=1)) == []
     refused = told(response=make_response(Message(content="a")), response_status=400)
     assert "gen_ai.output.messages" not in refused
     assert told({"messages": []}) == {}
@@ -206,9 +268,46 @@ def test_rule_5_the_newest_messages_stay() -> None:
     assert told_messages[-1]["parts"][0]["content"] == "5999"
 
 
-@given(st.lists(json_values | st.dictionaries(st.sampled_from(["role", "content"]), json_values)))
-def test_whatever_json_a_client_sends_the_schema_holds(messages: list[Any]) -> None:
-    """Nothing raises, and each message has a role and a list of parts with a type each."""
-    for message in told({"messages": messages}).get("gen_ai.input.messages", []):
-        assert isinstance(message["role"], str)
-        assert all(isinstance(part["type"], str) for part in message["parts"])
+def test_rule_5_parts_are_bounded_all_together() -> None:
+    """Five million of them would be minutes of work."""
+    message = {"role": "user", "content": ["x"] * (MAX_FLATTENED_PARTS + 1)}
+    messages = told({"messages": [message] * 5_000})["gen_ai.input.messages"]
+    assert len(messages) == MAX_FLATTENED_ATTRIBUTES // MAX_FLATTENED_PARTS
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "limit"),
+    [("chat.completions", MAX_FLATTENED_CHOICES), ("completions", MAX_FLATTENED_TEXT_CHOICES)],
+)
+def test_rule_5_choices_tools_and_calls_are_bounded(endpoint: str, limit: int) -> None:
+    """As OpenInference's twins are."""
+    calls = (ToolCall(name="f"),) * (MAX_FLATTENED_TOOL_CALLS + 1)
+    response = make_response(Message(tool_calls=calls), *(Message(content="a"),) * limit)
+    request = {"tools": [{"function": {"name": "f"}}] * (MAX_FLATTENED_TOOLS + 1)}
+    attributes = told(request, response=response, endpoint=endpoint)
+    assert len(attributes["gen_ai.output.messages"]) == limit
+    assert len(attributes["gen_ai.output.messages"][0]["parts"]) == MAX_FLATTENED_TOOL_CALLS
+    if endpoint == "chat.completions":
+        assert len(attributes["gen_ai.tool.definitions"]) == MAX_FLATTENED_TOOLS
+
+
+NAMES = (
+    *("role", "content", "name", "tool_calls", "function_call", "refusal", "reasoning", "type"),
+    *("text", "image_url", "url", "file", "file_data", "function", "custom", "arguments", "input"),
+)
+members = st.sampled_from(NAMES)
+words = st.sampled_from(["user", "tool", "assistant", "text", "image_url", "file", "data:,", PNG])
+objects = st.recursive(
+    json_values | words,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(members, values, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(
+    st.lists(objects | st.fixed_dictionaries({"role": words}, optional={"content": objects})),
+    st.lists(objects),
+)
+def test_whatever_json_a_client_sends_the_schema_holds(messages: list[Any], tools: Any) -> None:
+    """Nothing raises, and what is told keeps to the published schema."""
+    told({"messages": messages, "tools": tools})

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from telemetry.errors import ConfigurationError
-from telemetry.otlp_settings import OtlpProtocol, OtlpSettings, read_otlp_settings
+from telemetry.otlp_settings import (
+    OtlpProtocol,
+    OtlpSettings,
+    is_sdk_disabled,
+    read_backend,
+    read_otlp_settings,
+)
 
 PREFIX = "OTEL_EXPORTER_OTLP_"
 BASE = {PREFIX + "ENDPOINT": "http://127.0.0.1:4318"}
@@ -76,6 +82,33 @@ def test_general_endpoint_gets_the_path(endpoint: str, url: str) -> None:
 def test_traces_endpoint_is_verbatim(endpoint: str) -> None:
     """Rules 1 and 2: the traces endpoint wins, and is used as it is."""
     assert read(TRACES_ENDPOINT=endpoint).endpoint == endpoint
+
+
+def test_another_signal_has_variables_and_a_path_of_its_own() -> None:
+    """Rules 1 and 2: what is set for traces says nothing of metrics, nor the traces' switch."""
+    environ = BASE | {
+        "OTEL_TRACES_EXPORTER": "none",
+        PREFIX + "TRACES_ENDPOINT": "http://traces",
+        PREFIX + "TRACES_TIMEOUT": "1",
+        PREFIX + "METRICS_TIMEOUT": "2",
+    }
+    settings = read_backend(environ, "metrics")
+    assert settings is not None
+    assert settings.endpoint == "http://127.0.0.1:4318/v1/metrics"
+    assert settings.timeout_seconds == 2
+    verbatim = read_backend(environ | {PREFIX + "METRICS_ENDPOINT": "http://h/x"}, "metrics")
+    assert verbatim is not None
+    assert verbatim.endpoint == "http://h/x"
+    assert read_backend({PREFIX + "TRACES_ENDPOINT": "http://traces"}, "metrics") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "disabled"), [(None, False), ("", False), ("False", False), (" TRUE ", True)]
+)
+def test_the_switch_of_everything(value: str | None, disabled: bool) -> None:
+    """``OTEL_SDK_DISABLED`` is a boolean in any case, and false where it is empty."""
+    environ = {} if value is None else {"OTEL_SDK_DISABLED": value}
+    assert is_sdk_disabled(environ) is disabled
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from telemetry import pipeline as pipeline_module
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
+from telemetry.metrics.prometheus import render
 from telemetry.otlp import decode_spans
 from telemetry.pipeline import Pipeline
 from telemetry.store_rows import Retention
@@ -20,7 +21,7 @@ from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 RETENTION = Retention()
@@ -125,33 +126,94 @@ def test_without_an_endpoint_spans_are_kept(path: Path) -> None:
     pipeline.close(0)
 
 
+def numbers(pipeline: Pipeline) -> dict[str, float]:
+    """The samples of counters and gauges, by Prometheus' names and labels."""
+    lines = render(pipeline.metrics.snapshot()).splitlines()
+    samples = (line.rpartition(" ") for line in lines if line.startswith("spantap_"))
+    return {name: float(value) for name, _, value in samples}
+
+
 def test_metrics_tell_of_every_stage(path: Path) -> None:
     """All names are there from the start, and count."""
     pipeline = open_pipeline(path)
-    names = pipeline.metrics().keys()
+    names = numbers(pipeline).keys()
     pipeline.start()
     emit(pipeline, 1, 2, 3)
     assert pipeline._telemetry.close(10)
-    metrics = pipeline.metrics()
+    metrics = numbers(pipeline)
     assert metrics.keys() == names
+    size = metrics.pop("spantap_store_size_bytes")
+    assert size >= path.stat().st_size > 0
     assert metrics == {
-        "spans_recorded_total": 3,
-        "spans_failed_total": 0,
-        "spans_dropped_total": 0,
-        "spans_waiting": 0,
-        "tap_queue_bytes": 0,
-        "tap_shed_bytes_total": 0,
-        "tap_shed_exchanges_total": 0,
-        "store_spans_pending": 0,
-        "store_spans_delivered": 0,
-        "store_spans_rejected": 0,
-        "store_spans_kept": 3,
-        "store_spans_lost_total": 0,
+        "spantap_client_disconnects_total": 0,
+        "spantap_usage_resends_total": 0,
+        "spantap_requests_total": 0,
+        "spantap_requests_refused_total": 0,
+        "spantap_upstream_failures_total": 0,
+        "spantap_spans_recorded_total": 3,
+        "spantap_spans_exported_total": 0,
+        "spantap_spans_rejected_total": 0,
+        "spantap_spans_failed_total": 0,
+        "spantap_spans_cut_total": 0,
+        "spantap_spans_waiting": 0,
+        'spantap_spans_dropped_total{reason="store_unavailable"}': 0,
+        'spantap_spans_dropped_total{reason="tap_shed"}': 0,
+        'spantap_spans_dropped_total{reason="store_full"}': 0,
+        "spantap_export_failures_total": 0,
+        'spantap_store_spans{state="pending"}': 0,
+        'spantap_store_spans{state="delivered"}': 0,
+        'spantap_store_spans{state="rejected"}': 0,
+        'spantap_store_spans{state="kept"}': 3,
+        "spantap_store_oldest_pending_age_seconds": 0,
+        "spantap_tap_queue_bytes": 0,
+        "spantap_tap_shed_bytes_total": 0,
     }
+    text = render(pipeline.metrics.snapshot())
+    assert "gen_ai_client_operation_duration_seconds_count" in text
     pipeline.store.close()
-    assert pipeline.metrics()["spans_recorded_total"] == 3  # the store's own are left out
-    assert "store_spans_kept" not in pipeline.metrics()
+    left = numbers(pipeline)
+    assert left["spantap_spans_recorded_total"] == 3  # the store's own are left out
+    assert 'spantap_store_spans{state="kept"}' not in left
     pipeline.close(0)
+
+
+def test_metrics_tell_what_a_backend_took_and_what_waits(path: Path) -> None:
+    """Exported, refused tries, and the age of the oldest span."""
+    with HttpSink() as sink:
+        pipeline = open_pipeline(path, OTEL_EXPORTER_OTLP_ENDPOINT=sink.url)
+        pipeline.start()
+        emit(pipeline, 1, 2)
+        assert len(sink.wait_for_spans(2)) == 2
+        wait_for(lambda: numbers(pipeline)["spantap_spans_exported_total"] == 2)
+        sink.rule = lambda _: SinkAnswer(status=503)
+        emit(pipeline, 3)
+        wait_for(lambda: numbers(pipeline)["spantap_export_failures_total"] > 0)
+        wait_for(lambda: numbers(pipeline)["spantap_store_oldest_pending_age_seconds"] > 0)
+        pipeline.close(0)
+
+
+def test_metrics_are_sent_where_a_variable_says_so(path: Path) -> None:
+    """By OTLP, the last numbers when the process ends; a backend of spans alone gets none."""
+    with HttpSink() as spans, HttpSink() as metrics:
+        pipeline = open_pipeline(
+            path,
+            OTEL_EXPORTER_OTLP_ENDPOINT=spans.url,
+            OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=f"{metrics.url}/v1/metrics",
+        )
+        pipeline.start()
+        emit(pipeline, 1)
+        assert len(spans.wait_for_spans(1)) == 1
+        pipeline.close(10)
+        names = metrics.requests[-1].metric_names
+    assert {"gen_ai.client.operation.duration", "spantap.spans.exported"} <= names
+    assert all(request.path == "/v1/traces" for request in spans.requests)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +281,7 @@ def test_spans_that_the_store_did_not_take_by_the_end_are_told(
         pipeline.start()
         emit(pipeline, 1, 2)
         deadline = time.monotonic() + 10
-        while pipeline.metrics()["spans_waiting"] < 2:
+        while numbers(pipeline)["spantap_spans_waiting"] < 2:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert pipeline.close(0) == 2

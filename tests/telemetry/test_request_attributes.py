@@ -384,3 +384,12 @@ def test_prompts_of_a_legacy_completion_are_flattened() -> None:
         "llm.prompts.2.prompt.text": "Row",
     }
     assert not dict(build_prompt_attributes(make_exchange(request=None), Flattening()))
+
+
+@pytest.mark.parametrize("prompt", ["", [""]])
+def test_an_empty_prompt_is_one(prompt: object) -> None:
+    """A model may begin with nothing; the in-process instrumentor tells of it, too."""
+    exchange = make_exchange({"prompt": prompt}, endpoint="completions")
+    assert dict(build_prompt_attributes(exchange, Flattening())) == {
+        "llm.prompts.0.prompt.text": ""
+    }

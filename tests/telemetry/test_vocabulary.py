@@ -15,6 +15,7 @@ from telemetry.attribute_values import clean_attributes
 from telemetry.exchange import ClientContext
 from telemetry.vocabulary import (
     CONCEPTS,
+    MAX_TEXTS,
     build_openinference_attributes,
     build_opentelemetry_attributes,
 )
@@ -64,7 +65,7 @@ def test_rule_2_both_vocabularies() -> None:
         "n": 2,
         "stop": ["END", "."],
         "response_format": {"type": "json_schema"},
-        "service_tier": "auto",
+        "service_tier": "flex",
     }
     choices = (
         Choice(index=0, message=Message(content="a"), finish_reason="tool_calls"),
@@ -107,7 +108,7 @@ def test_rule_2_both_vocabularies() -> None:
         "gen_ai.request.choice.count": 2,
         "gen_ai.request.stop_sequences": ("END", "."),
         "gen_ai.output.type": "json",
-        "openai.request.service_tier": "auto",
+        "openai.request.service_tier": "flex",
         "openai.response.service_tier": "default",
         "openai.response.system_fingerprint": "fp_1",
         "gen_ai.response.id": "chatcmpl-9",
@@ -265,6 +266,24 @@ def test_rule_3_members_of_the_wrong_kind_are_left_out(body: dict[str, Any]) -> 
         if key.startswith("gen_ai.request."):
             assert isinstance(value, tuple)
             assert all(isinstance(text, str) for text in value)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), True, "hot", 10**400])
+def test_rule_3_what_is_no_finite_number_is_left_out(number: object) -> None:
+    """Lenient JSON has ``NaN``, and no backend a place for it."""
+    assert "gen_ai.request.temperature" not in told({"temperature": number})
+
+
+def test_rule_3_lists_are_bounded() -> None:
+    """A million stop sequences would be the whole span; empty ones even cost no bytes."""
+    sequences = told({"stop": ["x"] * 1_000_000})["gen_ai.request.stop_sequences"]
+    assert sequences == ("x",) * MAX_TEXTS
+    assert "gen_ai.request.stop_sequences" not in told({"stop": [""]})
+
+
+def test_the_default_service_tier_is_not_told() -> None:
+    """The conventions want a tier that was asked for, if it is not ``auto``."""
+    assert "openai.request.service_tier" not in told({"service_tier": "auto"})
 
 
 def test_time_to_first_chunk_is_of_streams() -> None:

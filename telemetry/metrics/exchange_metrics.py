@@ -1,0 +1,126 @@
+"""What an exchange adds to the metrics (``span-contract.md`` 7.3).
+
+Rules:
+
+1. Every exchange is recorded once, however it ended: a histogram that loses cancelled streams tells
+   of the lucky ones only.
+2. A client that went away is no error: it has no ``error.type``, and a counter of its own.
+3. Tokens are the provider's; where it reported none, none are recorded (R6).
+4. A stream's waits were folded while they were measured and are added whole: one step for each
+   bucket, not one for each chunk. A chunk does not say how many tokens it holds, so they are waits
+   for chunks.
+5. Bounded (R5): models, classes of errors and anomalies go through limits of their own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from telemetry.exchange import Outcome
+from telemetry.metrics.instruments import (
+    ANOMALIES,
+    CLIENT_DISCONNECTS,
+    LABEL_OVERFLOWS,
+    OPERATION_DURATION,
+    SPANS_KEPT_BY_RULE,
+    TIME_PER_OUTPUT_CHUNK,
+    TIME_TO_FIRST_CHUNK,
+    TOKEN_USAGE,
+    UPSTREAM_ERRORS,
+    USAGE_RESENDS,
+)
+from telemetry.metrics.label_limit import LabelLimit
+from telemetry.provider import find_genai_provider
+from telemetry.semconv import GENAI_OPERATIONS
+
+if TYPE_CHECKING:
+    from telemetry.exchange import Exchange
+    from telemetry.metrics.registry import MetricsRegistry
+    from telemetry.metrics.snapshot import Labels
+
+__all__ = ("MAX_ANOMALIES", "MAX_ERROR_TYPES", "MAX_MODELS", "ExchangeMetrics")
+
+MAX_MODELS = 200
+"""Distinct names of models, asked for and answered together."""
+
+MAX_ERROR_TYPES = 100
+"""HTTP statuses and some words; a provider may make up more of them (contract 2.1)."""
+
+MAX_ANOMALIES = 100
+"""A few dozen are known (contract 1.8)."""
+
+_OUR_DOING = frozenset({Outcome.DRAIN_DEADLINE, Outcome.RELAY_ERROR})
+"""Errors that say nothing of the upstream."""
+
+_find_provider = lru_cache(maxsize=64)(find_genai_provider)
+"""Of the upstreams in the settings: looking through all known hosts takes as long as the rest."""
+
+
+class ExchangeMetrics:
+    """Records exchanges into `registry`. For one thread."""
+
+    def __init__(self, registry: MetricsRegistry) -> None:
+        self._registry = registry
+        self._models = self._limit("model", MAX_MODELS)
+        self._error_types = self._limit("error.type", MAX_ERROR_TYPES)
+        self._anomalies = self._limit("anomaly", MAX_ANOMALIES)
+
+    def record(self, exchange: Exchange) -> None:
+        """Record `exchange`, which never comes again (rule 1)."""
+        call = self._call_labels(exchange)
+        error_type = self._error_types.admit(exchange.error_type)
+        seconds = _seconds(exchange.start_ns, exchange.end_ns)
+        self._registry.observe(OPERATION_DURATION, seconds, (*call, error_type))
+        self._record_usage(exchange, call)
+        self._record_chunks(exchange, call)
+        self._count(exchange, error_type)
+
+    def _record_usage(self, exchange: Exchange, call: Labels) -> None:
+        usage = exchange.response.usage if exchange.response is not None else None
+        if usage is None:
+            return
+        for kind, tokens in (("input", usage.prompt), ("output", usage.completion)):
+            if tokens is not None:
+                self._registry.observe(TOKEN_USAGE, tokens, (*call, kind))
+
+    def _record_chunks(self, exchange: Exchange, call: Labels) -> None:
+        if exchange.streamed and exchange.first_chunk_ns is not None:
+            seconds = _seconds(exchange.start_ns, exchange.first_chunk_ns)
+            self._registry.observe(TIME_TO_FIRST_CHUNK, seconds, call)
+        chunks = exchange.chunks
+        if chunks is not None and chunks.count > 1:
+            seconds = _seconds(chunks.first_ns, chunks.last_ns)
+            self._registry.observe_counts(TIME_PER_OUTPUT_CHUNK, chunks.wait_counts, seconds, call)
+
+    def _count(self, exchange: Exchange, error_type: str) -> None:
+        add = self._registry.add
+        if exchange.outcome is Outcome.CLIENT_DISCONNECTED:
+            add(CLIENT_DISCONNECTS)
+        if error_type and exchange.outcome not in _OUR_DOING:
+            add(UPSTREAM_ERRORS, 1, (error_type,))
+        if exchange.resend_count:
+            add(USAGE_RESENDS, exchange.resend_count)
+        if exchange.kept_by is not None:
+            add(SPANS_KEPT_BY_RULE, 1, (exchange.kept_by,))
+        for anomaly in exchange.anomalies:
+            add(ANOMALIES, 1, (self._anomalies.admit(anomaly),))
+
+    def _call_labels(self, exchange: Exchange) -> Labels:
+        request, response = exchange.request, exchange.response
+        return (
+            GENAI_OPERATIONS.get(exchange.endpoint, ""),
+            _find_provider(exchange.provider, exchange.server_address),
+            self._models.admit(request.model if request is not None else None),
+            self._models.admit(response.model if response is not None else None),
+            exchange.server_address or "",
+            exchange.server_port or "",
+        )
+
+    def _limit(self, label: str, max_values: int) -> LabelLimit:
+        return LabelLimit(max_values, lambda: self._registry.add(LABEL_OVERFLOWS, 1, (label,)))
+
+
+def _seconds(start_ns: int, end_ns: int) -> float:
+    """Never negative, whatever a clock did: the sum of a histogram must not shrink."""
+    return max(0, end_ns - start_ns) / 1e9

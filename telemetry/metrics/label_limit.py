@@ -1,0 +1,50 @@
+"""A limit on the values of a label, where others say them.
+
+A client names its model and a provider its errors. Each name is a series for as long as the process
+lives, so a client-controlled value never becomes an unbounded label.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("MAX_LABEL_CHARS", "OTHER", "LabelLimit")
+
+OTHER: Final = "_other"
+"""The value in place of those that are too many."""
+
+MAX_LABEL_CHARS = 128
+"""What is longer is cut: names of models have less than half of it."""
+
+
+class LabelLimit:
+    """Admits the first so many values of a label. For one thread.
+
+    Args:
+        max_values: how many distinct ones.
+        on_overflow: called for each that is not admitted.
+    """
+
+    def __init__(self, max_values: int, on_overflow: Callable[[], None]) -> None:
+        self._max_values = max_values
+        self._on_overflow = on_overflow
+        self._admitted: set[str] = set()
+
+    def admit(self, text: str | None) -> str:
+        """The label's value for `text`, any text at all; empty where there is none.
+
+        It can be shown and encoded: what cannot be printed, lone surrogates included, is ``?``.
+        """
+        text = (text or "")[:MAX_LABEL_CHARS]
+        if not text or text in self._admitted:
+            return text
+        text = "".join(char if char.isprintable() else "?" for char in text)
+        if text not in self._admitted:
+            if len(self._admitted) >= self._max_values:
+                self._on_overflow()
+                return OTHER
+            self._admitted.add(text)
+        return text

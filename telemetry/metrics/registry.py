@@ -1,0 +1,198 @@
+"""Where numbers are counted, and read from those who count for themselves.
+
+Rules:
+
+1. Any thread may count and any may take a snapshot. One lock guards all series; it is held for a
+   few additions, or while the series of one instrument are copied.
+2. A number that some object keeps anyway (what is open, what is stored) is not counted again but
+   read, when a snapshot is taken: on the thread that takes it and without the lock, for reading
+   may wait for a disk. A reader that fails costs its own numbers only.
+3. Bounded (R5): past :data:`MAX_SERIES` series of an instrument, what would make another goes to
+   the one whose labels are all ``_other``, and is counted (``spantap.series_overflows``).
+4. An instrument without labels has its one series from the beginning: a counter that has not
+   counted yet is 0, not absent. A gauge that nobody sets or gives is absent: 0 would be a guess.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from telemetry.metrics.instruments import INSTRUMENTS, SERIES_OVERFLOWS, Instrument, Kind
+from telemetry.metrics.label_limit import OTHER
+from telemetry.metrics.snapshot import HistogramSeries, Labels, NumberSeries, Snapshot
+from telemetry.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+__all__ = ("MAX_SERIES", "MetricsRegistry", "Reading")
+
+_log = logging.getLogger("spantap.telemetry")
+
+MAX_SERIES = 1000
+"""Of one instrument: 50 models, asked for by four names each, with five outcomes. All histograms
+full are some 3 MB here, and for Prometheus 17 MB to fetch."""
+
+_LOG_SECONDS = 60.0
+"""Between two log lines about readers that fail."""
+
+Reading = tuple[Instrument, Labels, int | float]
+"""The value of one series of a counter or a gauge."""
+
+
+class MetricsRegistry:
+    """The numbers of a process.
+
+    Args:
+        now_ns: nanoseconds since the epoch.
+    """
+
+    def __init__(self, *, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._now_ns = now_ns
+        self._start_ns = now_ns()
+        self._readers: list[Callable[[], Iterable[Reading]]] = []
+        self._lock = threading.Lock()
+        # By the instrument's name, guarded by the lock.
+        self._numbers: dict[str, dict[Labels, int | float]] = {}
+        self._cells: dict[str, dict[Labels, _Cell]] = {}
+        self._failure_lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
+        for instrument in INSTRUMENTS:
+            if instrument.kind is Kind.HISTOGRAM:
+                self._cells[instrument.name] = {}
+            else:
+                counts_at_once = instrument.kind is Kind.COUNTER and not instrument.labels
+                self._numbers[instrument.name] = {(): 0} if counts_at_once else {}
+
+    def add(self, counter: Instrument, amount: int = 1, labels: Labels = ()) -> None:
+        """Let a series of a counter grow by `amount`, at least 0.
+
+        Raises:
+            ValueError: `labels` are not as many as the counter's.
+        """
+        with self._lock:
+            numbers = self._numbers[counter.name]
+            if labels not in numbers:
+                labels = self._admit(counter, labels, len(numbers))
+            numbers[labels] = numbers.get(labels, 0) + amount
+
+    def set(self, gauge: Instrument, value: float, labels: Labels = ()) -> None:
+        """Let a series of a gauge be `value`.
+
+        Raises:
+            ValueError: `labels` are not as many as the gauge's.
+        """
+        with self._lock:
+            numbers = self._numbers[gauge.name]
+            if labels not in numbers:
+                labels = self._admit(gauge, labels, len(numbers))
+            numbers[labels] = value
+
+    def observe(self, histogram: Instrument, value: float, labels: Labels = ()) -> None:
+        """Put `value`, a finite number in the instrument's unit, into a series of a histogram.
+
+        Raises:
+            ValueError: `labels` are not as many as the histogram's.
+        """
+        index = bisect_left(histogram.bounds, value)
+        with self._lock:
+            cell = self._cell(histogram, labels)
+            cell.counts[index] += 1
+            cell.sum += value
+
+    def observe_counts(
+        self, histogram: Instrument, counts: Sequence[int], total: float, labels: Labels = ()
+    ) -> None:
+        """Put many values at once into a series of a histogram.
+
+        Args:
+            histogram: the instrument.
+            counts: how many values fell into each of its buckets, the last included.
+            total: the sum of the values, in its unit.
+            labels: of the series.
+
+        Raises:
+            ValueError: `counts` or `labels` are not as many as the histogram's.
+        """
+        if len(counts) != len(histogram.bounds) + 1:
+            raise ValueError(f"{histogram.name} has {len(histogram.bounds) + 1} buckets")
+        with self._lock:
+            cell = self._cell(histogram, labels)
+            for index, count in enumerate(counts):
+                cell.counts[index] += count
+            cell.sum += total
+
+    def read_from(self, reader: Callable[[], Iterable[Reading]]) -> None:
+        """Ask `reader` for the values of some series at every snapshot (rule 2).
+
+        Args:
+            reader: gives values of series that nobody counts here; called on any thread.
+        """
+        self._readers.append(reader)
+
+    def snapshot(self) -> Snapshot:
+        """All numbers now; waits for the slowest reader."""
+        readings = self._read()
+        numbers, histograms = {}, {}
+        for name, values in self._numbers.items():
+            with self._lock:
+                now = dict(values)
+            now |= readings.get(name, {})
+            numbers[name] = tuple(NumberSeries(labels, value) for labels, value in now.items())
+        for name, cells in self._cells.items():
+            with self._lock:
+                histograms[name] = tuple(
+                    HistogramSeries(labels, tuple(cell.counts), cell.sum)
+                    for labels, cell in cells.items()
+                )
+        return Snapshot(
+            start_ns=self._start_ns,
+            at_ns=self._now_ns(),
+            numbers=numbers,
+            histograms=histograms,
+        )
+
+    def _read(self) -> dict[str, dict[Labels, int | float]]:
+        readings: dict[str, dict[Labels, int | float]] = {}
+        for reader in self._readers:
+            try:
+                for instrument, labels, value in reader():
+                    readings.setdefault(instrument.name, {})[labels] = value
+            except Exception as error:  # noqa: BLE001 - rule 2
+                with self._lock:
+                    told = self._failure_lines.admit() is not None
+                if told:  # without its text, which may hold anything (R7)
+                    _log.error("some metrics cannot be read: %s", type(error).__name__)
+        return readings
+
+    def _cell(self, histogram: Instrument, labels: Labels) -> _Cell:
+        """The series; under the lock."""
+        cells = self._cells[histogram.name]
+        cell = cells.get(labels)
+        if cell is None:
+            labels = self._admit(histogram, labels, len(cells))
+            cell = cells.setdefault(labels, _Cell(len(histogram.bounds) + 1))
+        return cell
+
+    def _admit(self, instrument: Instrument, labels: Labels, series_count: int) -> Labels:
+        """The labels of a series that is not there yet, by rule 3; under the lock."""
+        if len(labels) != len(instrument.labels):
+            raise ValueError(f"{instrument.name} has the labels {instrument.labels}")
+        if series_count < MAX_SERIES:
+            return labels
+        overflows, metric = self._numbers[SERIES_OVERFLOWS.name], (instrument.name,)
+        overflows[metric] = overflows.get(metric, 0) + 1
+        return (OTHER,) * len(labels)
+
+
+class _Cell:
+    """One series of a histogram, growing."""
+
+    __slots__ = ("counts", "sum")
+
+    def __init__(self, bucket_count: int) -> None:
+        self.counts = [0] * bucket_count
+        self.sum = 0.0

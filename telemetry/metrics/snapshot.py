@@ -1,0 +1,112 @@
+"""The numbers of a process at one moment: plain values that can be sent, merged and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from telemetry.metrics.instruments import INSTRUMENTS, Instrument, Kind
+
+__all__ = ("HistogramSeries", "Labels", "NumberSeries", "Snapshot", "merge")
+
+Labels = tuple[str | int, ...]
+"""Label values in the order of the instrument's labels; an empty one is absent."""
+
+
+class NumberSeries(msgspec.Struct, frozen=True, array_like=True):
+    """One series of a counter or a gauge."""
+
+    labels: Labels
+    value: int | float
+
+
+class HistogramSeries(msgspec.Struct, frozen=True, array_like=True):
+    """One series of a histogram.
+
+    Attributes:
+        labels: of the series.
+        counts: for each bucket, how many values fell into it; one more than there are bounds.
+        sum: of all values, in the instrument's unit.
+    """
+
+    labels: Labels
+    counts: tuple[int, ...]
+    sum: float
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self.counts)
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All series of a process, or of several.
+
+    Attributes:
+        start_ns: when counting began, nanoseconds since the epoch.
+        at_ns: when this was taken, likewise.
+        numbers: of counters and gauges, by the instrument's name; one without series may be absent.
+        histograms: of histograms, likewise.
+    """
+
+    start_ns: int
+    at_ns: int
+    numbers: Mapping[str, tuple[NumberSeries, ...]]
+    histograms: Mapping[str, tuple[HistogramSeries, ...]]
+
+
+def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """The numbers of several processes together, as if there were one.
+
+    What counts and what is distributed is added up; so are gauges, but those that merge to the
+    largest. The limits on series hold for each process alone.
+
+    Args:
+        snapshots: at least one, all of the same version of spantap.
+
+    Raises:
+        ValueError: there is none, or two differ in the buckets of a histogram.
+    """
+    parts = tuple(snapshots)
+    return Snapshot(
+        start_ns=min(part.start_ns for part in parts),
+        at_ns=max(part.at_ns for part in parts),
+        numbers={
+            instrument.name: _merge_numbers(instrument, [part.numbers for part in parts])
+            for instrument in INSTRUMENTS
+            if instrument.kind is not Kind.HISTOGRAM
+        },
+        histograms={
+            instrument.name: _merge_histograms(instrument, [part.histograms for part in parts])
+            for instrument in INSTRUMENTS
+            if instrument.kind is Kind.HISTOGRAM
+        },
+    )
+
+
+def _merge_numbers(
+    instrument: Instrument, parts: Iterable[Mapping[str, tuple[NumberSeries, ...]]]
+) -> tuple[NumberSeries, ...]:
+    values: dict[Labels, list[int | float]] = {}
+    for part in parts:
+        for series in part.get(instrument.name, ()):
+            values.setdefault(series.labels, []).append(series.value)
+    fold = max if instrument.merges_to_largest else sum
+    return tuple(NumberSeries(labels, fold(those)) for labels, those in values.items())
+
+
+def _merge_histograms(
+    instrument: Instrument, parts: Iterable[Mapping[str, tuple[HistogramSeries, ...]]]
+) -> tuple[HistogramSeries, ...]:
+    merged: dict[Labels, HistogramSeries] = {}
+    for part in parts:
+        for series in part.get(instrument.name, ()):
+            known = merged.get(series.labels)
+            merged[series.labels] = series if known is None else _add(known, series)
+    return tuple(merged.values())
+
+
+def _add(one: HistogramSeries, other: HistogramSeries) -> HistogramSeries:
+    counts = tuple(map(sum, zip(one.counts, other.counts, strict=True)))
+    return HistogramSeries(one.labels, counts, one.sum + other.sum)
