@@ -88,7 +88,8 @@ def find_genai_provider(named: str | None, host: str | None) -> str:
     that is known of a server of one's own.
     """
     provider = find_provider(named, host)
-    if named is None and (service := _find_by_suffix(_GENAI_NAME_BY_HOST_SUFFIX, host)):
+    service = _find_by_suffix(_GENAI_NAME_BY_HOST_SUFFIX, host)
+    if service is not None and named in {None, infer_provider(host)}:
         return service
     return _GENAI_NAMES.get(provider or "", provider) or Provider.OPENAI.value
 

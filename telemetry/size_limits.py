@@ -12,7 +12,8 @@ Rules (R5, ``span-contract.md`` 1.8 ``cut``):
    finds no room is left out, and what is smaller and comes before it is still looked at.
 4. What was cut is noted with its original size in bytes; what was left out, together for each list,
    under the list's name and ``.*``.
-5. Sizes are those of the texts as UTF-8, keys included; numbers count eight bytes.
+5. Sizes are those of the texts as UTF-8, keys included; numbers count eight bytes, and so does
+   each member of a list besides its own, for OTLP frames it.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def size_bytes(value: AttributeValue) -> int:
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, tuple):
-        return sum(size_bytes(member) for member in value)
+        return sum(size_bytes(member) + _NUMBER_BYTES for member in value)
     return _NUMBER_BYTES
 
 

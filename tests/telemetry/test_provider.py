@@ -53,7 +53,9 @@ def test_infer_provider(host: str | None, provider: str | None) -> None:
         (None, "api.together.ai", "together"),
         (None, "127.0.0.1", "openai"),
         (None, None, "openai"),
-        ("google", "generativelanguage.googleapis.com", "gcp.gen_ai"),
+        ("google", "generativelanguage.googleapis.com", "gcp.gemini"),
+        ("google", "127.0.0.1", "gcp.gen_ai"),
+        ("openai", "generativelanguage.googleapis.com", "openai"),
         ("my own", "127.0.0.1", "my own"),
     ],
 )

@@ -152,3 +152,9 @@ def test_json_too_deep_to_write_is_cut_as_text() -> None:
     """Nothing raises."""
     text = "[" * 500 + '"' + "x" * 3_000 + '"' + "]" * 500
     assert str(fit_attributes({"input.value": text}, SMALL)[0]["input.value"]).startswith("[[[")
+
+
+def test_rule_5_members_of_lists_have_a_size_of_their_own() -> None:
+    """A million empty texts are not nothing."""
+    assert size_bytes(("",) * 1_000_000) == 8_000_000
+    assert size_bytes((0.5, 0.25)) == 32
