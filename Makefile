@@ -42,7 +42,7 @@ format: $(VENV)/.dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-e2e: $(VENV)/.dev.stamp  ## chats through the proxy into a real Phoenix, seen by a real browser
+e2e: $(VENV)/.dev.stamp  ## chats into a real Phoenix, Jaeger and Collector, seen by a real browser
 	sh tests/e2e/install.sh
 	SPANTAP_E2E=1 $(BIN)/pytest -m e2e tests/e2e --timeout 300
 

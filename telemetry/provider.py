@@ -12,9 +12,12 @@ from openinference.semconv.trace import OpenInferenceLLMProviderValues as Provid
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("find_genai_provider", "find_provider", "infer_provider")
+__all__ = ("UNKNOWN_PROVIDER", "find_genai_provider", "find_provider", "infer_provider")
 
 T = TypeVar("T")
+
+UNKNOWN_PROVIDER = "openai_compatible"
+"""The ``gen_ai.provider.name`` of whoever is known by the API alone."""
 
 _VERTEX = "aiplatform.googleapis.com"
 
@@ -84,14 +87,14 @@ def find_genai_provider(named: str | None, host: str | None) -> str:
     """The value of ``gen_ai.provider.name``, which the conventions require.
 
     A provider that they do not list keeps its own name, as they allow. Where nobody can tell who it
-    is, it is ``openai``: they ask for "the best knowledge" of whose API is spoken, and that is all
-    that is known of a server of one's own.
+    is, it is :data:`UNKNOWN_PROVIDER`: ``openai`` would make a server of one's own OpenAI's, in
+    Phoenix too, which fills ``llm.provider`` from here.
     """
     provider = find_provider(named, host)
     service = _find_by_suffix(_GENAI_NAME_BY_HOST_SUFFIX, host)
     if service is not None and named in {None, infer_provider(host)}:
         return service
-    return _GENAI_NAMES.get(provider or "", provider) or Provider.OPENAI.value
+    return _GENAI_NAMES.get(provider or "", provider) or UNKNOWN_PROVIDER
 
 
 _GENAI_NAMES = {

@@ -145,7 +145,7 @@ class SpanRecorder:
         attributes, cut = build_span_content(exchange, self._rules)
         self.cut_count += bool(cut)
         span = self._tracer.start_span(
-            clean_text(_span_name(exchange, self._rules.naming)),
+            self._rules.mask(exchange).text(clean_text(_span_name(exchange, self._rules.naming))),
             context=_parent_context(identity),
             kind=SpanKind.CLIENT,
             attributes=attributes,

@@ -19,6 +19,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from openinference.semconv.trace import SpanAttributes
 from opentelemetry.trace import StatusCode
 
 from telemetry.errors import StoreError
@@ -237,16 +238,18 @@ class TelemetryService:
 
 
 def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
-    request, response = exchange.request, exchange.response
-    usage = response.usage if response is not None else None
-    model = response.model if response is not None else None
+    usage = exchange.response.usage if exchange.response is not None else None
+    # From the span, where what a pattern finds is hidden already.
+    attributes = span.attributes or {}
+    names = (SpanAttributes.LLM_MODEL_NAME, SpanAttributes.EMBEDDING_MODEL_NAME)
+    model = next((str(attributes[name]) for name in names if name in attributes), None)
     return SpanRow(
         span_id=exchange.identity.span_id,
         trace_id=exchange.identity.trace_id,
         name=span.name,
         start_ns=exchange.start_ns,
         end_ns=exchange.end_ns,
-        model=model or (request.model if request is not None else None),
+        model=model,
         status=_STATUS[span.status.status_code],
         outcome=exchange.outcome.value,
         prompt_tokens=usage.prompt if usage is not None else None,

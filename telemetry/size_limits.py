@@ -6,7 +6,7 @@ Rules (R5, ``span-contract.md`` 1.8 ``cut``):
    that says how long it was.
 2. Half of a JSON text is none: such a value has its long strings cut instead, each with the mark.
    Where that is not enough it is left out, but for the input and output value, which are cut as
-   text, and their MIME type with them.
+   text, and their MIME type with them. Half an image is none either: a ``data:`` URL is left out.
 3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Room is given from the last
    one to the first, for what is worth most stands last (:mod:`telemetry.exchange_attributes`); what
    finds no room is left out, and what is smaller and comes before it is still looked at.
@@ -21,7 +21,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolAttributes
+from openinference.semconv.trace import (
+    AudioAttributes,
+    DocumentAttributes,
+    ImageAttributes,
+    MessageAttributes,
+    SpanAttributes,
+    ToolAttributes,
+)
 
 from codec.jsontext import decode_json
 from telemetry.attribute_values import json_text
@@ -57,6 +64,11 @@ _JSON_KEYS: Final = frozenset(
         "gen_ai.system_instructions",
         "gen_ai.tool.definitions",
     }
+)
+_URL_SUFFIXES: Final = (
+    ImageAttributes.IMAGE_URL,
+    AudioAttributes.AUDIO_URL,
+    DocumentAttributes.DOCUMENT_URL,
 )
 _JSON_SUFFIXES: Final = (
     ToolAttributes.TOOL_JSON_SCHEMA,
@@ -125,6 +137,8 @@ def cut_text(text: str, limit_bytes: int) -> str:
 
 def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
     """A value over its limit within it; ``None`` where it is to be left out (rule 2)."""
+    if key.endswith(_URL_SUFFIXES) and text.startswith("data:"):
+        return None
     whole = key in _MIME_TYPES
     if not whole and key not in _JSON_KEYS and not key.endswith(_JSON_SUFFIXES):
         return cut_text(text, limit_bytes)

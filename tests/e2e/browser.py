@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import shutil
+import time
 from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
@@ -28,6 +30,7 @@ _VIEW = {"width": 1440, "height": 1160, "deviceScaleFactor": 1, "mobile": False}
 """The size of what is seen, in CSS pixels; the window's holds the browser's own parts too."""
 
 _START_SECONDS = 30.0
+_QUIET_SECONDS = 1.0
 _FLAGS = (
     "--headless",
     "--no-sandbox",  # root in a container has none
@@ -70,6 +73,24 @@ class Page:
             missing = [wanted for wanted in texts if wanted not in text]
             raise AssertionError(f"the page does not show {missing}, but: {text}") from None
         return text
+
+    async def open_tab(self, name: str) -> None:
+        """Open one of the tabs by its name on the page."""
+        script = f"""
+            const tabs = [...document.querySelectorAll('[role=tab]')];
+            const tab = tabs.find(tab => tab.innerText.startsWith({json.dumps(name)}));
+            tab?.click();
+            tab !== undefined"""
+        assert await self._ask(f"{{{script}}}"), f"the page has no tab {name}"
+
+    async def settle(self) -> None:
+        """Wait until nothing more was fetched for a while, so that all is drawn."""
+        count, since = -1, time.monotonic()
+        while time.monotonic() - since < _QUIET_SECONDS:
+            await asyncio.sleep(0.1)
+            fetched = await self._ask("performance.getEntriesByType('resource').length")
+            if fetched != count:
+                count, since = fetched, time.monotonic()
 
     async def screenshot(self, path: Path) -> None:
         """Write what is to be seen as a PNG file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from codec.jsontext import JsonObject
 
-__all__ = ("CALLS", "TOOL", "Call", "Client", "have_chats", "open_client")
+__all__ = ("CALLS", "TOOL", "Call", "Client", "ask", "have_chats", "open_client")
 
 CHUNKS_BEFORE_LEAVING = 8
 """How many chunks the impatient client waits for."""
@@ -69,28 +69,36 @@ class Call:
     Attributes:
         request: what was sent, decoded.
         request_text: the body as it went out.
+        headers: those of the request, names in lower case.
+        upstream: which of the proxy's upstreams was called, by its name in the settings.
         status: of the HTTP response.
         request_id: the provider's, from the response's header.
         completion: what the client holds in the end; of a stream the SDK's own accumulation.
         error_text: the body of an error response.
+        stream_error: the error that ended a stream which had begun well.
         usage: what the provider counts for such a request, ``None`` for a call with no such count.
         is_left: whether the client hung up.
         started_ns: before it was sent.
         finished_ns: after the last was read.
         chunk_ns: when the client held the first chunk.
+        chunk_count: how many it held in the end.
     """
 
     request: JsonObject = field(default_factory=dict)
     request_text: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    upstream: str = "default"
     status: int = 0
     request_id: str = ""
     completion: JsonObject = field(default_factory=dict)
     error_text: str = ""
+    stream_error: JsonObject | None = None
     usage: JsonObject | None = None
     is_left: bool = False
     started_ns: int = 0
     finished_ns: int = 0
     chunk_ns: int | None = None
+    chunk_count: int = 0
 
     @property
     def message(self) -> JsonObject:
@@ -105,15 +113,18 @@ class Client:
     Args:
         sdk: whose HTTP client reports to :meth:`note_request` and :meth:`note_response`.
         direct: the SDK pointed at the provider itself, to learn its count of tokens.
+        upstream: the name of the upstream behind the server.
     """
 
-    def __init__(self, sdk: openai.OpenAI, direct: openai.OpenAI) -> None:
+    def __init__(self, sdk: openai.OpenAI, direct: openai.OpenAI, upstream: str) -> None:
         self._create = sdk.chat.completions.create
         self._create_directly = direct.chat.completions.create
+        self._upstream = upstream
         self._call = Call()
 
     def note_request(self, request: Any) -> None:
-        """Take the body as it goes out."""
+        """Take headers and body as they go out."""
+        self._call.headers = dict(request.headers)
         self._call.request_text = request.read().decode()
         self._call.request = decode_json_object(self._call.request_text)
 
@@ -138,14 +149,18 @@ class Client:
         """Read a stream to its end, or hang up after so many chunks."""
         state = ChatCompletionStreamState()
         with self._calling() as call, self._create(**request, stream=True) as chunks:
-            for number, chunk in enumerate(chunks, start=1):
-                call.chunk_ns = call.chunk_ns or time.time_ns()
-                state.handle_chunk(chunk)
-                if number == leave_after:
-                    call.is_left = True
-                    break
+            try:
+                for chunk in chunks:
+                    call.chunk_ns = call.chunk_ns or time.time_ns()
+                    call.chunk_count += 1
+                    state.handle_chunk(chunk)
+                    if call.chunk_count == leave_after:
+                        call.is_left = True
+                        break
+            except openai.APIError as error:
+                call.stream_error = cast("JsonObject", error.body)
         call.completion = state.current_completion_snapshot.model_dump()
-        if not call.is_left:
+        if not call.is_left and call.stream_error is None:
             # The demo upstream counts a streamed answer and a whole one alike.
             request.pop("stream_options", None)
             call.usage = self._create_directly(**request).model_dump(exclude_unset=True)["usage"]
@@ -153,13 +168,13 @@ class Client:
 
     @contextmanager
     def _calling(self) -> Iterator[Call]:
-        self._call = call = Call(started_ns=time.time_ns())
+        self._call = call = Call(upstream=self._upstream, started_ns=time.time_ns())
         yield call
         call.finished_ns = time.time_ns()
 
 
 @contextmanager
-def open_client(base_url: str, direct_url: str) -> Iterator[Client]:
+def open_client(base_url: str, direct_url: str, upstream: str = "default") -> Iterator[Client]:
     """A client of the server at ``base_url``; ``direct_url`` is the provider's own."""
 
     def note_request(request: Any) -> None:
@@ -170,7 +185,7 @@ def open_client(base_url: str, direct_url: str) -> Iterator[Client]:
 
     hooks = {"request": [note_request], "response": [note_response]}
     with _open_sdk(base_url, event_hooks=hooks) as sdk, _open_sdk(direct_url) as direct:
-        client = Client(sdk, direct)
+        client = Client(sdk, direct, upstream)
         yield client
 
 
@@ -187,29 +202,29 @@ def have_chats(client: Client, caller: tuple[str, str]) -> dict[str, Call]:
         caller: trace and span id of the traced program that makes the last call.
     """
     weather: JsonObject = {"model": MODEL, "tools": [TOOL], "temperature": 0.2}
-    question = _ask("What is the weather like in Lisbon and in Oslo?")
+    question = ask("What is the weather like in Lisbon and in Oslo?")
     tool_calls = client.stream(**weather, messages=question)
     results = _answer_tool_calls(tool_calls.message)
     return {
         "plain": client.complete(
-            model=MODEL, messages=_ask("Hello, who are you?"), max_tokens=5, user="e2e"
+            model=MODEL, messages=ask("Hello, who are you?"), max_tokens=5, user="e2e"
         ),
-        "streamed": client.stream(model=MODEL, messages=_ask("Grüße, 你好 \N{WAVING HAND SIGN}!")),
+        "streamed": client.stream(model=MODEL, messages=ask("Grüße, 你好 \N{WAVING HAND SIGN}!")),
         "streamed, usage asked": client.stream(
-            model=MODEL, messages=_ask("Hello again."), stream_options={"include_usage": True}
+            model=MODEL, messages=ask("Hello again."), stream_options={"include_usage": True}
         ),
         "tool calls": tool_calls,
         "tool results": client.stream(**weather, messages=[*question, *results]),
-        "refusal": client.stream(model=MODEL, messages=_ask("How do I break into a house?")),
-        "upstream error": client.complete(model=ERROR_MODEL, messages=_ask("Are you there?")),
+        "refusal": client.stream(model=MODEL, messages=ask("How do I break into a house?")),
+        "upstream error": client.complete(model=ERROR_MODEL, messages=ask("Are you there?")),
         "abandoned": client.stream(
-            model=ENDLESS_MODEL, messages=_ask("Count for me."), leave_after=CHUNKS_BEFORE_LEAVING
+            model=ENDLESS_MODEL, messages=ask("Count for me."), leave_after=CHUNKS_BEFORE_LEAVING
         ),
-        "two choices": client.stream(model=MODEL, messages=_ask("Greet me twice."), n=2),
+        "two choices": client.stream(model=MODEL, messages=ask("Greet me twice."), n=2),
         "image": client.complete(model=MODEL, messages=[_SYSTEM, _IMAGE_MESSAGE]),
         "traced caller": client.complete(
             model=MODEL,
-            messages=_ask("Who asks?"),
+            messages=ask("Who asks?"),
             extra_headers={"traceparent": "00-{}-{}-01".format(*caller)},
         ),
     }
@@ -240,5 +255,6 @@ def _answer_tool_calls(message: JsonObject) -> Iterator[JsonObject]:
         yield {"role": "tool", "tool_call_id": call["id"], "content": _WEATHER[city]}
 
 
-def _ask(question: str) -> list[JsonObject]:
+def ask(question: str) -> list[JsonObject]:
+    """The messages of a new conversation."""
     return [_SYSTEM, {"role": "user", "content": question}]

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what the end-to-end tests talk to: Phoenix, in an environment of its own under .e2e (it
-# brings 160 packages, and its licence makes it a test tool only), and Debian's chromium.
-# Does nothing where both are there. The versions are those of phoenix.txt, compiled by
+# brings 160 packages, and its licence makes it a test tool only), Debian's chromium, Jaeger and the
+# OpenTelemetry Collector. Does nothing where they are there.
+# Phoenix's versions are those of phoenix.txt, compiled by
 #   echo arize-phoenix==20.26.1 | uv pip compile - --universal --python-version 3.11 \
 #       --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o tests/e2e/phoenix.txt
 set -eu
@@ -34,3 +35,6 @@ if ! command -v chromium >/dev/null; then
     DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
         chromium fonts-liberation
 fi
+
+sh tests/e2e/install_jaeger.sh
+sh tests/e2e/install_collector.sh

@@ -7,6 +7,7 @@ project take a while.
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,23 @@ _START_SECONDS = 90.0
 
 _SETTLE_SECONDS = 1.0
 """A span that came twice would be seen by then: what was sent is visible 0.2 s later."""
+
+_COST = "costSummary{prompt{cost tokens} completion{cost tokens} total{cost tokens}}"
+_SPAN = f"""
+    spanId spanKind statusCode latencyMs userId
+    tokenCountTotal tokenCountPrompt tokenCountCompletion tokenPromptDetails{{cacheRead audio}}
+    {_COST} costDetailSummaryEntries{{tokenType isPrompt value{{tokens cost}}}}
+"""
+_SESSION = f"""
+    id sessionId userId numTraces numTracesWithError startTime endTime
+    firstInput{{value mimeType}} lastOutput{{value mimeType}} tokenUsage{{prompt completion total}}
+    {_COST} traces(first:100){{edges{{node{{traceId}}}}}}
+"""
+_PROJECT = f"""
+    name id traceCount tokenCountPrompt tokenCountCompletion {_COST}
+    spans(first:1000){{edges{{node{{{_SPAN}}}}}}} sessions(first:100){{edges{{node{{{_SESSION}}}}}}}
+"""
+"""What is asked of a project (``span-contract.md`` 5.7)."""
 
 _STATUS_CODES = {0: "UNSET", 1: "OK", 2: "ERROR"}
 
@@ -123,15 +141,33 @@ class Phoenix:
         return self.read_spans(project)
 
     def read_project(self, project: str) -> JsonObject:
-        """What Phoenix itself makes of a project: ``traceCount``, ``tokenCountTotal``..."""
-        query = "{projects{edges{node{name id traceCount tokenCountPrompt tokenCountCompletion}}}}"
+        """What Phoenix itself makes of a project: its sums, and those of its spans and sessions.
+
+        ``spans`` and ``sessions`` are lists of their nodes; the members are GraphQL's.
+        """
+        projects = self._ask(f"{{projects{{edges{{node{{{_PROJECT}}}}}}}}}")["projects"]["edges"]
+        found: JsonObject = next(e["node"] for e in projects if e["node"]["name"] == project)
+        nodes = {name: [e["node"] for e in found[name]["edges"]] for name in ("spans", "sessions")}
+        return found | nodes
+
+    def dump_project(self, project: str) -> str:
+        """Everything that REST has to say of a project, as text."""
+        parts = ("spans", "spans/otlpv1", "traces?include_spans=true", "sessions")
+        answers = [get(f"{self.url}/v1/projects/{project}/{part}") for part in parts]
+        for answer in answers:
+            answer.raise_for_status()
+            assert answer.json()["next_cursor"] is None, "there are more pages"
+        return "\n".join(json.dumps(answer.json(), ensure_ascii=False) for answer in answers)
+
+    def _ask(self, query: str) -> JsonObject:
         with requests.Session() as session:
             session.trust_env = False
             response = session.post(f"{self.url}/graphql", json={"query": query}, timeout=30)
         response.raise_for_status()
-        nodes = [edge["node"] for edge in response.json()["data"]["projects"]["edges"]]
-        found: JsonObject = next(node for node in nodes if node["name"] == project)
-        return found
+        answer = response.json()
+        assert "errors" not in answer, answer
+        data: JsonObject = answer["data"]
+        return data
 
 
 def _read_span(span: JsonObject) -> StoredSpan:

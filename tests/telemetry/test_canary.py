@@ -320,6 +320,16 @@ def test_what_a_pattern_finds_is_nowhere(
     assert seen(tmp_path, caplog, rules, members) == set()
 
 
+def test_what_a_pattern_finds_is_in_no_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A key that somebody pasted as the model: not in the span's name, nor in the store's row."""
+    asked = {**ASKED, "model": plant("model")}
+    data = body({**ANSWERED, "model": plant("model")})
+    rules = rules_of(redact_patterns={"canary": "c4n4ry_[a-z]+_"}, span_name="genai")
+    assert seen(tmp_path, caplog, rules, {"asked": body(asked), "data": data}) == set()
+
+
 @pytest.mark.parametrize("kind", [EndKind.CLIENT_GONE, EndKind.UPSTREAM_BROKEN])
 def test_a_stream_that_is_cut_hides_the_same(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: EndKind

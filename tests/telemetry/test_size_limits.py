@@ -90,6 +90,18 @@ def test_rule_2_json_that_cannot_be_shortened_is_left_out() -> None:
     assert notes == {"input.value": len(text), "llm.tools.*": 2 * len(text)}
 
 
+@pytest.mark.parametrize("kind", ["image", "audio", "document"])
+def test_rule_2_half_an_image_is_none(kind: str) -> None:
+    """A long ``data:`` URL is left out and noted; another URL is a text."""
+    prefix = "llm.input_messages.0.message.contents.1.message_content"
+    key = f"{prefix}.{kind}.{kind}.url"
+    url = "data:image/png;base64," + "A" * 3_000
+    fitting, notes = fit_attributes({key: url, f"{prefix}.type": kind}, SMALL)
+    assert list(fitting) == [f"{prefix}.type"]
+    assert notes == {"llm.input_messages.*": len(url)}
+    assert key in fit_attributes({key: "https://x.example/" + "A" * 3_000}, SMALL)[0]
+
+
 def test_rule_2_text_that_is_no_json_is_cut_as_text() -> None:
     """A body that nobody could decode."""
     fitting, _ = fit_attributes({"output.value": "<p>" * 1_000}, SMALL)

@@ -152,7 +152,7 @@ def test_rule_4_of_nothing_only_the_kind_is_told() -> None:
     assert told({}) == {
         "gen_ai.operation.name": "chat",
         "openai.api.type": "chat_completions",
-        "gen_ai.provider.name": "openai",
+        "gen_ai.provider.name": "openai_compatible",
         "openinference.span.kind": "LLM",
         "llm.system": "openai",
     }

@@ -229,7 +229,7 @@ def test_nothing_is_known() -> None:
     duration = histogram(record(replace(make_exchange(), request=None)), OPERATION_DURATION)
     assert labels(OPERATION_DURATION, duration) == {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "openai",
+        "gen_ai.provider.name": "openai_compatible",
     }
     duration = histogram(snapshot, OPERATION_DURATION)
     assert labels(OPERATION_DURATION, duration)["gen_ai.operation.name"] == "embeddings"
