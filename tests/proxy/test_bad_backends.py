@@ -6,6 +6,7 @@ The whole proxy with its store and exporter, in front of a real OTLP server that
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -25,7 +26,10 @@ from tests.proxy.harness import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from tests.proxy.harness import Address
 
 HTML = SinkAnswer(status=200, body=b"<html>hello</html>", content_type="text/html")
 RETRIED = "spantap.export.failures"
@@ -58,6 +62,22 @@ def count(pipeline: Pipeline, name: str) -> float:
     return series.value
 
 
+@contextlib.asynccontextmanager
+async def observed(path: Path, sink: HttpSink) -> AsyncIterator[tuple[Pipeline, Address]]:
+    """A proxy whose spans go to the sink, and where it listens."""
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}
+    pipeline = Pipeline.open(path, retention=Retention(), environ=environ)
+    pipeline.start()
+    try:
+        async with (
+            ScriptedUpstream(answer) as upstream,
+            running_proxy(upstream.url, sink=pipeline) as proxy,
+        ):
+            yield pipeline, proxy.address
+    finally:
+        await asyncio.to_thread(pipeline.close, 0)
+
+
 @pytest.mark.parametrize(("bad", "metric", "words"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
 async def test_a_bad_backend_is_told_and_counted_and_hurts_nobody(
     tmp_path: Path,
@@ -70,29 +90,17 @@ async def test_a_bad_backend_is_told_and_counted_and_hurts_nobody(
     caplog.set_level(logging.WARNING)
     with HttpSink() as sink:
         sink.rule = lambda _: bad
-        pipeline = Pipeline.open(
-            tmp_path / "traces.db",
-            retention=Retention(),
-            environ={"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url},
-        )
-        pipeline.start()
-        try:
-            async with (
-                ScriptedUpstream(answer) as upstream,
-                running_proxy(upstream.url, sink=pipeline) as proxy,
-            ):
-                for _ in range(3):
-                    seen = await ask(proxy.address, request_bytes())
-                    assert (seen.status, seen.body) == (200, ANSWER)
-                deadline = time.monotonic() + 10
-                while not count(pipeline, metric) or count(pipeline, "spantap.spans.recorded") < 3:
-                    assert time.monotonic() < deadline
-                    await asyncio.sleep(0.01)
+        async with observed(tmp_path / "traces.db", sink) as (pipeline, address):
+            for _ in range(3):
+                seen = await ask(address, request_bytes())
+                assert (seen.status, seen.body) == (200, ANSWER)
+            deadline = time.monotonic() + 10
+            while not count(pipeline, metric) or count(pipeline, "spantap.spans.recorded") < 3:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.01)
             stored = pipeline.store.counts()
-            assert stored.pending + stored.rejected == 3, "none is lost"
-            assert (stored.rejected > 0) is (metric == REFUSED)
-        finally:
-            await asyncio.to_thread(pipeline.close, 0)
+    assert stored.pending + stored.rejected == 3, "none is lost"
+    assert (stored.rejected > 0) is (metric == REFUSED)
     lines = [record.message for record in caplog.records if words in record.message]
     assert len(lines) == 1, "once a minute"
     assert sink.url in lines[0]
@@ -102,22 +110,10 @@ async def test_a_long_retry_after_is_waited_for(tmp_path: Path) -> None:
     """While it runs there is no second request, and more spans only join the first."""
     with HttpSink() as sink:
         sink.rule = lambda _: SinkAnswer(status=429, headers=(("Retry-After", "3600"),))
-        pipeline = Pipeline.open(
-            tmp_path / "traces.db",
-            retention=Retention(),
-            environ={"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url},
-        )
-        pipeline.start()
-        try:
-            async with (
-                ScriptedUpstream(answer) as upstream,
-                running_proxy(upstream.url, sink=pipeline) as proxy,
-            ):
-                await ask(proxy.address, request_bytes())
-                await asyncio.to_thread(sink.wait_for_requests, 1)
-                await ask(proxy.address, request_bytes())
-                await asyncio.sleep(1.0)
+        async with observed(tmp_path / "traces.db", sink) as (pipeline, address):
+            await ask(address, request_bytes())
+            await asyncio.to_thread(sink.wait_for_requests, 1)
+            await ask(address, request_bytes())
+            await asyncio.sleep(1.0)
             assert len(sink.requests) == 1
             assert pipeline.store.counts().pending == 2
-        finally:
-            await asyncio.to_thread(pipeline.close, 0)
