@@ -18,6 +18,9 @@ from proxy.upstream_client import UpstreamRequest
 from telemetry.delivery import Verdict
 from telemetry.errors import StoreError, StoreLocked, TelemetryError
 from telemetry.exporter import open_sender
+from telemetry.metrics.metrics_exporter import open_metrics_sender
+from telemetry.metrics.metrics_settings import read_metrics_settings
+from telemetry.otel_environment import check_otel_environment
 from telemetry.otlp_settings import read_otlp_settings
 from telemetry.store_lock import StoreLock
 from telemetry.store_reader import StoreReader
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from proxy.routes import Upstream
     from proxy.settings import Settings
+    from telemetry.delivery import Sender
 
 __all__ = ("run_check",)
 
@@ -154,24 +158,32 @@ def _explain_status(status: int) -> str:
 
 def _check_backend(environ: Mapping[str, str], report: _Report) -> None:
     try:
-        settings = read_otlp_settings(environ)
+        check_otel_environment(environ)
+        spans, metrics = read_otlp_settings(environ), read_metrics_settings(environ)
     except TelemetryError as error:
         report.bad("OTLP", str(error))
         return
-    if settings is None:
+    if spans is None:
         report.good(
             "OTLP",
             "no endpoint: spans stay in the store, see `spantap traces`. To send them, set "
             "OTEL_EXPORTER_OTLP_ENDPOINT, for Phoenix http://localhost:6006",
         )
-        return
-    sender = open_sender(settings)
+    else:
+        _probe_backend("spans", open_sender(spans), report)
+    if metrics is not None:
+        _probe_backend("metrics", open_metrics_sender(metrics.otlp), report)
+
+
+def _probe_backend(what: str, sender: Sender, report: _Report) -> None:
     try:
-        answer = sender.send(b"")  # a request without spans is a valid one
+        answer = sender.send(b"")  # a request that holds nothing is a valid one
     finally:
         sender.close()
     if answer.verdict is Verdict.DELIVERED:
-        report.good("OTLP", f"{sender.backend} takes spans")
+        report.good("OTLP", f"{sender.backend} takes {what}")
     else:
         hint = "check OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL and _HEADERS"
-        report.bad("OTLP", f"{sender.backend} does not take spans: {answer.words}; {hint}")
+        if what == "metrics":
+            hint = "check OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or set OTEL_METRICS_EXPORTER=none"
+        report.bad("OTLP", f"{sender.backend} does not take {what}: {answer.words}; {hint}")

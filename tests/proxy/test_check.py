@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proxy.commands.check import run_check
 from proxy.settings import Settings
 from telemetry.store import Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.otlp_sink import HttpSink, SinkAnswer
 
 
 def check(store: Path) -> str:
@@ -92,3 +91,57 @@ def test_a_place_that_may_not_be_written_is_bad(
     assert line.startswith("bad ")
     assert str(store) in line
     assert "--store" in line
+
+
+def lines_about(what: str, environ: dict[str, str], **settings: Any) -> list[str]:
+    """The lines about one thing, by an environment of its own."""
+    out = io.StringIO()
+    store = Path("/nowhere/traces.db")
+    chosen = Settings(upstream="http://127.0.0.1:1", store=store, **settings)
+    run_check(chosen, environ=environ, out=out)
+    return [line for line in out.getvalue().splitlines() if line[6:].startswith(f"{what}: ")]
+
+
+@pytest.mark.parametrize(
+    ("environ", "settings", "line"),
+    [
+        ({}, {}, "ok    spans: all content is recorded"),
+        ({}, {"content": False}, "ok    spans: no content is recorded"),
+        (
+            {"OPENINFERENCE_HIDE_INPUTS": "true"},
+            {"redact": ["email"]},
+            "ok    spans: content is recorded, with hide_inputs; what the patterns find is hidden",
+        ),
+        (
+            {"OPENINFERENCE_HIDE_INPUTS": "1"},
+            {},
+            "bad   spans: OPENINFERENCE_HIDE_INPUTS is '1', but must be true or false",
+        ),
+    ],
+)
+def test_what_of_content_is_recorded_is_told(
+    environ: dict[str, str], settings: dict[str, Any], line: str
+) -> None:
+    """So that nobody has to send a chat to find out."""
+    assert lines_about("spans", environ, **settings) == [line]
+
+
+def test_backends_of_spans_and_of_metrics_are_probed() -> None:
+    """Each by a request that holds nothing."""
+    with HttpSink() as spans, HttpSink() as metrics:
+        metrics.rule = lambda _: SinkAnswer(status=405)
+        environ = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": spans.url,
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"{metrics.url}/v1/metrics",
+        }
+        good, bad = lines_about("OTLP", environ)
+    assert good == f"ok    OTLP: {spans.url} takes spans"
+    assert bad.startswith(f"bad   OTLP: {metrics.url} does not take metrics: HTTP 405")
+    assert bad.endswith("or set OTEL_METRICS_EXPORTER=none")
+
+
+@pytest.mark.parametrize("name", ["OTEL_TRACES_SAMPLER", "OTEL_METRICS_EXPORTER"])
+def test_variables_that_would_end_the_start_are_told(name: str) -> None:
+    """As ``serve`` tells them."""
+    [line] = lines_about("OTLP", {name: "sometimes"})
+    assert line.startswith(f"bad   OTLP: {name} is 'sometimes'")
