@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from telemetry.client_context import HeaderMap
@@ -62,5 +63,10 @@ class SpanRules:
 
     def mask(self, exchange: Exchange) -> Mask:
         """What is hidden of an exchange: all of it, where its client asked for that."""
-        hides_all = exchange.hides_content
-        return Mask(PrivacySwitches.everything() if hides_all else self.privacy, self.redaction)
+        return _make_mask(_ALL_HIDDEN if exchange.hides_content else self.privacy, self.redaction)
+
+
+_ALL_HIDDEN = PrivacySwitches.everything()
+
+_make_mask = lru_cache(maxsize=16)(Mask)
+"""Masks are immutable, and asked for three times in a call."""

@@ -25,13 +25,13 @@ from openinference.semconv.trace import SpanAttributes
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.images import redact_images, redact_long_images
 from telemetry.privacy.json_strings import REDACTED
+from telemetry.privacy.switches import PrivacySwitches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.redaction import Redaction
-    from telemetry.privacy.switches import PrivacySwitches
 
 __all__ = ("Mask",)
 
@@ -68,9 +68,23 @@ class Mask:
     def __init__(self, switches: PrivacySwitches, redaction: Redaction | None = None) -> None:
         self._switches = switches
         self._redaction = redaction
+        self._limit = switches.base64_image_max_length
+        nothing = PrivacySwitches(base64_image_max_length=self._limit)
+        self._hides_nothing = redaction is None and switches == nothing
 
     def attributes(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         """What may be shown of a span's attributes, in their order."""
+        if self._hides_nothing and all(map(self._is_short, attributes.values())):
+            return dict(attributes)
+        return self._search_all(attributes)
+
+    def _is_short(self, value: AttributeValue) -> bool:
+        """Whether a value is too short to hold a long image."""
+        if isinstance(value, str):
+            return len(value) <= self._limit
+        return not isinstance(value, tuple) or all(map(self._is_short, value))
+
+    def _search_all(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         left = hide_attributes(attributes, self._switches)
         shown = {key: self._search(key, value) for key, value in left.items()}
         for value_key, mime_key in _MIME_TYPES.items():

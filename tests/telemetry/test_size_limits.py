@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.jsontext import decode_json
+from telemetry import size_limits
 from telemetry.size_limits import (
     MAX_CUT_NOTES,
     SizeLimits,
@@ -158,6 +159,22 @@ def test_the_limits_hold_whatever_the_values(
     for key, value in attributes.items():
         if fitting.get(key) != value:
             assert {key, f"{key.partition('.')[0]}.*"} & notes.keys()
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.text(max_size=60) | st.integers()),
+    st.integers(0, 200),
+    st.integers(0, 600),
+)
+def test_what_surely_fits_is_what_measuring_leaves_alone(
+    attributes: dict[str, AttributeValue], value_bytes: int, span_bytes: int
+) -> None:
+    """The short way gives what the long one gives."""
+    limits = SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes)
+    if size_limits._surely_fits(attributes, limits):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(size_limits, "_surely_fits", lambda *_: False)
+            assert fit_attributes(attributes, limits) == (attributes, {})
 
 
 def test_json_too_deep_to_write_is_cut_as_text() -> None:

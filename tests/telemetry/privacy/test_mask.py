@@ -387,3 +387,19 @@ def test_deep_nesting_is_harmless(switches: tuple[str, ...]) -> None:
         attributes: dict[str, AttributeValue] = dict.fromkeys(SAMPLES, value)
         shown = mask_of(*switches, redaction=redaction).attributes(attributes)
         assert LONG_IMAGE not in str(json_text(shown))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["input.value", "llm.input_messages.0.message.content", "tag.tags", "n"]),
+        st.text(max_size=40)
+        | st.just("data:image/png;base64," + "A" * 30)
+        | st.integers()
+        | st.lists(st.text(max_size=30)).map(tuple)
+        | st.lists(st.floats(allow_nan=False)).map(tuple),
+    )
+)
+def test_the_short_way_shows_what_the_long_one_shows(attributes: dict[str, Any]) -> None:
+    """Where nothing is hidden and nothing is long, nothing is searched, and nothing is missed."""
+    mask = Mask(PrivacySwitches(base64_image_max_length=25))
+    assert mask.attributes(attributes) == mask._search_all(attributes)
