@@ -1,0 +1,125 @@
+"""One call of a client, and what the upstream does about it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from openai.resources.chat import Completions as ChatCompletions
+from openai.resources.completions import Completions
+from openai.resources.embeddings import Embeddings
+
+from codec.endpoint import Endpoint
+from tests.corpus.oracle import parse_json
+from tests.corpus.recordings import load_chats, load_completions, load_dynamo, load_embeddings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from codec.jsontext import JsonObject
+    from tests.corpus.recordings import Recording
+
+__all__ = ("EVENTS", "JSON", "Call", "load_recorded_calls")
+
+Head = tuple[tuple[bytes, bytes], ...]
+
+JSON: Head = ((b"content-type", b"application/json"),)
+EVENTS: Head = ((b"content-type", b"text/event-stream"),)
+
+_CREATE: dict[Endpoint, Callable[..., Any]] = {
+    Endpoint.CHAT_COMPLETIONS: ChatCompletions.create,
+    Endpoint.COMPLETIONS: Completions.create,
+    Endpoint.EMBEDDINGS: Embeddings.create,
+}
+_REQUIRED = {
+    Endpoint.CHAT_COMPLETIONS: {"model", "messages"},
+    Endpoint.COMPLETIONS: {"model", "prompt"},
+    Endpoint.EMBEDDINGS: {"model", "input"},
+}
+"""Members without which the SDK makes no call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call.
+
+    Attributes:
+        id: names it in a failure.
+        body: what the client sends.
+        headers: what it sends besides.
+        answer: the body of the answer, ``None`` for a connection that is reset instead.
+        status: the answer's.
+        head: the answer's fields, framing left out.
+        leaves_after: so many chunks the client reads before it leaves; they are all that the
+            upstream has sent by then. ``None`` for a client that reads to the end.
+        breaks_off: once the client has read all of ``answer``, the upstream resets the connection.
+    """
+
+    id: str
+    endpoint: Endpoint = Endpoint.CHAT_COMPLETIONS
+    body: JsonObject
+    headers: dict[str, str] = field(default_factory=dict)
+    answer: bytes | None
+    status: int = 200
+    head: Head = JSON
+    leaves_after: int | None = None
+    breaks_off: bool = False
+
+    @property
+    def streams(self) -> bool:
+        """Whether the client asks for a stream."""
+        return self.body.get("stream") is True
+
+    @property
+    def asks_usage(self) -> bool:
+        """Whether the client asks for the usage of a stream."""
+        options = self.body.get("stream_options")
+        return isinstance(options, dict) and options.get("include_usage") is True
+
+    @property
+    def arguments(self) -> JsonObject:
+        """What the SDK's ``create`` is called with."""
+        extra = self.extra_body
+        known = {key: value for key, value in self.body.items() if key not in extra}
+        return known | {"extra_body": extra or None, "extra_headers": self.headers}
+
+    @property
+    def extra_body(self) -> JsonObject:
+        """The members of the body for which the SDK has no parameter."""
+        names = _parameters(self.endpoint)
+        return {key: value for key, value in self.body.items() if key not in names}
+
+
+@cache
+def _parameters(endpoint: Endpoint) -> frozenset[str]:
+    return frozenset(inspect.signature(_CREATE[endpoint]).parameters)
+
+
+def load_recorded_calls(folder: Path) -> Iterator[Call]:
+    """The recorded exchanges that this SDK can make: all but two.
+
+    These are a chat with a prompt that the provider keeps, and an embedding of Ollama's own.
+    """
+    chats = (*load_chats(folder), *load_dynamo(folder))
+    texts = (*load_completions(folder), *load_dynamo(folder, legacy=True))
+    for endpoint, recordings in (
+        (Endpoint.CHAT_COMPLETIONS, chats),
+        (Endpoint.COMPLETIONS, texts),
+        (Endpoint.EMBEDDINGS, (*load_embeddings(folder),)),
+    ):
+        calls = (_recorded_call(recording, endpoint) for recording in recordings)
+        yield from (call for call in calls if call.body.keys() >= _REQUIRED[endpoint])
+
+
+def _recorded_call(recording: Recording, endpoint: Endpoint) -> Call:
+    return Call(
+        id=recording.id,
+        endpoint=endpoint,
+        body=parse_json(recording.request),
+        answer=recording.body,
+        status=recording.status,
+        head=recording.head,
+    )

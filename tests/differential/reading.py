@@ -1,0 +1,85 @@
+"""What the traffic of a call says, read without the codec: the facts that allowances go by."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tests.corpus.oracle import is_stream, parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.differential.calls import Call
+
+__all__ = (
+    "at",
+    "find_calls",
+    "find_choices",
+    "find_objects",
+    "find_said",
+    "find_usages",
+    "in_events",
+    "read_by_call",
+)
+
+Json = dict[str, Any]
+
+
+def in_events(call: Call) -> bool:
+    """Whether the answer is an event stream."""
+    return call.answer is not None and is_stream(call.answer)
+
+
+def find_objects(call: Call) -> list[Json]:
+    """The JSON objects of the answer: one for each event, or the body."""
+    return [value for value in _values(call.answer) if isinstance(value, dict)]
+
+
+@cache
+def _values(answer: bytes | None) -> list[Any]:
+    if not answer:
+        return []
+    if not is_stream(answer):
+        return [parse_json(answer)]
+    lines = (line for line in answer.splitlines() if line.startswith(b"data:"))
+    return [parse_json(line.removeprefix(b"data:")) for line in lines]
+
+
+def find_choices(call: Call) -> Iterator[Json]:
+    """The choices, of every chunk."""
+    for value in find_objects(call):
+        yield from (choice for choice in value.get("choices") or () if isinstance(choice, dict))
+
+
+def find_said(call: Call) -> Iterator[Json]:
+    """The deltas of a stream, the messages of a body."""
+    return (choice.get("delta") or choice.get("message") or {} for choice in find_choices(call))
+
+
+def find_calls(call: Call) -> Iterator[Json]:
+    """The entries of ``tool_calls``."""
+    for said in find_said(call):
+        yield from said.get("tool_calls") or ()
+
+
+def read_by_call(call: Call, of: Callable[[Json], Any]) -> list[list[Any]]:
+    """What the entries of ``tool_calls`` say, in order, for each index."""
+    by_index: dict[Any, list[Any]] = {}
+    for entry in find_calls(call):
+        if "index" in entry:
+            by_index.setdefault(entry["index"], []).append(of(entry))
+    return [*by_index.values()]
+
+
+def find_usages(call: Call) -> list[Json]:
+    """The ``usage`` objects, where OpenAI has them."""
+    usages = (value.get("usage") for value in find_objects(call))
+    return [usage for usage in usages if isinstance(usage, dict)]
+
+
+def at(value: Any, *path: str) -> Any:
+    """A member of a member, ``None`` where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,127 @@
+"""The proxy's span says what the client's own instrumentation says (``span-contract.md`` 6).
+
+The real ``openai`` SDK with OpenInference's real instrumentation talks through the proxy to an
+upstream that plays answers. Each call leaves two spans; every difference between the two has a
+reason in the closed list (:mod:`tests.differential.allowances`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from codec.endpoint import Endpoint
+from tests.corpus.recordings import explain_absence, find_folder
+from tests.differential.allowances import ALLOWANCES, find_explanations
+from tests.differential.calls import load_recorded_calls
+from tests.differential.comparison import find_differences
+from tests.differential.generated import generate_calls
+from tests.differential.stage import Pair, run_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from telemetry.otlp import DecodedSpan
+    from tests.differential.allowance import Allowance
+
+RECORDED = {Endpoint.CHAT_COMPLETIONS: 297, Endpoint.COMPLETIONS: 18, Endpoint.EMBEDDINGS: 34}
+"""What the recordings held when this was written: fewer would be a loss nobody noticed."""
+
+GENERATED = 600
+"""Fewer than there are; likewise."""
+
+MAX_FAULTS = 40
+"""That are shown."""
+
+
+@pytest.fixture(scope="module", name="generated")
+def _generated() -> list[Pair]:
+    return run_calls(generate_calls())
+
+
+@pytest.fixture(scope="module", name="recorded")
+def _recorded() -> list[Pair]:
+    folder = find_folder()
+    if folder is None:
+        pytest.skip(explain_absence())
+    return run_calls(load_recorded_calls(folder))
+
+
+@pytest.fixture(scope="module", name="needed")
+def _needed(generated: list[Pair]) -> set[str]:
+    """The allowances that are the only explanation of something."""
+    return {
+        explanations[0].name
+        for pair in generated
+        for difference in find_differences(pair.theirs, pair.ours)
+        if len(explanations := find_explanations(pair, difference)) == 1
+    }
+
+
+def _find_faults(pairs: Iterable[Pair]) -> list[str]:
+    """The differences that nothing explains, in words."""
+    return [
+        f"{pair.call.id}: {one.path}: {str(one.theirs)[:200]!r} is here {str(one.ours)[:200]!r}"
+        for pair in pairs
+        for one in find_differences(pair.theirs, pair.ours)
+        if not find_explanations(pair, one)
+    ]
+
+
+@pytest.mark.corpus
+def test_a_recorded_call_has_the_span_of_the_instrumentation(recorded: list[Pair]) -> None:
+    """All recordings that the SDK can make: chats, legacy completions, embeddings."""
+    assert _find_faults(recorded)[:MAX_FAULTS] == []
+    counts = Counter(pair.call.endpoint for pair in recorded)
+    assert all(counts[endpoint] >= count for endpoint, count in RECORDED.items()), counts
+
+
+def test_a_generated_call_has_the_span_of_the_instrumentation(generated: list[Pair]) -> None:
+    """Dialects, shapes of requests and answers, failures, abandoned streams, and chance."""
+    assert _find_faults(generated)[:MAX_FAULTS] == []
+    assert len(generated) >= GENERATED
+    assert {pair.ours.status for pair in generated} == {"OK", "ERROR", "UNSET"}
+
+
+@pytest.mark.parametrize("allowance", ALLOWANCES, ids=str)
+def test_every_allowance_is_needed(allowance: Allowance, needed: set[str]) -> None:
+    """Some difference has no other explanation, or the list is too long (rule 2 of the list)."""
+    assert allowance.name in needed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "stream: three choices, usage asked for",
+        "stream: parallel tools, usage asked for",
+        "stream: reasoning and tools, usage asked for",
+        "stream by hand: function call",
+        "plain: images",
+        "plain: tool calls",
+        "plain: legacy, texts",
+        "embedding: texts",
+        "left after 5 chunks: tools",
+        "status 429",
+    ],
+)
+def test_nothing_may_be_missing_or_another(name: str, generated: list[Pair]) -> None:
+    """Whatever the instrumentation says is looked for: without it, or changed, it is a fault."""
+    [pair] = [one for one in generated if one.call.id == name]
+    assert _find_faults([pair]) == []
+    for key in pair.theirs.attributes.keys() & pair.ours.attributes.keys():
+        attributes = dict(pair.ours.attributes)
+        missing = {other: value for other, value in attributes.items() if other != key}
+        another: dict[str, Any] = attributes | {key: "another"}
+        for changed in (missing, another):
+            assert _find_faults([_with(pair, attributes=changed)]) != [], key
+    assert _find_faults([_with(pair, name="another")]) != []
+    assert _find_faults([_with(pair, status="another")]) != []
+    assert _find_faults([_with(pair, events=pair.ours.events[:0])]) != [] or not pair.theirs.events
+
+
+def _with(pair: Pair, **changes: Any) -> Pair:
+    ours: DecodedSpan = replace(pair.ours, **changes)
+    return replace(pair, ours=ours)
