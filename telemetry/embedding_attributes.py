@@ -19,7 +19,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.embeddings import decode_vector, embedded_inputs, embedding_items
-from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.attribute_values import json_text
 from telemetry.flattening import MAX_FLATTENED_PROMPTS
 
 if TYPE_CHECKING:
@@ -43,15 +43,19 @@ def build_embedding_attributes(
     texts = embedded_inputs(exchange.request) if exchange.request is not None else ()
     body = exchange.response.body if exchange.response is not None else {}
     vectors = dict(embedding_items(body)) if shows_vectors else {}
+    # An answer may have more vectors than the request has texts, as many as may be flattened.
+    count = min(max(vectors, default=-1) + 1, MAX_FLATTENED_PROMPTS)
+    entries = [*texts, *(None for _ in range(count - len(texts)))]
 
     def flatten(index: int, text: object) -> AttributePairs:
         prefix = f"{SpanAttributes.EMBEDDING_EMBEDDINGS}.{index}"
-        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_TEXT}", non_empty_text(text)
+        is_text = isinstance(text, str)
+        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_TEXT}", text if is_text else None
         vector = decode_vector(vectors.get(index))
         yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_VECTOR}", vector
 
     return flattening.take(
-        SpanAttributes.EMBEDDING_EMBEDDINGS, texts, flatten, limit=MAX_FLATTENED_PROMPTS
+        SpanAttributes.EMBEDDING_EMBEDDINGS, entries, flatten, limit=MAX_FLATTENED_PROMPTS
     )
 
 

@@ -237,6 +237,8 @@ class _Observation:
             self._cut("observer_limit")
         stream = body if isinstance(body, _StreamBody) else None
         chunks = stream.clock.read() if stream is not None else None
+        if chunks is not None and chunks.count == 1 and response and response.error is not None:
+            chunks = None  # an error is no chunk: nothing of an answer came
         judgement = judge(
             end=frame,
             status=head.status if head is not None else None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.differential.comparison import Difference
     from tests.differential.stage import Pair
 
-__all__ = ("UNSEEN", "raises_midway")
+__all__ = ("UNSEEN",)
 
 _MESSAGE = r"llm\.output_messages\.\d+\.message"
 _COUNTS = r"llm\.token_count\..+"
@@ -32,7 +32,7 @@ def _is_extra_body(pair: Pair, difference: Difference) -> bool:
     return is_missing and bool(difference.ours == extra[name])
 
 
-def raises_midway(pair: Pair) -> bool:
+def _raises_midway(pair: Pair) -> bool:
     """Whether an event made the SDK raise: an error, or no JSON."""
     is_answer = in_events(pair.call) and pair.call.status < 400
     return is_answer and pair.theirs.status == "ERROR"
@@ -40,7 +40,7 @@ def raises_midway(pair: Pair) -> bool:
 
 def _is_behind_raise(pair: Pair, difference: Difference) -> bool:
     is_answer = is_extra(difference, r"llm\.finish_reason", _COUNTS, r"output\..+")
-    return is_answer and raises_midway(pair)
+    return is_answer and _raises_midway(pair)
 
 
 def _is_no_json(pair: Pair, difference: Difference) -> bool:

@@ -28,8 +28,7 @@ def instrumented_sdk() -> Iterator[InMemorySpanExporter]:
     """Instrument the SDK; afterwards it is as before.
 
     The instrumentation leaves the original method behind as an attribute of the client classes,
-    which had inherited it: that is taken away as well. It tells of its own failures by log lines
-    with a traceback, which are kept out of the way.
+    which had inherited it: that is taken away as well.
     """
     exporter = InMemorySpanExporter()
     provider = TracerProvider(

@@ -75,6 +75,22 @@ def test_rule_1_vectors_that_are_asked_for_are_there() -> None:
     assert decode_json(str(attributes["output.value"])) == decode_json(ANSWER)
 
 
+def test_an_empty_text_is_a_text() -> None:
+    """The in-process instrumentation tells of it, too."""
+    attributes = build_exchange_attributes(embedding({"model": "m", "input": ["", "b"]}), BARE)
+    assert attributes["embedding.embeddings.0.embedding.text"] == ""
+
+
+def test_vectors_without_a_text_are_there() -> None:
+    """An answer of more vectors than texts; never more than are flattened, whatever the index."""
+    response = decode_response(
+        b'{"data":[{"index":2,"embedding":[1]},{"index":99999999,"embedding":[2]}]}'
+    )
+    attributes = build_exchange_attributes(embedding(response=response), WITH_VECTORS)
+    assert attributes["embedding.embeddings.2.embedding.vector"] == (1.0,)
+    assert not any("99999999" in key for key in attributes)
+
+
 @pytest.mark.parametrize("value", [[1, 2], [[1], [2]], None, {"a": 1}])
 def test_rule_2_token_ids_are_no_text(value: Any) -> None:
     """They are in the input value only."""
@@ -86,7 +102,8 @@ def test_rule_3_what_is_no_vector_is_left_out() -> None:
     """Broken base64, and items that are no objects."""
     response = decode_response(b'{"data":[{"embedding":"!"},7,{"embedding":[1]}]}')
     attributes = build_exchange_attributes(embedding(response=response), WITH_VECTORS)
-    assert not any(key.endswith("vector") for key in attributes)
+    found = [key for key in attributes if key.endswith("vector")]
+    assert found == ["embedding.embeddings.2.embedding.vector"]
     without = build_exchange_attributes(embedding(response=response), BARE)
     assert decode_json(str(without["output.value"]))["data"][1] == 7
 

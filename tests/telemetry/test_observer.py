@@ -786,6 +786,18 @@ def test_an_event_without_its_end_arrived_with_the_last_read() -> None:
     assert (exchange.chunks.count, exchange.chunks.last_ns) == (2, START_NS + 110 * MS)
 
 
+def test_an_error_that_comes_first_is_no_chunk() -> None:
+    """A stream of nothing else has no first token; behind a chunk it counts like any event."""
+    error = b'data: {"error":{"message":"No","type":"server_error"}}\n\n'
+    exchange = observe(exchange_frames(error, asked=ASKED_STREAM))
+    assert exchange.outcome is Outcome.STREAM_ERROR
+    assert exchange.chunks is None
+    assert exchange.first_chunk_ns is None
+    exchange = observe(exchange_frames(ROLE, error, asked=ASKED_STREAM))
+    assert exchange.chunks is not None
+    assert exchange.chunks.count == 2
+
+
 def test_a_plain_answer_has_no_chunks() -> None:
     """Only events of a stream are chunks."""
     assert observe(exchange_frames(ANSWER)).chunks is None
