@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from telemetry.client_context import looks_like_credential
+
 if TYPE_CHECKING:
     from proxy.headers import RawHeaders
 
@@ -20,18 +22,6 @@ MASK = b"[credential]"
 MIN_CREDENTIAL_BYTES = 8
 """What is shorter is no key, and masking it would garble words."""
 
-_HEADERS = frozenset(
-    {
-        b"api-key",
-        b"authorization",
-        b"cookie",
-        b"ocp-apim-subscription-key",
-        b"proxy-authorization",
-        b"x-api-key",
-        b"x-auth-token",
-        b"x-goog-api-key",
-    }
-)
 _QUERY = re.compile(
     rb"[?&](?:access_token|api[-_]?key|key|sig|signature|subscription-key|token)=([^&#]+)",
     re.IGNORECASE,
@@ -47,7 +37,7 @@ def find_credentials(headers: RawHeaders, target: str) -> tuple[bytes, ...]:
     """
     found: set[bytes] = set()
     for name, value in headers:
-        if name.lower() in _HEADERS:
+        if looks_like_credential(name.lower().decode("latin-1")):
             found.add(value)
             found.add(value.rpartition(b" ")[2])  # without `Bearer`
     for value in _QUERY.findall(target.encode("utf-8", "surrogateescape")):

@@ -173,6 +173,12 @@ class Settings(BaseSettings):
             raise ValueError("client_key needs client_cert, which is not set")
         return self
 
+    @model_validator(mode="after")
+    def _value_fits_into_span(self) -> Self:
+        if self.max_value_bytes > self.max_span_bytes:
+            raise ValueError("max_value_bytes must not be more than max_span_bytes")
+        return self
+
     @field_validator("log_level")
     @classmethod
     def _known_level(cls, value: str) -> str:
@@ -214,11 +220,17 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
     except ValidationError as error:
         raise ConfigurationError(_explain(error)) from error
     except SettingsError as error:
-        raise ConfigurationError(f"environment: {error}") from error
+        raise ConfigurationError(f"environment: {error}; a value of this kind is JSON") from error
+
+
+_TABLES = {"upstreams": "upstream", "prices": "price"}
+"""Settings that a file has as tables, by another name."""
 
 
 def _read_file(path: Path) -> dict[str, Any]:
     values = _read_toml(path)
+    for name in _TABLES.keys() & values.keys():
+        raise ConfigurationError(f"unknown setting {name!r}: the tables are [[{_TABLES[name]}]]")
     if isinstance(values.get("upstream"), list):
         values["upstreams"] = values.pop("upstream")
     if "price" in values:
@@ -238,7 +250,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
-    name = ".".join(str(part) for part in first["loc"]) or "settings"
+    head, *rest = first["loc"] or ("settings",)
+    name = ".".join(map(str, (_TABLES.get(str(head), head) if rest else head, *rest)))
     if first["type"] == "extra_forbidden":
         return f"unknown setting {name!r}: see docs/settings.md for the names"
     message = str(first["msg"]).removeprefix("Value error, ")

@@ -46,23 +46,31 @@ def build_span_rules(settings: Settings, environ: Mapping[str, str]) -> SpanRule
 
 def _build(settings: Settings, environ: Mapping[str, str]) -> SpanRules:
     switches = read_privacy_switches(environ)
-    shows_vectors = environ.get(_VECTORS, "").lower() == "false"
     if not settings.content:
         limit = switches.base64_image_max_length
         switches = replace(PrivacySwitches.everything(), base64_image_max_length=limit)
-    patterns = settings.redact_patterns
-    has_patterns = bool(patterns or settings.redact)
+    # The old name of the switch may say otherwise.
+    says_to_show = environ.get(_VECTORS, "").lower() == "false"
+    shows_vectors = says_to_show and not switches.hides_vectors
+    has_patterns = bool(settings.redact_patterns or settings.redact)
     return SpanRules(
         naming=settings.span_name,
         headers=HeaderMap.build(settings.headers),
         keep=KeepRules(reasons=settings.keep, slow_seconds=settings.keep_slow_seconds),
         sizes=SizeLimits(value_bytes=settings.max_value_bytes, span_bytes=settings.max_span_bytes),
         privacy=switches,
-        redaction=Redaction(patterns, ready_made=settings.redact) if has_patterns else None,
+        redaction=_build_redaction(settings) if has_patterns else None,
         pricing=_build_pricing(settings) if settings.cost else None,
         shows_genai_content=reads_genai_content(environ),
-        shows_vectors=shows_vectors and not switches.hide_outputs,
+        shows_vectors=shows_vectors,
     )
+
+
+def _build_redaction(settings: Settings) -> Redaction:
+    try:
+        return Redaction(settings.redact_patterns, ready_made=settings.redact)
+    except TelemetryError as error:
+        raise ConfigurationError(f"setting 'redact' or 'redact_patterns': {error}") from error
 
 
 def _build_pricing(settings: Settings) -> Pricing:

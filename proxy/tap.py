@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from proxy.credentials import CredentialMask, find_credentials
 from proxy.headers import select_headers
+from telemetry.client_context import looks_like_credential
 from telemetry.frames import (
     RECORDED_REQUEST_HEADERS,
     RECORDED_RESPONSE_HEADERS,
@@ -33,6 +34,7 @@ from telemetry.frames import (
 if TYPE_CHECKING:
     from proxy.clock import Clock
     from proxy.downstream import Downstream
+    from proxy.headers import RawHeaders
     from proxy.routes import Upstream
     from proxy.upstream_response import UpstreamResponse
     from telemetry.client_context import HeaderMap
@@ -71,6 +73,11 @@ class RecordedHeaders:
     def of(cls, headers: HeaderMap) -> RecordedHeaders:
         """What an observer needs, and what the map wants."""
         return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
+
+    def select(self, headers: RawHeaders) -> tuple[tuple[str, str], ...]:
+        """Them, of a head; a prefix names no credential (R7)."""
+        selected = select_headers(headers, self.names, self.prefixes)
+        return tuple(header for header in selected if not looks_like_credential(header[0]))
 
 
 class Tap:
@@ -123,9 +130,7 @@ class Tap:
                 endpoint=endpoint,
                 method=downstream.method,
                 path=downstream.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-                headers=select_headers(
-                    downstream.headers, self._headers.names, self._headers.prefixes
-                ),
+                headers=self._headers.select(downstream.headers),
                 upstream=upstream.name,
                 provider=upstream.provider,
                 server_address=upstream.origin.host,

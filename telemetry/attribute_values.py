@@ -16,6 +16,7 @@ Rules:
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from codec.jsontext import encode_json
@@ -30,6 +31,7 @@ __all__ = (
     "clean_text",
     "json_text",
     "non_empty_text",
+    "strict_json_text",
 )
 
 AttributeValue = str | bool | int | float | tuple[str, ...] | tuple[float, ...]
@@ -87,3 +89,25 @@ def json_text(value: object) -> str | None:
         return encode_json(value)
     except (RecursionError, TypeError, ValueError):
         return None
+
+
+def strict_json_text(value: object) -> str | None:
+    """The same as JSON that any reader takes (RFC 8259, section 6): for those of a browser.
+
+    Python writes and reads ``NaN`` and ``Infinity``; here they are ``null``.
+    """
+    text = json_text(value)
+    if text is None or not ("NaN" in text or "Infinity" in text):
+        return text
+    try:
+        return json_text(_finite(value))
+    except RecursionError:
+        return None
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value

@@ -4,7 +4,8 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
 
 1. Only headers that the map names are looked at. It knows those of the common tools, and ours,
    ``x-spantap-*``, which alone never reach the upstream; the settings add to it, or take from it.
-2. A header that carries credentials cannot be mapped: a start with such a setting is refused (R7).
+2. A header that carries credentials cannot be mapped: a start with such a setting is refused, and
+   one that only a prefix names is not looked at (R7).
 3. A header wins over the body, an earlier name in the map over a later one.
 4. Of the body: ``user``, or ``safety_identifier`` where there is none, is the user; the object
    ``metadata`` is metadata, its ``session_id``, ``user_id`` and ``tags`` also what they say;
@@ -38,6 +39,7 @@ __all__ = (
     "HeaderMap",
     "add_body_context",
     "asks_no_content",
+    "looks_like_credential",
     "without_inputs",
 )
 
@@ -94,7 +96,9 @@ _DEFAULT_MAP: Final = {
     "helicone-property-*": f"{_METADATA_PREFIX}*",
 }
 
-_CREDENTIAL_NAME = re.compile(r"auth|cookie|token|secret|password|api-?key|credential|signature")
+_CREDENTIAL_NAME = re.compile(
+    r"auth|cookie|token|secret|passw|jwt|credential|signature|virtual-key|api[-_]?key|-key$|^key$"
+)
 """In the names of headers that carry credentials (rule 2)."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
@@ -118,10 +122,12 @@ class HeaderMap:
         exact: lower-case header names to attribute names, or to ``metadata.<member>``.
         prefixes: the same for names that end in ``*``, without it; the rest of a header's name is
             the member.
+        ignored: header names that are not looked at, though a prefix may name them.
     """
 
     exact: Mapping[str, str]
     prefixes: Mapping[str, str]
+    ignored: frozenset[str] = frozenset()
 
     @classmethod
     def build(cls, added: Mapping[str, str] | None = None) -> HeaderMap:
@@ -134,7 +140,11 @@ class HeaderMap:
         Raises:
             ConfigurationError: a header or a target cannot be taken.
         """
-        entries = {name.strip().lower(): target.strip() for name, target in (added or {}).items()}
+        entries: dict[str, str] = {}
+        for spelled, target in (added or {}).items():
+            if (name := spelled.strip().lower()) in entries:
+                raise ConfigurationError(f"header {name!r} is there twice")
+            entries[name] = target.strip()
         for name, target in entries.items():
             _check_entry(name, target)
         # What was added comes first and so wins over the defaults (rule 3).
@@ -147,6 +157,7 @@ class HeaderMap:
                 for name, target in wanted.items()
                 if name.endswith("*")
             },
+            ignored=frozenset(name for name, target in merged.items() if target == _IGNORED),
         )
 
     @property
@@ -163,6 +174,8 @@ class HeaderMap:
         """What a header (lower case) becomes; ``None`` where it is of no interest."""
         if (target := self.exact.get(name)) is not None:
             return target
+        if name in self.ignored or looks_like_credential(name):
+            return None
         for prefix, target in self.prefixes.items():
             if name.startswith(prefix) and len(name) > len(prefix):
                 return target + name[len(prefix) :]
@@ -174,9 +187,17 @@ class HeaderMap:
         places = {name: place for place, name in enumerate(self.exact)}
         values: dict[str, str] = {}
         for name, text in sorted(said, key=lambda pair: places.get(pair[0], len(places))):
-            if target := self.target(name):
+            target = self.target(name)
+            if target == SpanAttributes.TAG_TAGS and target in values:
+                values[target] += f",{text}"  # a list goes on (RFC 9110, section 5.3)
+            elif target:
                 values.setdefault(target, text)
         return _context_of(values) if values else ClientContext()
+
+
+def looks_like_credential(name: str) -> bool:
+    """Whether a header, lower case, carries a credential by its name (rule 2)."""
+    return _CREDENTIAL_NAME.search(name) is not None
 
 
 def asks_no_content(headers: tuple[tuple[str, str], ...]) -> bool:
@@ -238,16 +259,19 @@ def _context_of(values: Mapping[str, str]) -> ClientContext:
 
 def _check_entry(name: str, target: str) -> None:
     where = f"header {name!r}"
-    if not _HEADER_NAME.fullmatch(name):
+    if not _HEADER_NAME.fullmatch(name) or "*" in name[:-1]:
         raise ConfigurationError(f"{where} is no header name")
-    if _CREDENTIAL_NAME.search(name):
+    if target == _IGNORED:
+        return
+    if looks_like_credential(name):
         raise ConfigurationError(f"{where} looks like a credential, and those are never recorded")
     if name.endswith("*"):
-        if target not in {f"{_METADATA_PREFIX}*", _IGNORED}:
+        if len(name) == 1:
+            raise ConfigurationError(f"{where} names all headers; name the beginning of some")
+        if target != f"{_METADATA_PREFIX}*":
             raise ConfigurationError(f"{where} must go with 'metadata.*', not with {target!r}")
     elif "*" in target or not (
         target in _TARGETS
-        or target == _IGNORED
         or (target.startswith(_METADATA_PREFIX) and len(target) > len(_METADATA_PREFIX))
     ):
         known = ", ".join(sorted(_TARGETS))

@@ -32,6 +32,12 @@ __all__ = (
     "build_embedding_output_attributes",
 )
 
+MAX_BODY_DEPTH = 16
+"""An answer of embeddings has four levels; what is deeper is hidden."""
+
+_VECTOR_MEMBERS = frozenset({"embedding", "embeddings", "vector"})
+"""Members that hold a vector in base64."""
+
 REDACTED = "__REDACTED__"
 """What stands for a vector that is left out, as OpenInference's own switch writes it."""
 
@@ -63,20 +69,30 @@ def build_embedding_output_attributes(exchange: Exchange, *, shows_vectors: bool
     """``output.*``: the answer as the client received it, but for rule 1."""
     response = exchange.response
     if exchange.undecoded_body:
-        yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body
+        # It may be an answer that broke off, in the middle of a vector.
+        yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body if shows_vectors else REDACTED
     if response is None or (exchange.response_status or 0) >= 400:
         return
-    body: dict[str, Any] = dict(response.body)
-    data = body.get("data")
-    if not shows_vectors and isinstance(data, list):
-        body["data"] = [_without_vector(item) for item in data]
-    text = json_text(body)
+    body: Any = dict(response.body)
+    text = json_text(body if shows_vectors else _without_vectors(body, MAX_BODY_DEPTH))
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text
         yield SpanAttributes.OUTPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
 
 
-def _without_vector(item: Any) -> Any:
-    if isinstance(item, dict) and "embedding" in item:
-        return {**item, "embedding": REDACTED}
-    return item
+def _without_vectors(value: Any, depth: int) -> Any:
+    """A body without lists of numbers, and without what is called an embedding, in any form."""
+    if isinstance(value, list):
+        if not depth or any(isinstance(item, int | float) for item in value):
+            return REDACTED
+        return [_without_vectors(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        if not depth:
+            return REDACTED
+        return {
+            name: REDACTED
+            if name in _VECTOR_MEMBERS and isinstance(item, str)
+            else _without_vectors(item, depth - 1)
+            for name, item in value.items()
+        }
+    return value

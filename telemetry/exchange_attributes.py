@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from telemetry.embedding_attributes import (
 )
 from telemetry.flattening import Flattening
 from telemetry.genai_messages import build_genai_content_attributes
-from telemetry.metadata import build_metadata, dump_metadata
+from telemetry.metadata import MAX_METADATA_BYTES, build_metadata, dump_metadata
 from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.request_attributes import (
     build_input_attributes,
@@ -86,11 +87,15 @@ def build_span_content(
     )
     mask = rules.mask(exchange)
     # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
-    fitting, cut = fit_attributes(mask.attributes(attributes), rules.sizes)
+    room = min(MAX_METADATA_BYTES, rules.sizes.value_bytes, rules.sizes.span_bytes // 4)
+    sizes = replace(rules.sizes, span_bytes=rules.sizes.span_bytes - room)
+    fitting, cut = fit_attributes(mask.attributes(attributes), sizes)
     source = cost.source.value if cost is not None else None
     cut = {**flattening.cut, **cut}
-    metadata = dump_metadata(build_metadata(exchange, cut, source))
-    shown = mask.attributes({SpanAttributes.METADATA: clean_text(metadata or "{}")})
+    metadata, cut_bytes = dump_metadata(build_metadata(exchange, cut, source), room)
+    if cut_bytes:
+        cut[SpanAttributes.METADATA] = cut_bytes
+    shown = mask.attributes({SpanAttributes.METADATA: clean_text(metadata)})
     return {**fitting, **shown}, cut
 
 

@@ -9,14 +9,17 @@ Rules (``span-contract.md`` 1.8):
    its value stands under ``client_<name>``: nobody can forge what we measured, or lose what is
    theirs.
 4. Members of foreign make, the client's and the provider's raw usage, are left out where the whole
-   is larger than :data:`MAX_METADATA_BYTES` or cannot be written: our own always can (R5).
+   is over its limit or cannot be written, and ``cut`` says so: our own always can (R5).
+5. It is JSON that any reader takes: what is no finite number is ``null``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from telemetry.attribute_values import json_text
+from openinference.semconv.trace import SpanAttributes
+
+from telemetry.attribute_values import strict_json_text
 from telemetry.exchange import Outcome
 from telemetry.semconv import MetadataMember
 from telemetry.size_limits import size_bytes
@@ -26,10 +29,13 @@ if TYPE_CHECKING:
 
     from telemetry.exchange import Exchange
 
-__all__ = ("build_metadata", "dump_metadata")
+__all__ = ("MAX_METADATA_BYTES", "build_metadata", "dump_metadata")
 
 MAX_METADATA_BYTES = 131_072
 """Twice the largest raw usage object that the codec keeps; header values come on top."""
+
+MAX_RATE_LIMIT_CHARS = 256
+"""Of a rate-limit header: a number, a time, or a policy of some words."""
 
 
 def build_metadata(
@@ -53,17 +59,21 @@ def build_metadata(
     return {**foreign, **own}
 
 
-def dump_metadata(metadata: Mapping[str, Any]) -> str | None:
-    """The object as text (rule 4)."""
-    whole = json_text(dict(metadata))
-    if whole is not None and size_bytes(whole) <= MAX_METADATA_BYTES:
-        return whole
+def dump_metadata(
+    metadata: Mapping[str, Any], limit_bytes: int = MAX_METADATA_BYTES
+) -> tuple[str, int]:
+    """The object as text, and how large it was where something was left out (rule 4), else 0."""
+    whole = strict_json_text(dict(metadata))
+    size = size_bytes(whole) if whole is not None else 1
+    if whole is not None and size <= limit_bytes:
+        return whole, 0
     own = {
         member.value: metadata[member]
         for member in MetadataMember
         if member in metadata and member is not MetadataMember.USAGE_RAW
     }
-    return json_text(own)
+    cut = {**own.get(MetadataMember.CUT, {}), SpanAttributes.METADATA: size}
+    return strict_json_text({**own, MetadataMember.CUT.value: cut}) or "{}", size
 
 
 def _own_members(
@@ -81,7 +91,10 @@ def _own_members(
         MetadataMember.REFUSED_CHOICES: _refused_choices(exchange) or None,
         **_usage_members(exchange),
         MetadataMember.COST_SOURCE: cost_source,
-        MetadataMember.RATE_LIMITS: dict(exchange.rate_limits) or None,
+        MetadataMember.RATE_LIMITS: {
+            name: value[:MAX_RATE_LIMIT_CHARS] for name, value in exchange.rate_limits.items()
+        }
+        or None,
         MetadataMember.ANOMALIES: list(exchange.anomalies) or None,
         MetadataMember.KEPT_BY: exchange.kept_by,
         MetadataMember.CONTENT_HIDDEN_BY: "client" if exchange.hides_content else None,

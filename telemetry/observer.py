@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,8 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 MAX_CHOICES = 128
 """The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
 
+_LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
+
 _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 """Anomalies of an answer without choices, as one of embeddings is."""
 
@@ -124,8 +127,16 @@ class Observer:
             return observation.feed(frame)
         except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
             self._on_failure(error)
-            observation.give_up()
+            return self._give_up(observation, frame)
+
+    def _give_up(self, observation: _Observation, frame: Frame) -> Exchange | None:
+        """The record without content, where the frame is the last; ``None`` if that fails too."""
+        observation.give_up()
+        try:
             return observation.end(frame) if isinstance(frame, End) else None
+        except Exception as error:  # noqa: BLE001 - rule 2
+            self._on_failure(error)
+            return None
 
 
 class _Observation:
@@ -325,6 +336,9 @@ class _Observation:
         self, data: bytes, status: int, *, cut: bool
     ) -> tuple[ChatResponse | None, str | None]:
         error_body = data.decode("utf-8", "replace") if status >= 400 else None
+        if error_body is not None and cut:
+            # Half a secret is found by no pattern: the last word goes, and a number in groups.
+            error_body = _LAST_WORD.sub("", error_body)
         if cut:
             self._cut("observer_limit")
             return None, error_body

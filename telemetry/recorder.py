@@ -183,7 +183,7 @@ def _conclude(span: Span, exchange: Exchange, rules: SpanRules) -> None:
     if exchange.error_type is None:
         span.set_status(Status(StatusCode.OK))
         return
-    name = clean_text(_error_name(exchange.error_type))
+    name = rules.mask(exchange).text(clean_text(_error_name(exchange.error_type)))
     words, message = _error_words(exchange, rules)
     span.set_status(Status(StatusCode.ERROR, f"{name}: {words}" if words else name))
     span.add_event(

@@ -32,7 +32,7 @@ from openinference.semconv.trace import (
 from codec.answer import ToolCall
 from codec.endpoint import Endpoint
 from codec.jsontext import decode_json
-from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.attribute_values import json_text, non_empty_text, strict_json_text
 from telemetry.flattening import (
     MAX_FLATTENED_MESSAGES,
     MAX_FLATTENED_PARTS,
@@ -122,8 +122,8 @@ def build_input_attributes(exchange: Exchange) -> AttributePairs:
 def _parameters(request: ChatRequest, *, is_embedding: bool) -> tuple[str, str | None]:
     if is_embedding:
         parameters = {key: value for key, value in request.body.items() if key != "input"}
-        return SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS, json_text(parameters)
-    return SpanAttributes.LLM_INVOCATION_PARAMETERS, json_text(dict(request.parameters))
+        return SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS, strict_json_text(parameters)
+    return SpanAttributes.LLM_INVOCATION_PARAMETERS, strict_json_text(dict(request.parameters))
 
 
 def _tool(index: int, tool: object) -> AttributePairs:

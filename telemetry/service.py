@@ -99,7 +99,11 @@ class TelemetryService:
     ) -> None:
         rules = rules or SpanRules()
         self._keep = rules.keep
-        self._metrics = ExchangeMetrics(metrics or MetricsRegistry(now_ns=now_ns))
+        redaction = rules.redaction
+        self._metrics = ExchangeMetrics(
+            metrics or MetricsRegistry(now_ns=now_ns),
+            redact=redaction.redact_text if redaction is not None else None,
+        )
         self._observer = Observer(
             self._note_failure, header_map=rules.headers, hides_inputs=rules.hides_bodies
         )

@@ -7,9 +7,11 @@ Rules (R5, ``span-contract.md`` 1.8 ``cut``):
 2. Half of a JSON text is none: such a value has its long strings cut instead, each with the mark.
    Where that is not enough it is left out, but for the input and output value, which are cut as
    text, and their MIME type with them. Half an image is none either: a ``data:`` URL is left out.
-3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Room is given from the last
-   one to the first, for what is worth most stands last (:mod:`telemetry.exchange_attributes`); what
-   finds no room is left out, and what is smaller and comes before it is still looked at.
+3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values that are in no
+   list have the first claim: without its kind and its counts a span is of no use. All others are
+   given room from the last one to the first, for what is worth most stands last
+   (:mod:`telemetry.exchange_attributes`); what finds no room is left out, and what is smaller and
+   comes before it is still looked at. A list of texts is left out where it is too long.
 4. What was cut is noted with its original size in bytes; what was left out, together for each list,
    under the list's name and ``.*``.
 5. Sizes are those of the texts as UTF-8, keys included; numbers count eight bytes, and so does
@@ -50,6 +52,9 @@ longest that fits is taken; where a sentence is too long, strings are not what m
 
 _NUMBER_BYTES = 8
 
+ESSENTIAL_BYTES = 1_024
+"""A value of no more than this, outside of lists, is one of some sixty: models, counts, ids."""
+
 _MIME_TYPES: Final = {
     SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
     SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
@@ -58,6 +63,7 @@ _MIME_TYPES: Final = {
 _JSON_KEYS: Final = frozenset(
     {
         SpanAttributes.LLM_INVOCATION_PARAMETERS,
+        SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS,
         SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES,
         "gen_ai.input.messages",
         "gen_ai.output.messages",
@@ -99,11 +105,13 @@ def fit_attributes(
     notes: dict[str, int] = {}
     room = limits.span_bytes
     fitting: dict[str, AttributeValue] = {}
-    for key, value in reversed(attributes.items()):
+    # Stable, so that within both groups the last ones stay first.
+    from_the_last = [*attributes.items()][::-1]
+    for key, value in sorted(from_the_last, key=_is_less_worth):
         size = size_bytes(value)
         kept: AttributeValue | None = value
-        if size > limits.value_bytes and isinstance(value, str):
-            kept = _shorten(key, value, limits.value_bytes)
+        if size > limits.value_bytes:
+            kept = _shorten(key, value, limits.value_bytes) if isinstance(value, str) else None
             _note(notes, key if kept is not None else _list_of(key), size)
         taken = len(key) + (size_bytes(kept) if kept is not None else 0)
         if kept is not None and taken > room:
@@ -115,7 +123,13 @@ def fit_attributes(
     for value_key, mime_key in _MIME_TYPES.items():
         if value_key in notes and not _is_json(fitting.get(value_key)):
             fitting.pop(mime_key, None)  # rule 2: it is plain text now
-    return dict(reversed(fitting.items())), notes
+    return {key: fitting[key] for key in attributes if key in fitting}, notes
+
+
+def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
+    """Whether an attribute has no first claim on room (rule 3)."""
+    key, value = item
+    return size_bytes(value) > ESSENTIAL_BYTES or _list_of(key) != key
 
 
 def _surely_fits(attributes: dict[str, AttributeValue], limits: SizeLimits) -> bool:

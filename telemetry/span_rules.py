@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -63,7 +63,16 @@ class SpanRules:
 
     def mask(self, exchange: Exchange) -> Mask:
         """What is hidden of an exchange: all of it, where its client asked for that."""
-        return _make_mask(_ALL_HIDDEN if exchange.hides_content else self.privacy, self.redaction)
+        privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy
+        if privacy.hides_prompts and _answer_quotes_request(exchange):
+            privacy = replace(privacy, hide_outputs=True)
+        return _make_mask(privacy, self.redaction)
+
+
+def _answer_quotes_request(exchange: Exchange) -> bool:
+    """Whether an answer was asked for that repeats its prompt (legacy ``echo``; vLLM's others)."""
+    body = exchange.request.body if exchange.request is not None else {}
+    return any(body.get(name) for name in ("echo", "prompt_logprobs", "return_token_ids"))
 
 
 _ALL_HIDDEN = PrivacySwitches.everything()

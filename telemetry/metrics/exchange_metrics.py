@@ -35,6 +35,8 @@ from telemetry.provider import find_genai_provider
 from telemetry.semconv import GENAI_OPERATIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from telemetry.exchange import Exchange
     from telemetry.metrics.registry import MetricsRegistry
     from telemetry.metrics.snapshot import Labels
@@ -58,10 +60,18 @@ _find_provider = lru_cache(maxsize=64)(find_genai_provider)
 
 
 class ExchangeMetrics:
-    """Records exchanges into `registry`. For one thread."""
+    """Records exchanges into `registry`. For one thread.
 
-    def __init__(self, registry: MetricsRegistry) -> None:
+    Args:
+        registry: where values add up.
+        redact: takes out of a label what must not be shown.
+    """
+
+    def __init__(
+        self, registry: MetricsRegistry, *, redact: Callable[[str], str] | None = None
+    ) -> None:
         self._registry = registry
+        self._redact = redact
         self._models = self._limit("model", MAX_MODELS)
         self._error_types = self._limit("error.type", MAX_ERROR_TYPES)
         self._anomalies = self._limit("anomaly", MAX_ANOMALIES)
@@ -69,7 +79,7 @@ class ExchangeMetrics:
     def record(self, exchange: Exchange) -> None:
         """Record `exchange`, which never comes again (rule 1)."""
         call = self._call_labels(exchange)
-        error_type = self._error_types.admit(exchange.error_type)
+        error_type = self._error_types.admit(self._shown(exchange.error_type))
         seconds = _seconds(exchange.start_ns, exchange.end_ns)
         self._registry.observe(OPERATION_DURATION, seconds, (*call, error_type))
         self._record_usage(exchange, call)
@@ -111,11 +121,14 @@ class ExchangeMetrics:
         return (
             GENAI_OPERATIONS.get(exchange.endpoint, ""),
             _find_provider(exchange.provider, exchange.server_address),
-            self._models.admit(request.model if request is not None else None),
-            self._models.admit(response.model if response is not None else None),
+            self._models.admit(self._shown(request.model if request is not None else None)),
+            self._models.admit(self._shown(response.model if response is not None else None)),
             exchange.server_address or "",
             exchange.server_port or "",
         )
+
+    def _shown(self, text: str | None) -> str | None:
+        return self._redact(text) if text is not None and self._redact is not None else text
 
     def _limit(self, label: str, max_values: int) -> LabelLimit:
         return LabelLimit(max_values, lambda: self._registry.add(LABEL_OVERFLOWS, 1, (label,)))

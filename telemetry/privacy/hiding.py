@@ -97,7 +97,8 @@ _KEPT_IN_MESSAGES: Final = tuple(
 _CONTENT_MEMBERS = frozenset({"messages", "prompt", "input", "tools", "functions", "model"})
 """Members of a request that are no parameters."""
 
-_TOOL_MEMBERS = frozenset({"tools", "functions"})
+_TOOL_MEMBERS = frozenset({"tools", "functions", "tool_choice", "function_call"})
+"""Members of a request that hold tools, or the names of some."""
 
 _MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 """A name as programs have them: text would have white space."""
@@ -154,18 +155,23 @@ def _find_rule(rules: Mapping[str, Rule], key: str) -> Rule:
 @lru_cache(maxsize=16)
 def _build_rules(switches: PrivacySwitches) -> Mapping[str, Rule]:
     """Rules by namespace."""
-    return {
+    rules: dict[str, Rule] = {
         SpanAttributes.EMBEDDING_EMBEDDINGS: partial(_embedding, switches=switches),
         **_input_rules(switches),
         **_output_rules(switches),
     }
+    if switches.hide_input_images:  # the client's metadata are the request's, too
+        rules[SpanAttributes.METADATA] = partial(
+            _metadata_without_images, then=rules.get(SpanAttributes.METADATA, _keep)
+        )
+    return rules
 
 
 def _input_rules(switches: PrivacySwitches) -> dict[str, Rule]:
     # From mild to strict: a later rule takes the place of an earlier one.
     rules: dict[str, Rule] = {}
     if switches.hide_input_images:
-        rules |= dict.fromkeys(_REQUEST_TEXTS, _without_images)
+        rules |= dict.fromkeys((*_REQUEST_TEXTS, *_SINGLE_PARAMETERS), _without_images)
         rules[SpanAttributes.INPUT_IMAGES] = _drop
         rules[SpanAttributes.LLM_INPUT_MESSAGES] = _message_without_images
     if switches.hide_input_images or switches.hides_tools or switches.hides_parameters:
@@ -188,6 +194,8 @@ def _input_rules(switches: PrivacySwitches) -> dict[str, Rule]:
         rules[SpanAttributes.LLM_PROMPTS] = _redact
     if switches.hides_tools:
         rules |= dict.fromkeys((SpanAttributes.LLM_TOOLS, _GENAI_TOOLS), _drop)
+        words = rules.get(SpanAttributes.LLM_INVOCATION_PARAMETERS, _keep)
+        rules[SpanAttributes.LLM_INVOCATION_PARAMETERS] = partial(_without_tools, then=words)
     if switches.hides_parameters:
         rules |= dict.fromkeys((*_PARAMETERS, *_SINGLE_PARAMETERS), _drop)
         rules |= dict.fromkeys(_KEPT_PARAMETERS, _keep)
@@ -228,7 +236,14 @@ def _number_only(_: str, value: AttributeValue) -> AttributeValue | None:
 
 
 def _without_images(_: str, value: AttributeValue) -> AttributeValue:
+    if isinstance(value, tuple):
+        texts = tuple(redact_images(text) for text in value if isinstance(text, str))
+        return texts or value  # a vector has none
     return redact_images(value) if isinstance(value, str) else value
+
+
+def _metadata_without_images(key: str, value: AttributeValue, then: Rule) -> AttributeValue | None:
+    return then(key, _without_images(key, value))
 
 
 def _message_without_images(key: str, value: AttributeValue) -> AttributeValue | None:
@@ -276,13 +291,25 @@ def _reduce_request(_: str, value: AttributeValue, switches: PrivacySwitches) ->
     return text if reduced is body else json_text(reduced) or REDACTED
 
 
+def _without_tools(key: str, value: AttributeValue, then: Rule) -> AttributeValue | None:
+    """Parameters without the names of tools, and then by another rule."""
+    try:
+        parameters = decode_json_object(str(value))
+    except ValueError:
+        return None
+    if tools := _TOOL_MEMBERS & parameters.keys():
+        value = json_text(parameters | dict.fromkeys(tools, REDACTED)) or REDACTED
+    return then(key, value)
+
+
 def _parameters_without_words(_: str, value: AttributeValue) -> str | None:
     try:
         parameters = decode_json_object(str(value))
     except ValueError:
         return None
     model = {name: item for name, item in parameters.items() if name == "model"}
-    return json_text(model | _keep_numbers(parameters, MAX_JSON_DEPTH))
+    # Only the members themselves: below them, names may be words (a schema's properties).
+    return json_text(model | _keep_numbers(parameters, 0))
 
 
 def _metadata_without_words(_: str, value: AttributeValue) -> str | None:

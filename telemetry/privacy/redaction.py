@@ -2,8 +2,10 @@
 
 Rules:
 
-1. Patterns are RE2's, which finds in time linear in the text whatever pattern and text are: no
-   request can make one hang the process. RE2 is loaded only where there is a pattern.
+1. Patterns are RE2's, which looks for each find in time linear in the text, whatever pattern and
+   text are. All finds of one of the user's patterns in one text together have a budget
+   (:data:`MAX_LOOKED_CHARS`); a text that uses it up is hidden whole. So no request can make one
+   hang the process. RE2 is loaded only where there is a pattern.
 2. Each pattern is looked for in the text as it came. What any of them finds is hidden; what
    overlaps or touches is hidden as one.
 3. In JSON each string is looked at for itself (:mod:`telemetry.privacy.json_strings`); a pattern
@@ -16,8 +18,10 @@ Rules:
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from heapq import merge
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from telemetry.attribute_values import clean_text
@@ -40,6 +44,9 @@ __all__ = ("READY_MADE", "Redaction")
 
 _EMAIL: Final = r"[\p{L}\p{N}._%+'-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+"
 
+_MIN_KEY_CHARS = 13
+"""Of the shortest key in the list that follows."""
+
 _API_KEYS: Final = (
     r"\bsk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic, OpenRouter, DeepSeek
     r"\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}",  # Stripe
@@ -56,6 +63,7 @@ _API_KEYS: Final = (
 )
 """Keys and tokens by the forms that their makers give them."""
 
+_MIN_CARD_DIGITS = 13
 _MAX_CARD_DIGITS = 19
 
 _CARD = re.compile(r"[2-9][0-9]{12,18}")
@@ -65,6 +73,16 @@ cards: times in milliseconds and nanoseconds begin with a 1."""
 _FIRST_GROUP = re.compile(r"[0-9]{4,}+")
 _NEXT_GROUP = re.compile(r"[ -]([0-9]{1,15})(?![0-9])")
 """A card's number is written whole, or in groups of which the first has four digits or more."""
+
+MAX_LOOKED_CHARS = 100_000_000
+"""Characters of one text that one pattern may look at, every find counted as if it had looked at all
+of the text: a third of a second."""
+
+MAX_SHORT_CHARS = 64
+"""Of a text whose result is kept for the next one like it: words, numbers, names of members."""
+
+MAX_KEPT_TEXTS = 4_096
+"""So many of them: half a megabyte."""
 
 _SAMPLES = ("", "a")
 """What finds the empty string anywhere finds it here: of RE2's conditions the first text meets all
@@ -85,11 +103,15 @@ class Redaction:
     def __init__(self, patterns: Mapping[str, str], *, ready_made: Iterable[str] = ()) -> None:
         self._finders = [
             *(_ready_made_finder(name) for name in ready_made),
-            *(_compile(name, pattern) for name, pattern in patterns.items()),
+            *(_within_budget(_compile(name, pattern)) for name, pattern in patterns.items()),
         ]
+        self._redact_short = lru_cache(MAX_KEPT_TEXTS)(self._redact_any)
 
     def redact_text(self, text: str) -> str:
         """A plain text without what the patterns find (rules 2 and 4)."""
+        return self._redact_short(text) if len(text) <= MAX_SHORT_CHARS else self._redact_any(text)
+
+    def _redact_any(self, text: str) -> str:
         redacted = plain = self._redact(text)
         for _ in range(MAX_NESTED_TEXTS):
             escaped, plain = plain, unescape(plain)
@@ -140,6 +162,17 @@ def _compile(name: str, pattern: str) -> Finder:
     return lambda text: _spans(compiled, text)
 
 
+def _within_budget(finder: Finder) -> Finder:
+    """The finder, with rule 1's budget for each text."""
+
+    def find(text: str) -> Iterable[tuple[int, int]]:
+        max_finds = MAX_LOOKED_CHARS // max(len(text), 1)
+        found = list(islice(finder(text), max_finds + 1))  # ten thousand at most
+        return [(0, len(text))] if len(found) > max_finds else found
+
+    return find
+
+
 def _spans(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in compiled.finditer(text))
 
@@ -178,11 +211,13 @@ READY_MADE: Final[tuple[str, ...]] = ("email", "card", "api_key")
 def _ready_made_finder(name: str) -> Finder:
     match name:
         case "email":
-            return _compile(name, _EMAIL)
+            find_emails = _compile(name, _EMAIL)
+            return lambda text: find_emails(text) if "@" in text else ()
         case "card":
-            return _find_cards
+            return lambda text: _find_cards(text) if len(text) >= _MIN_CARD_DIGITS else ()
         case "api_key":
-            return _compile(name, "|".join(_API_KEYS))
+            find_keys = _compile(name, "|".join(_API_KEYS))
+            return lambda text: find_keys(text) if len(text) >= _MIN_KEY_CHARS else ()
         case _:
             known = ", ".join(READY_MADE)
             raise ConfigurationError(

@@ -134,7 +134,13 @@ class PrivacySwitches:
     @property
     def hides_provider_words(self) -> bool:
         """What a provider says of an error is not shown: it may quote request or answer."""
-        return self.hides_prompts or self.hides_choices or self.hides_embedded_text
+        return (
+            self.hides_prompts
+            or self.hides_choices
+            or self.hides_embedded_text
+            or self.hides_tools
+            or self.hides_parameters
+        )
 
 
 _HIDE_FIELDS = tuple(

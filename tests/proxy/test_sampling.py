@@ -82,6 +82,20 @@ async def test_headers_of_the_map_reach_the_observer_and_the_upstream() -> None:
     assert exchange.context.metadata == {"app": "a"}
 
 
+async def test_a_prefix_of_the_map_copies_no_credential() -> None:
+    """R7, rule 4 of the frames: not even into this process' memory."""
+    head = b"X-Api-Key: sk-1\r\nX-Auth-Token: t\r\nX-Team: blue\r\nX-Portkey-Virtual-Key: v\r\n"
+    async with (
+        ScriptedUpstream(answer) as upstream,
+        running_proxy(upstream.url, headers={"x-*": "metadata.*"}) as proxy,
+    ):
+        await ask(proxy.address, request_bytes(head=head))
+        await proxy.sink.wait_for(1)
+        begin = proxy.sink.frames[0]
+    assert isinstance(begin, Begin)
+    assert [name for name, _ in begin.headers] == ["content-type", "x-team"]
+
+
 async def test_an_embedding_call_is_observed_and_never_rewritten() -> None:
     """Contract 1.6: there is no usage option to ask for, whatever its body says."""
     body = b'{"model":"e","input":"hi","stream":true}'

@@ -85,7 +85,7 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
         ("port = 'x'", "setting 'port'"),
         ("port = 70000", "setting 'port'"),
         ("upstream = 'api.openai.com'", "setting 'upstream'"),
-        ("[[upstream]]\nname = 'a'\nurl = 'http://a'\nkey = 'x'", "upstreams.0.key"),
+        ("[[upstream]]\nname = 'a'\nurl = 'http://a'\nkey = 'x'", "upstream.0.key"),
         ("usage = 'sometimes'", "setting 'usage'"),
         ("log_level = 'loud'", "must be DEBUG"),
         ("port = ", "is no TOML"),
@@ -178,5 +178,5 @@ def test_prices_come_by_tables(tmp_path: Path) -> None:
     text = '[[price]]\nmodel = "my-*"\ninput = 1.5\noutput = 2\n'
     [price] = load_settings(config=write(tmp_path, text)).prices
     assert (price.model, price.input, price.output, price.cache_read) == ("my-*", 1.5, 2.0, None)
-    with pytest.raises(ConfigurationError, match=r"unknown setting 'prices\.0\.inputs'"):
+    with pytest.raises(ConfigurationError, match=r"unknown setting 'price\.0\.inputs'"):
         load_settings(config=write(tmp_path, '[[price]]\nmodel = "m"\ninputs = 1\n'))

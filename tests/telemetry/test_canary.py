@@ -85,6 +85,9 @@ ASKED: dict[str, Any] = {
         }
     ],
     "functions": [{"name": plant("function")}],
+    "tool_choice": {"type": "function", "function": {"name": plant("chosen")}},
+    "function_call": {"name": plant("chosenfunction")},
+    "response_format": {"type": "json_schema", "json_schema": {"name": plant("format")}},
     "stop": [plant("stop")],
     "user": plant("user"),
     "metadata": {"k": plant("metadata"), "session_id": plant("session")},
@@ -96,9 +99,10 @@ MESSAGE_WORDS = {
     *("system", "part", "audio", "file", "oddpart", "arguments", "oldarguments", "result"),
     "thought",
 }
-TOOL_WORDS = {"toolname", "description", "schema", "function"}
+TOOL_WORDS = {"toolname", "description", "schema", "function", "chosen", "chosenfunction"}
 PARAMETER_WORDS = {
-    *("stop", "user", "metadata", "session", "cachekey", "oddkey", "oddmember"),
+    *("stop", "user", "metadata", "session", "cachekey", "oddkey", "oddmember", "format"),
+    *("chosen", "chosenfunction"),
 }
 INPUT_WORDS = MESSAGE_WORDS | TOOL_WORDS | PARAMETER_WORDS | {"image"}
 
@@ -134,8 +138,11 @@ OUTPUT_WORDS = {
     *("content", "reasoning", "refusal", "called", "oddanswer", "token", "usage", "oddbody"),
 }
 
-ERROR = {"error": {"message": f"cannot {plant('message')}", "type": "t", "param": plant("param")}}
-ERROR_WORDS = {"message", "param"}
+ERROR = {
+    "error": {"message": f"cannot {plant('message')}", "type": "t", "param": plant("param")},
+    "detail": [{"loc": ["body", "tools", 0], "input": plant("quotedtool")}],  # as FastAPI quotes
+}
+ERROR_WORDS = {"message", "param", "quotedtool"}
 
 LEGACY_ASKED = {"model": "m-1", "prompt": [plant("prompt")], "suffix": plant("suffix")}
 LEGACY_ANSWERED = {
@@ -206,8 +213,8 @@ HIDDEN: dict[str, set[str]] = {
     "HIDE_INPUT_TEXT": WORDS_OF_REQUESTS | {"image"},
     "HIDE_OUTPUT_TEXT": OF_ANSWERS,
     "HIDE_INPUT_IMAGES": {"image"},
-    "HIDE_LLM_TOOLS": TOOL_WORDS,
-    "HIDE_LLM_INVOCATION_PARAMETERS": PARAMETER_WORDS | {"suffix"},
+    "HIDE_LLM_TOOLS": TOOL_WORDS | ERROR_WORDS,
+    "HIDE_LLM_INVOCATION_PARAMETERS": PARAMETER_WORDS | ERROR_WORDS | {"suffix"},
     "HIDE_PROMPTS": {"prompt", "suffix"},
     "HIDE_CHOICES": {"text"},
     "HIDE_EMBEDDINGS_TEXT": {"embedded"},
@@ -234,6 +241,7 @@ def seen(
     endpoint = members.pop("endpoint", "chat.completions")
     data = members.pop("data")
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    tmp_path.mkdir(exist_ok=True)
     with Store.open(tmp_path / "traces.db") as store:
         service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
         first, *frames = exchange_frames(data, **members)
@@ -287,7 +295,32 @@ def test_tools_that_are_kept_explicitly_are_all_that_is_seen(
     for side in ("INPUTS", "OUTPUTS"):
         environ[f"OPENINFERENCE_HIDE_{side}"] = "true"
     rules = build_span_rules(Settings(), environ)
-    assert seen(tmp_path, caplog, rules, SHAPES["plain"][0]) == TOOL_WORDS - {"function"}
+    found = seen(tmp_path, caplog, rules, SHAPES["plain"][0])
+    assert found == {"toolname", "description", "schema"}
+
+
+@pytest.mark.parametrize("switch", ["HIDE_INPUTS", "HIDE_INPUT_TEXT", "HIDE_PROMPTS"])
+def test_an_answer_that_repeats_the_prompt_hides_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, switch: str
+) -> None:
+    """Legacy ``echo``: the text of the answer begins with the prompt."""
+    answered = {"model": "m-1", "choices": [{"index": 0, "text": plant("prompt") + " and more"}]}
+    members = {
+        "asked": body({**LEGACY_ASKED, "echo": True}),
+        "data": body(answered),
+        "endpoint": "completions",
+    }
+    assert "prompt" in seen(tmp_path / "a", caplog, rules_of(), members)
+    assert "prompt" not in seen(tmp_path / "b", caplog, rules_of(switch), members)
+
+
+def test_images_in_metadata_are_hidden(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """And in stop sequences: wherever the request has one."""
+    image = f"data:image/png;base64,{plant('hidden')}"
+    asked = {**ASKED, "messages": [], "metadata": {"logo": image}, "stop": [image]}
+    rules = rules_of("HIDE_INPUT_IMAGES")
+    members = {"asked": body(asked), "data": body(ANSWERED)}
+    assert "hidden" not in seen(tmp_path, caplog, rules, members)
 
 
 @pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)

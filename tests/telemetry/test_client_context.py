@@ -92,7 +92,11 @@ def test_the_settings_add_to_the_map_and_take_from_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Authorization", "x-api-key", "api-key", "cookie", "x-auth-request-user", "x-token"]
+    "name",
+    [
+        *("Authorization", "x-api-key", "api-key", "cookie", "x-auth-request-user", "x-token"),
+        *("Ocp-Apim-Subscription-Key", "x-functions-key", "x-portkey-virtual-key", "x-jwt"),
+    ],
 )
 def test_rule_2_a_credential_cannot_be_mapped(name: str) -> None:
     """R7: a start with such a setting is refused, with the header's name."""
@@ -109,6 +113,8 @@ def test_rule_2_a_credential_cannot_be_mapped(name: str) -> None:
         ("x-chat", "metadata."),
         ("x-chat", "metadata.*"),
         ("x-chat-*", "session.id"),
+        ("x-*-id", "metadata.id"),
+        ("*", "metadata.*"),
         ("x-chat", ""),
     ],
 )
@@ -116,6 +122,35 @@ def test_a_mapping_that_cannot_be_followed_is_refused(name: str, target: str) ->
     """Neither a name that is no header nor a target that is no attribute."""
     with pytest.raises(ConfigurationError, match=r"^header '"):
         HeaderMap.build({name: target})
+
+
+@pytest.mark.parametrize(
+    "name", ["x-api-key", "x-goog-api-key", "x-auth-token", "x-amz-security-token", "x-csrf-token"]
+)
+def test_rule_2_a_prefix_names_no_credential(name: str) -> None:
+    """R7: whatever the beginning of names that the settings give."""
+    assert read((name, "secret"), ("x-ok", "v"), added={"x-*": "metadata.*"}) == ClientContext(
+        metadata={"ok": "v"}
+    )
+
+
+def test_what_is_ignored_is_not_found_by_a_prefix() -> None:
+    """One header of many is taken out, whatever it is called."""
+    added = {"Helicone-Property-Email": "ignore", "helicone-property-secret": "ignore"}
+    headers = [("helicone-property-email", "e"), ("helicone-property-app", "a")]
+    assert read(*headers, added=added) == ClientContext(metadata={"app": "a"})
+
+
+def test_a_header_that_is_there_twice_is_refused() -> None:
+    """In whatever case: nobody could say which one holds."""
+    with pytest.raises(ConfigurationError, match="'x-user' is there twice"):
+        HeaderMap.build({"X-User": "user.id", "x-user": "session.id"})
+
+
+def test_a_list_of_tags_may_come_in_pieces() -> None:
+    """RFC 9110 section 5.3: several fields of one name are one list."""
+    context = read(("x-spantap-tags", "a, b"), ("x-spantap-tags", "c"))
+    assert context.tags == ("a", "b", "c")
 
 
 def test_rule_3_what_is_named_first_wins() -> None:

@@ -105,14 +105,37 @@ def test_rule_3_what_is_no_vector_is_left_out() -> None:
     found = [key for key in attributes if key.endswith("vector")]
     assert found == ["embedding.embeddings.2.embedding.vector"]
     without = build_exchange_attributes(embedding(response=response), BARE)
-    assert decode_json(str(without["output.value"]))["data"][1] == 7
+    assert decode_json(str(without["output.value"]))["data"] == "__REDACTED__"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"embeddings":[[0.777,0.1]]}',
+        b'{"data":[[0.777]]}',
+        b'{"data":{"embedding":[0.777,1]}}',
+        b'{"embedding":"0.777="}',
+        b'{"data":[{"embedding":{"float":[0.777],"uint8":[1]}}],"x":{"y":[[[0.777]]]}}',
+        b'{"a":' * 20 + b"[0.777]" + b"}" * 20,
+    ],
+)
+def test_rule_1_vectors_of_any_form_are_left_out(body: bytes) -> None:
+    """Ollama's, Cohere's, and what nobody has seen yet."""
+    attributes = build_exchange_attributes(embedding(response=decode_response(body)), BARE)
+    assert "0.777" not in str(attributes["output.value"])
+
+
+def test_rule_1_of_an_answer_that_broke_off_nothing_is_shown() -> None:
+    """It may have broken off in the middle of a vector; with vectors asked for it is as it came."""
+    broken = embedding(response=None, undecoded_body='{"data":[{"embedding":[0.777,0.')
+    assert build_exchange_attributes(broken, BARE)["output.value"] == "__REDACTED__"
+    shown = build_exchange_attributes(broken, WITH_VECTORS)["output.value"]
+    assert shown == broken.undecoded_body
 
 
 def test_a_refused_embedding_has_no_output() -> None:
     """As a refused chat; text that nobody could decode is kept."""
     refused = build_exchange_attributes(embedding(response_status=401), BARE)
     assert "output.value" not in refused
-    odd = embedding(response=None, undecoded_body="<p>")
-    assert build_exchange_attributes(odd, BARE)["output.value"] == "<p>"
     strange = embedding(response=decode_response(b'{"data":{}}'))
     assert build_exchange_attributes(strange, BARE)["output.value"] == '{"data": {}}'

@@ -27,8 +27,7 @@ PLAIN = {"upstream": "default", "outcome": "completed"}
 
 def dumped(exchange: Exchange) -> dict[str, Any]:
     """The object, read back from its text."""
-    text = dump_metadata(build_metadata(exchange, {}))
-    assert text is not None
+    text, _ = dump_metadata(build_metadata(exchange, {}))
     value: dict[str, Any] = decode_json(text)
     return value
 
@@ -119,13 +118,37 @@ def test_rule_4_what_cannot_be_written_costs_only_itself() -> None:
     """A raw usage object with a number of 5,000 digits does not take the metadata with it."""
     usage = Usage(prompt=1, raw={"n": 10**5000})
     exchange = make_exchange(response=ChatResponse(usage=usage))
-    assert dumped(exchange) == {**PLAIN, "usage_source": "provider"}
+    assert dumped(exchange) == {**PLAIN, "usage_source": "provider", "cut": {"metadata": 1}}
 
 
 def test_rule_4_what_is_too_large_is_left_out() -> None:
     """A client's metadata of any size leaves our own members alone."""
     context = ClientContext(metadata={"novel": "x" * MAX_METADATA_BYTES})
-    assert dumped(make_exchange(context=context)) == PLAIN
+    told = dumped(make_exchange(context=context))
+    assert told.pop("cut")["metadata"] > MAX_METADATA_BYTES
+    assert told == PLAIN
+
+
+def test_rule_4_what_was_cut_before_is_noted_with_it() -> None:
+    """The note joins the others, and the limit may be a smaller one."""
+    context = ClientContext(metadata={"novel": "x" * 2_000})
+    metadata = build_metadata(make_exchange(context=context), {"input.value": 7})
+    text, size = dump_metadata(metadata, 1_000)
+    assert size > 2_000
+    assert decode_json(text)["cut"] == {"input.value": 7, "metadata": size}
+    assert dump_metadata(metadata)[1] == 0
+
+
+def test_rule_5_numbers_are_finite() -> None:
+    """A browser's JSON knows neither infinity nor NaN; words that look like them stay."""
+    context = ClientContext(metadata={"a": float("inf"), "b": [float("nan"), "NaN"]})
+    assert dumped(make_exchange(context=context)) == {**PLAIN, "a": None, "b": [None, "NaN"]}
+
+
+def test_rate_limits_are_short() -> None:
+    """A policy of some words, no novel."""
+    exchange = make_exchange(rate_limits={"ratelimit-policy": "x" * 5_000})
+    assert len(dumped(exchange)["rate_limits"]["ratelimit-policy"]) == 256
 
 
 @given(st.dictionaries(st.text(), st.none() | st.text() | st.integers() | st.floats()))

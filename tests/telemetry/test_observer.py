@@ -326,8 +326,13 @@ def test_a_refusal_keeps_its_body_as_text_up_to_the_limit() -> None:
     assert exchange.anomalies == ()
     html = b"<h1>" + b"x" * observer_module.MAX_ERROR_BYTES
     exchange = observe(exchange_frames(html[:9], html[9:], b"more", status=502))
-    assert exchange.error_body == html[: observer_module.MAX_ERROR_BYTES].decode()
+    assert exchange.error_body == html[: observer_module.MAX_ERROR_BYTES - 256].decode()
     assert exchange.anomalies == ("observer_limit",)
+    spaced = b"<p>" * (observer_module.MAX_ERROR_BYTES // 3) + b" key sk-abcd"
+    cut_off = spaced[-observer_module.MAX_ERROR_BYTES - 4 :]  # within the last word
+    exchange = observe(exchange_frames(cut_off + b"efgh", status=502))
+    assert exchange.error_body is not None
+    assert exchange.error_body.endswith(" key "), "half a secret is found by no pattern"
     exchange = observe(exchange_frames(b'{"detail":"no key"}', status=403))
     assert (exchange.error_message, exchange.anomalies) == ('{"detail":"no key"}', ())
     exchange = observe(exchange_frames(b"\xff<h1>", status=502))

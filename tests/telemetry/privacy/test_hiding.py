@@ -37,7 +37,6 @@ FIGURES = {
     "model": "m-1",
     "temperature": 0.5,
     "stream": True,
-    "stream_options": {"include_usage": True},
 }
 USAGE_FIGURES = {"prompt_tokens": 12, "details": {"audio_tokens": 0}}
 

@@ -315,12 +315,10 @@ def test_type_goes_with_the_value(side: str) -> None:
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_provider_words_are_hidden_with_what_they_may_quote(switch: str) -> None:
-    """Rule 4: with text of either side; not with tools, parameters, images, vectors alone."""
+    """Rule 4: with anything that a provider may quote; not with images or vectors alone."""
     words = "Your prompt 'Ann' is too long."
     kept = {
         "hide_input_images",
-        "hide_llm_tools",
-        "hide_llm_invocation_parameters",
         "hide_embeddings_vectors",
         "hide_retrieval_documents",
     }

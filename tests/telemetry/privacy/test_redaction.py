@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -289,3 +290,23 @@ def test_an_address_never_slips_through(value: Any, at: str) -> None:
     assert "example.org" not in redacted
     if "example.org" not in text:
         assert redacted is text or redacted == text
+
+
+def test_rule_1_a_pattern_that_finds_far_too_often_hides_the_text() -> None:
+    """Each find may look at all of the rest: without a budget this one takes time by the square."""
+    hostile = "x" * 60_000
+    started = time.monotonic()
+    assert Redaction({"slow": "x.*y|x"}).redact_text(hostile) == REDACTED
+    assert time.monotonic() - started < 30, "and not an hour"
+    few = Redaction({"slow": "x.*y|x"})
+    assert few.redact_text("a x b") == f"a {REDACTED} b"
+
+
+@pytest.mark.parametrize("text", ["4111 1111 1111 1111", "ann@x.example", "sk-" + "a" * 20, "word"])
+def test_a_short_text_is_redacted_each_time_alike(text: str) -> None:
+    """What was kept of the first time is what the second one gives."""
+    redaction = Redaction({}, ready_made=READY_MADE)
+    first = redaction.redact_text(text)
+    assert (
+        redaction.redact_text(text) == first == redaction.redact_text(f"{text} " * 20)[: len(first)]
+    )
