@@ -96,12 +96,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     command = _COMMANDS[options.pop("command")]
     try:
-        return command(options)
+        status = command(options)
+        sys.stdout.flush()
     except ConfigurationError as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return 2
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # `spantap traces | head` is done. Python would say so when it flushes what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
 
 
 # Commands and settings are imported when they are needed: `healthcheck` runs every few seconds and

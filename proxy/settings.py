@@ -7,7 +7,9 @@ The names never change (``design.md`` section 5). Telemetry itself is configured
 from __future__ import annotations
 
 import os
+import re
 import tomllib
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -210,6 +212,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
         ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
     """
     path = config or os.environ.get("SPANTAP_CONFIG")
+    _check_names(os.environ)
     try:
         values = {
             **(_read_file(Path(path)) if path else {}),
@@ -220,11 +223,35 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
     except ValidationError as error:
         raise ConfigurationError(_explain(error)) from error
     except SettingsError as error:
-        raise ConfigurationError(f"environment: {error}; a value of this kind is JSON") from error
+        found = _FIELD.search(str(error))
+        name = f"SPANTAP_{found[1].upper()}" if found else "a variable"
+        raise ConfigurationError(f"environment: {name} must be JSON") from error
 
+
+_FIELD = re.compile(r'field "(\w+)"')
+
+_MESSAGES = {
+    "dict_type": "must be a table of names and values",
+    "frozen_set_type": "must be a list of words",
+    "int_parsing": "must be a whole number, bytes without a unit",
+    "missing": "is missing",
+}
+"""Where pydantic speaks of Python's types."""
 
 _TABLES = {"upstreams": "upstream", "prices": "price"}
 """Settings that a file has as tables, by another name."""
+
+
+def _check_names(environ: Mapping[str, str]) -> None:
+    """Refuse a variable that is a slip of one of ours: what it was to hide would be recorded.
+
+    Others that begin like ours are let be: Kubernetes makes some for a service of that name.
+    """
+    known = [f"SPANTAP_{name.upper()}" for name in Settings.model_fields]
+    for name in sorted(environ):
+        if name.startswith("SPANTAP_") and name not in {*known, "SPANTAP_CONFIG"}:
+            for meant in get_close_matches(name, known, n=1, cutoff=0.92):
+                raise ConfigurationError(f"{name} is no setting; is {meant} meant?")
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -254,5 +281,7 @@ def _explain(error: ValidationError) -> str:
     name = ".".join(map(str, (_TABLES.get(str(head), head) if rest else head, *rest)))
     if first["type"] == "extra_forbidden":
         return f"unknown setting {name!r}: see docs/settings.md for the names"
-    message = str(first["msg"]).removeprefix("Value error, ")
+    message = _MESSAGES.get(first["type"]) or str(first["msg"]).removeprefix("Value error, ")
+    if head in _TABLES and not rest:
+        message = f"must be tables, each under [[{_TABLES[str(head)]}]]"
     return f"setting {name!r}: {message}"

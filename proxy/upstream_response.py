@@ -144,6 +144,9 @@ def _explain_break(error: BaseException) -> UpstreamBroken:
     text = str(error) or type(error).__name__
     if isinstance(error, HttpProcessingError):
         text = describe_invalid(error)
+    elif isinstance(error, aiohttp.ClientPayloadError):
+        # aiohttp's words end in a "400" of its own, which no upstream sent.
+        text = "the connection ended before the body did"
     return UpstreamBroken(f"the upstream's body broke off: {text}")
 
 

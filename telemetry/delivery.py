@@ -15,7 +15,8 @@ Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R
    counts against spans. A 400, or another 4xx, does so only in the words of who has read them: a
    ``google.rpc.Status``, which OTLP asks for, or a short plain text. An HTML page or nothing comes
    from a server in between, or from a TLS port that was spoken to in plain text: rule 3.
-5. The backend's words are kept, without any credential of ours that it repeats (R7).
+5. The backend's words are kept with the span, without any credential of ours that it repeats; they
+   are in no log line, for they may quote the span (R7).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
@@ -91,11 +92,13 @@ class Answer:
     Attributes:
         verdict: what becomes of its spans.
         words: why, in the backend's words where it spoke; a success may carry a warning.
+        brief: the same for a log line: never the backend's words, which may quote the spans.
         retry_after_seconds: how long the backend asked us to wait, ``None`` where it did not.
     """
 
     verdict: Verdict
     words: str = ""
+    brief: str = field(default="", compare=False)
     retry_after_seconds: float | None = None
 
 
@@ -132,12 +135,17 @@ def classify_http(
     """
     if 200 <= status < 300:
         if body and _is_web_page(content_type):
-            return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE)
+            return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE, brief=_WEB_PAGE)
         return classify_success(body)
-    words = f"HTTP {status}: {_readable(body)}".removesuffix(": ")
-    if _refuses_content(status, body, content_type):
-        return Answer(verdict=Verdict.REFUSED, words=words)
-    return Answer(verdict=Verdict.RETRY, words=words, retry_after_seconds=retry_after_seconds)
+    brief = f"HTTP {status}"
+    words = f"{brief}: {_readable(body)}".removesuffix(": ")
+    refuses = _refuses_content(status, body, content_type)
+    return Answer(
+        verdict=Verdict.REFUSED if refuses else Verdict.RETRY,
+        words=words,
+        brief=brief,
+        retry_after_seconds=None if refuses else retry_after_seconds,
+    )
 
 
 def classify_success(body: bytes) -> Answer:
@@ -153,8 +161,9 @@ def classify_success(body: bytes) -> Answer:
     partial = response.partial_success
     words = _one_line(partial.error_message)
     if partial.rejected_spans > 0:
-        return Answer(verdict=Verdict.REFUSED, words=words or "rejected without a reason")
-    return Answer(verdict=Verdict.DELIVERED, words=words)
+        why = words or "rejected without a reason"
+        return Answer(verdict=Verdict.REFUSED, words=why, brief="partial success")
+    return Answer(verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else "")
 
 
 def classify_grpc_error(
@@ -171,8 +180,10 @@ def classify_grpc_error(
     # Without RetryInfo this code means "too large for me" (Phoenix, 4 MiB), says the specification.
     exhausted = code == "RESOURCE_EXHAUSTED" and retry_after_seconds is None
     if exhausted or code == "INVALID_ARGUMENT":
-        return Answer(verdict=Verdict.REFUSED, words=words)
-    return Answer(verdict=Verdict.RETRY, words=words, retry_after_seconds=retry_after_seconds)
+        return Answer(verdict=Verdict.REFUSED, words=words, brief=code)
+    return Answer(
+        verdict=Verdict.RETRY, words=words, brief=code, retry_after_seconds=retry_after_seconds
+    )
 
 
 def parse_retry_after(value: str | None, now_seconds: float) -> float | None:

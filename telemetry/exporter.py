@@ -51,6 +51,9 @@ MAX_BATCH_BYTES = 3 << 20
 _IDLE_SECONDS = 5.0
 """How long an idle exporter sleeps when nobody wakes it."""
 
+_OUTAGE_LOG_SECONDS = 600.0
+"""Between two log lines about one outage: whoever looks at today's log alone shall see it."""
+
 _LOG_SECONDS = 60.0
 """At most one line of a kind in this time (rule 4)."""
 
@@ -221,7 +224,7 @@ class Exporter:
             answer = self._sender.send(b"".join(span.span for span in part))
             if answer.verdict is Verdict.RETRY:
                 self.counts.failures += 1
-                self._journal.tell_failure(answer.words)
+                self._journal.tell_failure(answer.brief or answer.words)
                 wait_seconds = self._wait_seconds(answer.retry_after_seconds)
                 self._store.mark_retry(seqs, self._due_ns, answer.words)
                 return wait_seconds
@@ -230,11 +233,11 @@ class Exporter:
             if answer.verdict is Verdict.DELIVERED:
                 self._store.mark_delivered(seqs)
                 self.counts.delivered += len(part)
-                self._journal.tell_warning(answer.words)
+                self._journal.tell_warning(answer.brief)
             elif len(part) == 1:
                 self._store.mark_rejected(seqs, answer.words)
                 self.counts.rejected += 1
-                self._journal.tell_rejection(part[0].span_id, answer.words)
+                self._journal.tell_rejection(part[0].span_id, answer.brief or answer.words)
             else:
                 middle = len(part) // 2
                 parts += [part[middle:], part[:middle]]
@@ -256,14 +259,24 @@ class _Journal:
         self._failure_lines, self._rejection_lines, self._warning_lines, self._trouble_lines = (
             RateLimit(clock_ns, interval_seconds=_LOG_SECONDS) for _ in range(4)
         )
+        self._outage_lines = RateLimit(clock_ns, interval_seconds=_OUTAGE_LOG_SECONDS)
         self._failures = 0
         self._failure_told = False
 
     def tell_failure(self, words: str) -> None:
         """A try failed because of `words`."""
         self._failures += 1
-        if not self._failure_told and self._failure_lines.admit() is not None:
+        if self._failure_told:
+            if self._outage_lines.admit() is not None:
+                _logger.warning(
+                    "%s still takes no spans (%s), after %d tries; `spantap check` tells more",
+                    self._backend,
+                    words,
+                    self._failures,
+                )
+        elif self._failure_lines.admit() is not None:
             self._failure_told = True
+            self._outage_lines.admit()
             _logger.warning(
                 "%s takes no spans (%s); they wait in the store and are sent when it does",
                 self._backend,
@@ -284,7 +297,8 @@ class _Journal:
         untold = self._rejection_lines.admit()
         if untold is not None:
             _logger.warning(
-                "%s refused span %s (%s); it is set aside, %d in all since the last such line",
+                "%s refused span %s (%s); it is set aside, `spantap traces show` has its words; "
+                "%d in all since the last such line",
                 self._backend,
                 span_id,
                 words,
@@ -292,9 +306,9 @@ class _Journal:
             )
 
     def tell_warning(self, words: str) -> None:
-        """The backend took everything, and said `words`; nothing where they are empty."""
+        """The backend took everything, with `words`; nothing where they are empty."""
         if words and self._warning_lines.admit() is not None:
-            _logger.warning("%s took the spans and says: %s", self._backend, words)
+            _logger.warning("%s took the spans %s", self._backend, words)
 
     def tell_trouble(self, words: str) -> None:
         """Something on our side went wrong."""

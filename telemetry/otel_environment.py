@@ -20,7 +20,7 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("LIMIT_VARIABLES", "check_otel_environment")
+__all__ = ("LIMIT_VARIABLES", "check_otel_environment", "find_reason_for_no_spans")
 
 LIMIT_VARIABLES = (
     "OTEL_ATTRIBUTE_COUNT_LIMIT",
@@ -68,6 +68,14 @@ def check_otel_environment(environ: Mapping[str, str]) -> None:
         raise ConfigurationError(f"OTEL_TRACES_SAMPLER is {sampler!r}, but only {known} are known")
     if sampler in _RATIO_SAMPLERS:
         _check_ratio("OTEL_TRACES_SAMPLER_ARG", environ.get("OTEL_TRACES_SAMPLER_ARG", ""))
+
+
+def find_reason_for_no_spans(environ: Mapping[str, str]) -> str | None:
+    """The variable that turns all recording off, in words; ``None`` where none does."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return "OTEL_SDK_DISABLED is true"
+    sampler = environ.get("OTEL_TRACES_SAMPLER", "").lower()
+    return f"OTEL_TRACES_SAMPLER is {sampler}" if sampler == "always_off" else None
 
 
 def _check_limit(name: str, value: str) -> None:

@@ -20,7 +20,7 @@ from telemetry.errors import StoreError, StoreLocked, TelemetryError
 from telemetry.exporter import open_sender
 from telemetry.metrics.metrics_exporter import open_metrics_sender
 from telemetry.metrics.metrics_settings import read_metrics_settings
-from telemetry.otel_environment import check_otel_environment
+from telemetry.otel_environment import check_otel_environment, find_reason_for_no_spans
 from telemetry.otlp_settings import read_otlp_settings
 from telemetry.store_lock import StoreLock
 from telemetry.store_reader import StoreReader
@@ -72,6 +72,9 @@ def _check_span_rules(settings: Settings, environ: Mapping[str, str], report: _R
         rules = build_span_rules(settings, environ)
     except ConfigurationError as error:
         report.bad("spans", str(error))
+        return
+    if reason := find_reason_for_no_spans(environ):
+        report.good("spans", f"nothing is recorded: {reason}")
         return
     hidden = [name for name, is_on in asdict(rules.privacy).items() if is_on is True]
     patterns = "" if rules.redaction is None else "; what the patterns find is hidden"
@@ -163,7 +166,9 @@ def _check_backend(environ: Mapping[str, str], report: _Report) -> None:
     except TelemetryError as error:
         report.bad("OTLP", str(error))
         return
-    if spans is None:
+    if spans is None and environ.get("OTEL_TRACES_EXPORTER") == "none":
+        report.good("OTLP", "OTEL_TRACES_EXPORTER is none: spans stay in the store")
+    elif spans is None:
         report.good(
             "OTLP",
             "no endpoint: spans stay in the store, see `spantap traces`. To send them, set "

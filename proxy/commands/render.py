@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from math import floor, log10
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from rich.text import Text
 
 from codec.jsontext import decode_json
 from proxy.commands.escape import escape, escape_line
+from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
@@ -175,7 +177,7 @@ def _call_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     for message in call.output_messages:
         yield from _message_lines(message, choice=len(call.output_messages) > 1)
     if not call.output_messages:
-        yield 2, Text("nothing that could be recorded", style="dim")
+        yield 2, Text(_why_empty(call), style="dim")
 
 
 def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
@@ -200,7 +202,7 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     yield _fact("tokens", ", ".join(_tokens(call)) or "none reported")
     if call.cost_usd is not None:
         source = metadata.get(MetadataMember.COST_SOURCE)
-        yield _fact("cost", f"{call.cost_usd:.6g} USD" + (f" ({source})" if source else ""))
+        yield _fact("cost", f"{_dollars(call.cost_usd)} USD" + (f" ({source})" if source else ""))
     yield _fact("finish", call.finish_reason or "none came")
     for name, value in (("session", call.session_id), ("user", call.user_id)):
         if value:
@@ -223,6 +225,21 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     }
     if rest := {key: value for key, value in metadata.items() if key not in shown}:
         yield _fact("metadata", _compact(rest))
+
+
+def _why_empty(call: RecordedCall) -> str:
+    if call.metadata.get(MetadataMember.CONTENT_HIDDEN_BY):
+        return "hidden, as the client asked"
+    if call.span.attributes.get("output.value") == REDACTED:
+        return "hidden by the settings"
+    return "nothing that could be recorded"
+
+
+def _dollars(amount: float) -> str:
+    """Six telling digits, never as a power of ten."""
+    digits = max(2, 5 - floor(log10(amount))) if amount > 0 else 2
+    text = f"{amount:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _message_lines(message: RecordedMessage, *, choice: bool = False) -> Iterator[Line]:

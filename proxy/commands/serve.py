@@ -14,6 +14,7 @@ from proxy.logs import set_up_logging
 from proxy.settings import ConfigurationError, Settings
 from proxy.span_settings import build_span_rules
 from telemetry.errors import TelemetryError
+from telemetry.otel_environment import find_reason_for_no_spans
 from telemetry.pipeline import Pipeline
 from telemetry.store_rows import Retention
 
@@ -92,6 +93,9 @@ def _announce(settings: Settings, proxy: Proxy, pipeline: Pipeline) -> None:
     for upstream in build_upstreams(settings):
         joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
         _log.info("%s/v1/chat/completions goes to %s", upstream.prefix, joined)
+    if reason := find_reason_for_no_spans(os.environ):
+        _log.warning("calls are relayed, and nothing is recorded: %s", reason)
+        return
     where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
     _log.info("spans are recorded in %s and %s", settings.store, where)
 

@@ -7,7 +7,7 @@ import logging
 
 from aiohttp import web
 
-from codec.dialects import find_dialect
+from codec.dialects import DIALECTS, find_dialect
 from proxy.commands.signals import ShutdownSignals
 from proxy.demo.upstream import create_demo_upstream
 from proxy.listening import listen
@@ -28,6 +28,9 @@ def run_upstream(port: int, dialect: str) -> int:
     Raises:
         ConfigurationError: there is no such dialect, or the port is taken.
     """
+    if dialect == "?":
+        print(*DIALECTS, sep="\n")  # noqa: T201 - what was asked for
+        return 0
     try:
         find_dialect(dialect)
     except ValueError as error:

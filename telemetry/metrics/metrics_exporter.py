@@ -9,7 +9,7 @@ Rules:
 1. One request per interval, one try each. A last one at :meth:`MetricsExporter.close`, which waits
    no longer than it is told to.
 2. Nothing is raised to anybody, and the thread lives on.
-3. Failures are one line in the log per minute, without credentials (R7); a backend that takes
+3. Failures are one line in the log per ten minutes, without credentials (R7); a backend that takes
    metrics again is told of once.
 """
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ("MetricsExporter", "open_metrics_sender")
 
-_LOG_SECONDS = 60.0
-"""Between two log lines about failures."""
+_LOG_SECONDS = 600.0
+"""Between two log lines about failures: numbers that nobody gets are worth fewer than spans."""
 
 _log = logging.getLogger("spantap.exporter")
 
@@ -113,7 +113,7 @@ class MetricsExporter:
             )
             return
         if answer.verdict is not Verdict.DELIVERED:
-            self._tell_failure(answer.words)
+            self._tell_failure(answer.brief or answer.words)
         elif self._failing:
             self._failing = False
             _log.info("%s takes metrics again", self._sender.backend)

@@ -75,7 +75,7 @@ _NEXT_GROUP = re.compile(r"[ -]([0-9]{1,15})(?![0-9])")
 """A card's number is written whole, or in groups of which the first has four digits or more."""
 
 MAX_LOOKED_CHARS = 100_000_000
-"""Characters of one text that one pattern may look at, every find counted as if it had looked at all
+"""Characters of one text that a pattern may look at, every find counted as if it had looked at all
 of the text: a third of a second."""
 
 MAX_SHORT_CHARS = 64

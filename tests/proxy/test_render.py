@@ -357,3 +357,21 @@ def test_an_embedding_in_full(store: Path) -> None:
     assert text.startswith("CreateEmbeddings ")
     for wanted in ("one", "two", '"dimensions": 2'):
         assert wanted in text
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [(2.14e-06, "0.00000214"), (0.5, "0.5"), (0.0, "0"), (12.0, "12"), (1234.5678, "1234.57")],
+)
+def test_a_cost_is_told_in_digits(store: Path, amount: float, words: str) -> None:
+    """Six that tell, and never a power of ten."""
+    exchange = make_exchange()
+    assert exchange.response is not None
+    told = replace(exchange, response=replace(exchange.response, cost=Cost(total=amount)))
+    assert f"cost        {words} USD" in show(store, told)
+
+
+def test_hidden_content_is_said_to_be_hidden(store: Path) -> None:
+    """It is not lost."""
+    text = show(store, replace(make_exchange(), hides_content=True))
+    assert "hidden, as the client asked" in text

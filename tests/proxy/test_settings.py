@@ -180,3 +180,45 @@ def test_prices_come_by_tables(tmp_path: Path) -> None:
     assert (price.model, price.input, price.output, price.cache_read) == ("my-*", 1.5, 2.0, None)
     with pytest.raises(ConfigurationError, match=r"unknown setting 'price\.0\.inputs'"):
         load_settings(config=write(tmp_path, '[[price]]\nmodel = "m"\ninputs = 1\n'))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("SPANTAP_REDACTT", "SPANTAP_REDACT"), ("SPANTAP_UPSTREM", "SPANTAP_UPSTREAM")],
+)
+def test_a_slip_of_a_variable_is_refused(
+    name: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was to hide would be recorded. What Kubernetes makes of a service is let be."""
+    monkeypatch.setenv("SPANTAP_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("SPANTAP_PORT_4000_TCP", "tcp://10.0.0.1:4000")
+    load_settings()
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(ConfigurationError, match=f"{name} is no setting; is {meant} meant"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[price]\nmodel = 'm'", r"setting 'prices': must be tables, each under \[\[price\]\]"),
+        ("[[prices]]\nmodel = 'm'", r"unknown setting 'prices': the tables are \[\[price\]\]"),
+        ("headers = 'x'", "setting 'headers': must be a table of names and values"),
+        ("keep = 3", "setting 'keep': must be a list of words"),
+        ("max_value_bytes = '1MiB'", "setting 'max_value_bytes': must be a whole number"),
+        ("[[upstream]]\nurl = 'http://a'", r"setting 'upstream\.0\.name': is missing"),
+        ("max_value_bytes = 4000000\nmax_span_bytes = 70000", "must not be more than max_span"),
+    ],
+)
+def test_mistakes_are_told_in_the_words_of_the_file(tmp_path: Path, text: str, words: str) -> None:
+    """And not in Python's."""
+    with pytest.raises(ConfigurationError, match=words):
+        load_settings(config=write(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", ["HEADERS", "REDACT_PATTERNS"])
+def test_a_variable_that_must_be_json_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its name."""
+    monkeypatch.setenv(f"SPANTAP_{name}", "nope")
+    with pytest.raises(ConfigurationError, match=f"SPANTAP_{name} must be JSON"):
+        load_settings()

@@ -397,14 +397,27 @@ def test_rejections_are_told_and_counted(
     assert "3 in all" in line
 
 
+def test_a_long_outage_is_told_again(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every ten minutes one line, with the number of tries: today's log alone shows it."""
+    store.add([make_row(1)])
+    exporter = stepwise(store, ScriptedSender(*[DOWN] * 40), clock)
+    for _ in range(40):
+        clock.now_ns += int(exporter.step() * SECOND_NS)
+    told = [line for line in lines(caplog) if "still takes no spans" in line]
+    assert 3 <= len(told) <= 4, "in some forty minutes"
+    assert "`spantap check` tells more" in told[0]
+
+
 def test_warning_of_a_success_is_told(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A backend that takes all and has something to say is quoted, and the spans are delivered."""
+    """A backend that takes all and has something to say: not what, for it may quote the spans."""
     store.add([make_row(1)])
-    warned = Answer(verdict=Verdict.DELIVERED, words="deprecated")
+    warned = Answer(verdict=Verdict.DELIVERED, words="deprecated", brief="with a warning")
     stepwise(store, ScriptedSender(warned), clock).step()
-    assert lines(caplog) == ["WARNING http://backend:4318 took the spans and says: deprecated"]
+    assert lines(caplog) == ["WARNING http://backend:4318 took the spans with a warning"]
     assert store.counts().delivered == 1
 
 

@@ -13,7 +13,11 @@ from opentelemetry.sdk import environment_variables
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider, sampling
 
 from telemetry.errors import ConfigurationError
-from telemetry.otel_environment import LIMIT_VARIABLES, check_otel_environment
+from telemetry.otel_environment import (
+    LIMIT_VARIABLES,
+    check_otel_environment,
+    find_reason_for_no_spans,
+)
 
 SAMPLER, ARGUMENT = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 COUNT = "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
@@ -127,3 +131,18 @@ def test_an_argument_that_nobody_reads_is_not_looked_at(sampler: str) -> None:
 def test_an_empty_environment_is_followed() -> None:
     """Rule 3: nothing has to be set."""
     assert is_followed()
+
+
+@pytest.mark.parametrize(
+    ("environ", "reason"),
+    [
+        ({}, None),
+        ({"OTEL_SDK_DISABLED": "TRUE"}, "OTEL_SDK_DISABLED is true"),
+        ({"OTEL_SDK_DISABLED": "false"}, None),
+        ({"OTEL_TRACES_SAMPLER": "always_off"}, "OTEL_TRACES_SAMPLER is always_off"),
+        ({"OTEL_TRACES_SAMPLER": "parentbased_always_off"}, None),
+    ],
+)
+def test_what_turns_all_recording_off_is_known(environ: dict[str, str], reason: str | None) -> None:
+    """So that nobody is told of spans that are never made."""
+    assert find_reason_for_no_spans(environ) == reason
