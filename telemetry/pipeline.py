@@ -160,6 +160,7 @@ class Pipeline:
         yield SPANS_WAITING, (), self._service.waiting
         yield SPANS_DROPPED, (DropReason.STORE_UNAVAILABLE,), counts.dropped
         yield SPANS_DROPPED, (DropReason.TAP_SHED,), telemetry.shed_exchanges
+        yield SPANS_DROPPED, (DropReason.OBSERVER_FAILED,), counts.lost
         yield TAP_QUEUE, (), telemetry.queued_bytes
         yield TAP_SHED, (), telemetry.shed_bytes
 

@@ -68,11 +68,13 @@ class ServiceCounts:
         recorded: spans committed to the store.
         failed: exchanges whose span lacks its content, or does not exist, because of a defect.
         dropped: spans given up because the store did not take them in time.
+        lost: spans that do not exist because of a defect.
     """
 
     recorded: int = 0
     failed: int = 0
     dropped: int = 0
+    lost: int = 0
 
 
 class TelemetryService:
@@ -190,6 +192,7 @@ class TelemetryService:
         try:
             return self._make_row(bare)
         except Exception as error:  # noqa: BLE001 - rule 1
+            self.counts.lost += 1
             self._tell(error, "a span was lost")
             return None
 
@@ -215,6 +218,7 @@ class TelemetryService:
         except Exception as error:  # noqa: BLE001 - rule 1
             if len(rows) == 1:
                 self.counts.failed += 1
+                self.counts.lost += 1
                 self._tell(error, "a span was lost")
                 return
             for row in rows:

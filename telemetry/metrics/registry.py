@@ -6,7 +6,8 @@ Rules:
    few additions, or while the series of one instrument are copied.
 2. A number that some object keeps anyway (what is open, what is stored) is not counted again but
    read, when a snapshot is taken: on the thread that takes it and without the lock, for reading
-   may wait for a disk. A reader that fails costs its own numbers only.
+   may wait for a disk. A reader that fails costs its own numbers only, and these stay as they were
+   last read: a counter that falls to 0 would look like a restart.
 3. Bounded (R5): past :data:`MAX_SERIES` series of an instrument, what would make another goes to
    the one whose labels are all ``_other``, and is counted (``spantap.series_overflows``).
 4. An instrument without labels has its one series from the beginning: a counter that has not
@@ -55,6 +56,8 @@ class MetricsRegistry:
         self._now_ns = now_ns
         self._start_ns = now_ns()
         self._readers: list[Callable[[], Iterable[Reading]]] = []
+        # By the reader's place; by name and labels.
+        self._last_read: dict[int, dict[tuple[str, Labels], int | float]] = {}
         self._lock = threading.Lock()
         # By the instrument's name, guarded by the lock.
         self._numbers: dict[str, dict[Labels, int | float]] = {}
@@ -157,15 +160,20 @@ class MetricsRegistry:
 
     def _read(self) -> dict[str, dict[Labels, int | float]]:
         readings: dict[str, dict[Labels, int | float]] = {}
-        for reader in self._readers:
+        for place, reader in enumerate(self._readers):
+            read: dict[tuple[str, Labels], int | float] = {}
             try:
                 for instrument, labels, value in reader():
-                    readings.setdefault(instrument.name, {})[labels] = value
+                    read[instrument.name, labels] = value
             except Exception as error:  # noqa: BLE001 - rule 2
                 with self._lock:
                     told = self._failure_lines.admit() is not None
                 if told:  # without its text, which may hold anything (R7)
                     _log.error("some metrics cannot be read: %s", type(error).__name__)
+                read = {**self._last_read.get(place, {}), **read}
+            self._last_read[place] = read
+            for (name, labels), value in read.items():
+                readings.setdefault(name, {})[labels] = value
         return readings
 
     def _cell(self, histogram: Instrument, labels: Labels) -> _Cell:

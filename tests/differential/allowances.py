@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ("ALLOWANCES", "find_explanations")
 
-
 ALLOWANCES = (*EXTRA_KEYS, *WANTED, *UNSEEN, *DIALECTS)
 """The list."""
 

@@ -125,6 +125,7 @@ STREAMS: dict[str, bytes] = {
         "cut off": (_A,),
         "an error": (_A, {"error": {"message": "Overloaded"}}),
         "an error, at once": ({"error": {"message": "Overloaded"}},),
+        "an error of another form, at once": ({"object": "error", "message": "Overloaded"},),
         "an error with counts": (_A, _counts(3, 1) | {"error": {"message": "Overloaded"}}),
         "a finish reason that is an error": (_chunk({"content": "a"}, "error"), _DONE),
         "no JSON": (_A, "{", _FINISH, _DONE),

@@ -73,10 +73,14 @@ async def _run_calls(calls: Iterable[Call]) -> list[Pair]:
             for number, call in enumerate(calls):
                 cut, make = turns[number % len(turns)]
                 player.begin(call, cut)
-                with contextlib.suppress(openai.OpenAIError, ValueError):  # both are in the spans
-                    await make(call)
-                ours = _decode(recorder.record(await proxy.sink.wait_for()))
-                [theirs] = exporter.get_finished_spans()
+                try:
+                    with contextlib.suppress(openai.OpenAIError, ValueError):  # as the spans tell
+                        await make(call)
+                    ours = _decode(recorder.record(await proxy.sink.wait_for(seconds=20)))
+                    [theirs] = exporter.get_finished_spans()
+                except Exception as error:
+                    error.add_note(f"in the call {call.id!r}")
+                    raise
                 pairs.append(Pair(call=call, theirs=_decode(theirs), ours=ours))
                 exporter.clear()
                 proxy.sink.exchanges.clear()

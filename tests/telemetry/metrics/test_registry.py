@@ -212,3 +212,19 @@ def test_rule_4_counters_begin_at_zero() -> None:
         if instrument.kind is Kind.COUNTER and not instrument.labels
     }
     assert not any(snapshot.histograms.values())
+
+
+def test_rule_2_what_was_read_before_stays_when_a_reader_fails() -> None:
+    """A counter that falls to 0 would look like a restart; what is no longer given is absent."""
+    registry = MetricsRegistry()
+    give: list[list[Reading] | None] = [[(REQUESTS, (), 5)], None, []]
+
+    def read() -> Iterator[Reading]:
+        given = give.pop(0)
+        if given is None:
+            raise RuntimeError("no")
+        yield from given
+
+    registry.read_from(read)
+    values = [registry.snapshot().numbers[REQUESTS.name][0].value for _ in range(3)]
+    assert values == [5, 5, 0]
