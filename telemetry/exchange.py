@@ -40,6 +40,8 @@ class EndKind(StrEnum):
     """A timeout of ours ran out: connect, first byte or idle."""
     DRAIN_DEADLINE = "drain_deadline"
     """We cut it at shutdown."""
+    WORKER_LOST = "worker_lost"
+    """The worker process that relayed it died."""
     RELAY_ERROR = "relay_error"
     """A fault of spantap itself."""
 
@@ -55,6 +57,7 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     CONNECT_ERROR = "connect_error"
     DRAIN_DEADLINE = "drain_deadline"
+    WORKER_LOST = "worker_lost"
     RELAY_ERROR = "relay_error"
 
 

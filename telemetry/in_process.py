@@ -1,70 +1,70 @@
-"""The observing half on a thread of the worker's own process.
+"""The observing half on a thread of the caller's own process: for tests and the demo.
 
-:class:`InProcessTelemetry` is what a worker's taps emit into. The frames are those that go over
-a socket when observation has a process of its own; nothing else would change.
+:class:`InProcessTelemetry` is a queue and a thread, :class:`InProcessPipeline` the whole half. The
+frames are those that go over a socket when observation has a process of its own; nothing else
+would change.
 
 Rules:
 
 1. :meth:`InProcessTelemetry.emit` appends to a queue and returns: no lock, no wait, no wake-up
    (R2). One thread emits, one consumes.
-2. The queue is bounded (R5). Past :data:`SHED_BYTES` bodies are shed, while ``begin``,
-   ``response_head`` and ``end`` still pass: the span exists, marked. Past
-   :data:`MAX_QUEUED_BYTES` exchanges that begin are left out whole, and counted.
-3. Nothing of an answer follows a gap: once a piece was shed, the rest of it is shed too, and the
-   ``end`` says so.
-4. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
+2. The queue is bounded, by the rules of :mod:`telemetry.shedding` (R5).
+3. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
    well within R8's 250 ms when the thread keeps up.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-import msgspec
-
-from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData
+from telemetry.metrics.instruments import SPANS_DROPPED, TAP_QUEUE, TAP_SHED, DropReason
+from telemetry.pipeline import Pipeline
+from telemetry.shedding import FRAME_BYTES, Shedding, body_bytes
 
 if TYPE_CHECKING:
-    from telemetry.service import TelemetryService
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
-__all__ = ("InProcessTelemetry",)
+    from telemetry.frames import Frame
+    from telemetry.metrics.registry import Reading
+    from telemetry.service import TelemetryService
+    from telemetry.span_rules import SpanRules
+    from telemetry.store_rows import Retention
+
+__all__ = ("InProcessPipeline", "InProcessTelemetry")
+
+_log = logging.getLogger("spantap.telemetry")
 
 POLL_SECONDS = 0.05
 """Between two looks at the queue. Looking is cheap; a wake-up for each frame is not, it makes the
 emitting thread give up the interpreter."""
 
-SHED_BYTES = 64 * 1024 * 1024
-"""What may wait with bodies: one second of a thousand fast streams."""
-
-MAX_QUEUED_BYTES = 96 * 1024 * 1024
-"""What may wait in all, but for the ends of open exchanges: another 20,000 exchanges without
-bodies, while an observer that is stuck is found out."""
-
-_FRAME_BYTES = 512
-"""What a frame takes beside its body, as an estimate: streams come in reads of a few bytes."""
+CLOSE_SECONDS = 5.0
+"""How long the end of the process waits for the queue to be consumed and committed."""
 
 
 class InProcessTelemetry:
     """A queue, a thread and the service that it feeds.
 
+    Args:
+        service: is fed, and told to commit.
+        shedding: with other limits than the usual ones.
+
     Attributes:
-        shed_bytes: bytes of bodies that were left out (rule 2).
-        shed_exchanges: exchanges that were left out whole.
+        shedding: what was left out (rule 2).
     """
 
-    def __init__(self, service: TelemetryService) -> None:
+    def __init__(self, service: TelemetryService, shedding: Shedding | None = None) -> None:
         self._service = service
         self._queue: deque[Frame] = deque()
         self._emitted_bytes = 0  # written by the emitting thread only
         self._consumed_bytes = 0  # written by the consuming thread only
-        self._shed: dict[int, int] = {}  # bytes, by the number of an open exchange
-        self._left_out: set[int] = set()  # open exchanges
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spantap-telemetry", daemon=True)
-        self.shed_bytes = 0
-        self.shed_exchanges = 0
+        self.shedding = shedding or Shedding()
 
     def start(self) -> None:
         """Begin to consume."""
@@ -77,27 +77,10 @@ class InProcessTelemetry:
 
     def emit(self, frame: Frame) -> None:
         """Take one frame (rule 1)."""
-        number = frame.exchange
-        if isinstance(frame, Begin) and self.queued_bytes >= MAX_QUEUED_BYTES:
-            self._left_out.add(number)
-            self.shed_exchanges += 1
-        if number in self._left_out:
-            if isinstance(frame, End):
-                self._left_out.discard(number)
-            return
-        size = _body_bytes(frame)
-        full = self.queued_bytes + size > SHED_BYTES
-        if isinstance(frame, ResponseData) and (full or number in self._shed):
-            self.shed_bytes += size
-            self._shed[number] = self._shed.get(number, 0) + size
-            return
-        if isinstance(frame, RequestBody) and full:
-            self.shed_bytes += size
-            frame = msgspec.structs.replace(frame, data=None)
-        elif isinstance(frame, End) and (shed := self._shed.pop(number, 0)):
-            frame = msgspec.structs.replace(frame, shed_bytes=frame.shed_bytes + shed)
-        self._emitted_bytes += _FRAME_BYTES + _body_bytes(frame)
-        self._queue.append(frame)
+        admitted = self.shedding.admit(frame, self.queued_bytes)
+        if admitted is not None:
+            self._emitted_bytes += FRAME_BYTES + body_bytes(admitted)
+            self._queue.append(admitted)
 
     def close(self, timeout_seconds: float) -> bool:
         """Consume and commit what was emitted, and stop; false if time ran out."""
@@ -114,14 +97,57 @@ class InProcessTelemetry:
         """Everything that is there now; what comes meanwhile waits for the next look."""
         for _ in range(len(self._queue)):
             frame = self._queue.popleft()
-            self._consumed_bytes += _FRAME_BYTES + _body_bytes(frame)
+            self._consumed_bytes += FRAME_BYTES + body_bytes(frame)
             self._service.feed(frame)
         self._service.commit()
 
 
-def _body_bytes(frame: Frame) -> int:
-    if isinstance(frame, ResponseData):
-        return len(frame.data)
-    if isinstance(frame, RequestBody) and frame.data is not None:
-        return len(frame.data)
-    return 0
+class InProcessPipeline:
+    """A pipeline that is emitted into.
+
+    Attributes:
+        pipeline: what the queue feeds.
+        telemetry: the queue.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self.telemetry = InProcessTelemetry(pipeline.service)
+        pipeline.metrics.read_from(self._read_metrics)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        retention: Retention,
+        environ: Mapping[str, str],
+        rules: SpanRules | None = None,
+    ) -> Self:
+        """See :meth:`telemetry.pipeline.Pipeline.open`.
+
+        Raises:
+            ConfigurationError: an ``OTEL_*`` variable cannot be followed.
+            StoreError: the store cannot be opened.
+        """
+        return cls(Pipeline.open(path, retention=retention, environ=environ, rules=rules))
+
+    def start(self) -> None:
+        """Begin to consume and to send."""
+        self.telemetry.start()
+        self.pipeline.start()
+
+    def emit(self, frame: Frame) -> None:
+        """Take one frame; never blocks."""
+        self.telemetry.emit(frame)
+
+    def close(self, flush_seconds: float) -> int:
+        """Commit what was emitted, then as :meth:`telemetry.pipeline.Pipeline.close`."""
+        if not self.telemetry.close(CLOSE_SECONDS):
+            _log.error("observed exchanges were lost: not committed within %s s", CLOSE_SECONDS)
+        return self.pipeline.close(flush_seconds)
+
+    def _read_metrics(self) -> Iterator[Reading]:
+        yield SPANS_DROPPED, (DropReason.TAP_SHED,), self.telemetry.shedding.shed_exchanges
+        yield TAP_QUEUE, (), self.telemetry.queued_bytes
+        yield TAP_SHED, (), self.telemetry.shedding.shed_bytes

@@ -107,6 +107,8 @@ def _judge_broken(end: End) -> Judgement:
             return _error(Outcome.TIMEOUT, "timeout", end.message)
         case EndKind.DRAIN_DEADLINE:
             return _error(Outcome.DRAIN_DEADLINE, "drain_deadline", end.message)
+        case EndKind.WORKER_LOST:
+            return _error(Outcome.WORKER_LOST, "worker_lost", end.message)
         case EndKind.RELAY_ERROR:
             return _error(Outcome.RELAY_ERROR, "relay_error", end.message)
         case EndKind.UPSTREAM_EOF:

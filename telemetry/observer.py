@@ -32,7 +32,7 @@ from telemetry.client_context import (
     without_inputs,
 )
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
-from telemetry.exchange import Exchange, Outcome
+from telemetry.exchange import EndKind, Exchange, Outcome
 from telemetry.frames import (
     RECORDED_RESPONSE_PREFIXES,
     Begin,
@@ -129,6 +129,25 @@ class Observer:
             self._on_failure(error)
             return self._give_up(observation, frame)
 
+    def lose(self, at_ns: int, message: str) -> list[Exchange]:
+        """End what is open, because its worker is gone: the records (R3).
+
+        Args:
+            at_ns: when that was noticed.
+            message: how the worker ended.
+        """
+        ends = [
+            End(
+                exchange=number,
+                at_ns=max(at_ns, observation.begin_ns),
+                kind=EndKind.WORKER_LOST,
+                message=message,
+            )
+            for number, observation in self._open.items()
+        ]
+        exchanges = [self.feed(end) for end in ends]
+        return [exchange for exchange in exchanges if exchange is not None]
+
     def _give_up(self, observation: _Observation, frame: Frame) -> Exchange | None:
         """The record without content, where the frame is the last; ``None`` if that fails too."""
         observation.give_up()
@@ -159,6 +178,11 @@ class _Observation:
         self._complete_at_read: int | None = None
         self._undecoded_body: str | None = None
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
+
+    @property
+    def begin_ns(self) -> int:
+        """When it began."""
+        return self._begin.at_ns
 
     def feed(self, frame: RequestBody | ResponseHead | ResponseData | End) -> Exchange | None:
         """Take the next frame; the record, where it was the last."""

@@ -1,4 +1,4 @@
-"""The observing half put together: queue, service, store, exporter, from the environment."""
+"""The observing half put together: service, store, exporter, metrics, from the environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 
 from telemetry.errors import StoreError
 from telemetry.exporter import ExportCounts, Exporter, open_sender
-from telemetry.in_process import InProcessTelemetry
 from telemetry.metrics.instruments import (
     EXPORT_FAILURES,
     SPANS_CUT,
@@ -22,8 +21,6 @@ from telemetry.metrics.instruments import (
     STORE_OLDEST_PENDING_AGE,
     STORE_SIZE,
     STORE_SPANS,
-    TAP_QUEUE,
-    TAP_SHED,
     DropReason,
 )
 from telemetry.metrics.metrics_exporter import MetricsExporter, open_metrics_sender
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.delivery import Sender
-    from telemetry.frames import Frame
     from telemetry.metrics.metrics_settings import MetricsSettings
     from telemetry.metrics.registry import Reading
     from telemetry.store_rows import Retention
@@ -53,21 +49,18 @@ __all__ = ("Pipeline",)
 
 _log = logging.getLogger("spantap.telemetry")
 
-CLOSE_SECONDS = 5.0
-"""How long the end of the process waits for the queue to be consumed and committed."""
-
-
 METRICS_CLOSE_SECONDS = 2.0
 """How long it waits for the last numbers to be sent: they are worth less than spans."""
 
 
 class Pipeline:
-    """What a worker emits frames into, and closes at its end.
+    """All of the observing half but the way that frames come to it.
 
     Attributes:
+        service: is fed with frames, and told to commit, by one thread.
         store: the span store.
         backend: the OTLP backend for log lines, ``None`` where spans stay in the store.
-        metrics: all numbers of the process; the relaying half adds its own.
+        metrics: all numbers of the process.
     """
 
     def __init__(
@@ -83,7 +76,7 @@ class Pipeline:
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
         self._exporter = Exporter(store, sender) if sender is not None else None
-        self._service = TelemetryService(
+        self.service = TelemetryService(
             recorder,
             store,
             rules=rules,
@@ -91,7 +84,6 @@ class Pipeline:
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
         )
-        self._telemetry = InProcessTelemetry(self._service)
         self._recorder = recorder
         self.metrics.read_from(self._read_observing)
         self.metrics.read_from(self._read_exporting)
@@ -141,28 +133,20 @@ class Pipeline:
         return cls(store, sender, recorder, rules, metrics_backend)
 
     def start(self) -> None:
-        """Begin to consume and to send."""
-        self._telemetry.start()
+        """Begin to send."""
         if self._exporter is not None:
             self._exporter.start()
         if self._metrics_exporter is not None:
             self._metrics_exporter.start()
 
-    def emit(self, frame: Frame) -> None:
-        """Take one frame; never blocks."""
-        self._telemetry.emit(frame)
-
     def _read_observing(self) -> Iterator[Reading]:
-        counts, telemetry = self._service.counts, self._telemetry
+        counts = self.service.counts
         yield SPANS_RECORDED, (), counts.recorded
         yield SPANS_FAILED, (), counts.failed
         yield SPANS_CUT, (), self._recorder.cut_count
-        yield SPANS_WAITING, (), self._service.waiting
+        yield SPANS_WAITING, (), self.service.waiting
         yield SPANS_DROPPED, (DropReason.STORE_UNAVAILABLE,), counts.dropped
-        yield SPANS_DROPPED, (DropReason.TAP_SHED,), telemetry.shed_exchanges
         yield SPANS_DROPPED, (DropReason.OBSERVER_FAILED,), counts.lost
-        yield TAP_QUEUE, (), telemetry.queued_bytes
-        yield TAP_SHED, (), telemetry.shed_bytes
 
     def _read_exporting(self) -> Iterator[Reading]:
         counts = self._exporter.counts if self._exporter is not None else ExportCounts()
@@ -183,13 +167,13 @@ class Pipeline:
             yield SPANS_DROPPED, (DropReason.STORE_FULL,), stored.lost
 
     def close(self, flush_seconds: float) -> int:
-        """Commit what was emitted, send what is pending as far as time allows, and close.
+        """Send what is pending as far as time allows, and close.
+
+        Whoever feeds has committed what he fed.
 
         Returns:
             How many spans are lost: made, but not taken by the store (R5).
         """
-        if not self._telemetry.close(CLOSE_SECONDS):
-            _log.error("observed exchanges were lost: not committed within %s s", CLOSE_SECONDS)
         if self._exporter is not None:
             try:
                 if pending := self._exporter.flush(flush_seconds):
@@ -204,8 +188,8 @@ class Pipeline:
                 sender.close()
         self.store.close()
         # Only now is it settled: until here the store may have taken a late commit.
-        if lost := self._service.waiting:
-            dropped = self._service.counts.dropped
+        if lost := self.service.waiting:
+            dropped = self.service.counts.dropped
             _log.error("%d spans are lost: the store did not take them (%d before)", lost, dropped)
         return lost
 

@@ -23,6 +23,7 @@ from openinference.semconv.trace import SpanAttributes
 from opentelemetry.trace import StatusCode
 
 from telemetry.errors import StoreError
+from telemetry.frame_source import FrameSource, Receipt
 from telemetry.metrics.exchange_metrics import ExchangeMetrics
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observer import OBSERVER_FAILED, Observer
@@ -78,7 +79,7 @@ class ServiceCounts:
 
 
 class TelemetryService:
-    """Feed it frames, commit now and then. Not safe for concurrent calls.
+    """Feed it frames, commit now and then. Not safe for concurrent calls, its sources included.
 
     Args:
         recorder: makes the spans.
@@ -99,21 +100,19 @@ class TelemetryService:
         now_ns: Callable[[], int],
         on_stored: Callable[[], None] = lambda: None,
     ) -> None:
-        rules = rules or SpanRules()
+        self._rules = rules = rules or SpanRules()
         self._keep = rules.keep
         redaction = rules.redaction
         self._metrics = ExchangeMetrics(
             metrics or MetricsRegistry(now_ns=now_ns),
             redact=redaction.redact_text if redaction is not None else None,
         )
-        self._observer = Observer(
-            self._note_failure, header_map=rules.headers, hides_inputs=rules.hides_bodies
-        )
+        self._own = self.open_source()
         self._recorder = recorder
         self._store = store
         self._now_ns = now_ns
         self._on_stored = on_stored
-        self._waiting: deque[SpanRow] = deque()
+        self._waiting: deque[tuple[SpanRow, Receipt | None]] = deque()
         self._waiting_bytes = 0
         self._store_fails = False
         self._prunings = RateLimit(now_ns, interval_seconds=PRUNE_SECONDS)
@@ -126,29 +125,43 @@ class TelemetryService:
         """How many spans wait in memory for the store; any thread may ask."""
         return len(self._waiting)
 
+    def open_source(self) -> FrameSource:
+        """Where another worker's frames go."""
+        rules = self._rules
+        observer = Observer(
+            self._note_failure, header_map=rules.headers, hides_inputs=rules.hides_bodies
+        )
+        return FrameSource(observer, self._take)
+
     def feed(self, frame: Frame) -> None:
-        """Take one frame; where it ends an exchange, its span waits for the next commit."""
-        exchange = self._observer.feed(frame)
-        if exchange is None:
-            return
+        """Take a frame of this process, where nobody asks what became of it."""
+        self._own.feed(frame)
+        self._own.take_settled()
+
+    def _take(self, exchange: Exchange, receipt: Receipt | None) -> None:
+        """Make the span of an exchange that has ended; it waits for the next commit."""
         if not exchange.identity.sampled and (kept_by := self._keep.judge(exchange)) is not None:
             exchange = replace(exchange, kept_by=kept_by.value)
         self._count(exchange)
-        if not exchange.identity.sampled and exchange.kept_by is None:
-            return
-        try:
-            row = self._make_row(exchange)
-        except Exception as error:  # noqa: BLE001 - rules 1 and 4
-            self._note_failure(error)
-            row = self._make_bare_row(exchange)
+        row = None
+        if exchange.identity.sampled or exchange.kept_by is not None:
+            try:
+                row = self._make_row(exchange)
+            except Exception as error:  # noqa: BLE001 - rules 1 and 4
+                self._note_failure(error)
+                row = self._make_bare_row(exchange)
         if row is not None:
-            self._wait(row)
+            self._wait(row, receipt)
+        else:
+            _settle(receipt)
 
     def commit(self) -> None:
         """Put what waits into the store, and see to the store's limits now and then."""
         try:
             if self._waiting:
-                self._add(tuple(self._waiting))
+                self._add([row for row, _ in self._waiting])
+                for _, receipt in self._waiting:
+                    _settle(receipt)
                 self._waiting.clear()
                 self._waiting_bytes = 0
                 self._on_stored()
@@ -196,14 +209,16 @@ class TelemetryService:
             self._tell(error, "a span was lost")
             return None
 
-    def _wait(self, row: SpanRow) -> None:
-        self._waiting.append(row)
+    def _wait(self, row: SpanRow, receipt: Receipt | None) -> None:
+        self._waiting.append((row, receipt))
         self._waiting_bytes += len(row.span)
         if self._waiting_bytes > BATCH_BYTES and not self._store_fails:
             self.commit()
         while self._waiting_bytes > MAX_WAITING_BYTES:
-            self._waiting_bytes -= len(self._waiting.popleft().span)
+            dropped, its_receipt = self._waiting.popleft()
+            self._waiting_bytes -= len(dropped.span)
             self.counts.dropped += 1
+            _settle(its_receipt)
 
     def _add(self, rows: Sequence[SpanRow]) -> None:
         """Add rows; one that makes the store fail unexpectedly is given up, not the others.
@@ -243,6 +258,11 @@ class TelemetryService:
         if kind not in self._lines:
             self._lines[kind] = RateLimit(self._now_ns, interval_seconds=LOG_SECONDS)
         return self._lines[kind].admit() is not None
+
+
+def _settle(receipt: Receipt | None) -> None:
+    if receipt is not None:
+        receipt.settle()
 
 
 def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:

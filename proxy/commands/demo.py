@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from proxy.commands.call import RecordedCall
-    from telemetry.pipeline import Pipeline
+    from telemetry.in_process import InProcessPipeline
 
 __all__ = ("run_demo",)
 
@@ -68,7 +68,7 @@ async def _chat(console: Console, store: Path) -> None:
         await runner.cleanup()
 
 
-def _close(pipeline: Pipeline) -> None:
+def _close(pipeline: InProcessPipeline) -> None:
     pipeline.close(FLUSH_SECONDS)
 
 

@@ -14,8 +14,8 @@ from proxy.logs import set_up_logging
 from proxy.settings import ConfigurationError, Settings
 from proxy.span_settings import build_span_rules
 from telemetry.errors import TelemetryError
+from telemetry.in_process import InProcessPipeline
 from telemetry.otel_environment import find_reason_for_no_spans
-from telemetry.pipeline import Pipeline
 from telemetry.store_rows import Retention
 
 __all__ = ("open_pipeline", "run_serve")
@@ -28,7 +28,7 @@ FLUSH_SECONDS = 5.0
 """How long the end waits for the backend; what is not sent stays in the store."""
 
 
-def open_pipeline(settings: Settings) -> Pipeline:
+def open_pipeline(settings: Settings) -> InProcessPipeline:
     """The observing half that the settings and the environment describe.
 
     Raises:
@@ -38,7 +38,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
         max_age_ns=int(settings.store_max_age_days * _DAY_NS), max_bytes=settings.store_max_bytes
     )
     try:
-        return Pipeline.open(
+        return InProcessPipeline.open(
             settings.store,
             retention=retention,
             rules=build_span_rules(settings, os.environ),
@@ -64,11 +64,11 @@ def run_serve(settings: Settings) -> int:
     return 1 if lost else 0
 
 
-async def _serve(settings: Settings, pipeline: Pipeline) -> bool:
+async def _serve(settings: Settings, pipeline: InProcessPipeline) -> bool:
     """Serve until told to end; whether it was told twice."""
     loop = asyncio.get_running_loop()
     quieten_file_limit(loop, SystemClock())
-    proxy = Proxy(settings, pipeline, metrics=pipeline.metrics)
+    proxy = Proxy(settings, pipeline, metrics=pipeline.pipeline.metrics)
     signals = ShutdownSignals(loop)
     await proxy.start()
     try:
@@ -87,7 +87,7 @@ async def _serve(settings: Settings, pipeline: Pipeline) -> bool:
     return signals.is_second
 
 
-def _announce(settings: Settings, proxy: Proxy, pipeline: Pipeline) -> None:
+def _announce(settings: Settings, proxy: Proxy, pipeline: InProcessPipeline) -> None:
     traffic, admin = (_url(*address) for address in (proxy.address, proxy.admin_address))
     _log.info("listening on %s, admin on %s", traffic, admin)
     for upstream in build_upstreams(settings):
@@ -96,7 +96,11 @@ def _announce(settings: Settings, proxy: Proxy, pipeline: Pipeline) -> None:
     if reason := find_reason_for_no_spans(os.environ):
         _log.warning("calls are relayed, and nothing is recorded: %s", reason)
         return
-    where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
+    where = (
+        f"sent to {pipeline.pipeline.backend}"
+        if pipeline.pipeline.backend
+        else "kept there (no OTLP endpoint)"
+    )
     _log.info("spans are recorded in %s and %s", settings.store, where)
 
 

@@ -52,7 +52,7 @@ MAX_ERROR_TYPES = 100
 MAX_ANOMALIES = 100
 """A few dozen are known (contract 1.8)."""
 
-_OUR_DOING = frozenset({Outcome.DRAIN_DEADLINE, Outcome.RELAY_ERROR})
+_OUR_DOING = frozenset({Outcome.DRAIN_DEADLINE, Outcome.WORKER_LOST, Outcome.RELAY_ERROR})
 """Errors that say nothing of the upstream."""
 
 _find_provider = lru_cache(maxsize=64)(find_genai_provider)

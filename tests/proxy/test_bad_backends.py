@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.pipeline import Pipeline
+from telemetry.in_process import InProcessPipeline
 from telemetry.store_rows import Retention
 from tests.otlp_sink import HttpSink, SinkAnswer
 from tests.proxy.harness import (
@@ -60,17 +60,17 @@ async def answer(connection: Connection) -> None:
     await connection.answer(ANSWER)
 
 
-def count(pipeline: Pipeline, name: str) -> float:
+def count(pipeline: InProcessPipeline, name: str) -> float:
     """The value of a counter without labels."""
-    [series] = pipeline.metrics.snapshot().numbers[name]
+    [series] = pipeline.pipeline.metrics.snapshot().numbers[name]
     return series.value
 
 
 @contextlib.asynccontextmanager
-async def observed(path: Path, sink: HttpSink) -> AsyncIterator[tuple[Pipeline, Address]]:
+async def observed(path: Path, sink: HttpSink) -> AsyncIterator[tuple[InProcessPipeline, Address]]:
     """A proxy whose spans go to the sink, and where it listens."""
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}
-    pipeline = Pipeline.open(path, retention=Retention(), environ=environ)
+    pipeline = InProcessPipeline.open(path, retention=Retention(), environ=environ)
     pipeline.start()
     try:
         async with (
@@ -102,7 +102,7 @@ async def test_a_bad_backend_is_told_and_counted_and_hurts_nobody(
             while not count(pipeline, metric) or count(pipeline, "spantap.spans.recorded") < 3:
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.01)
-            stored = pipeline.store.counts()
+            stored = pipeline.pipeline.store.counts()
     assert stored.pending + stored.rejected == 3, "none is lost"
     assert (stored.rejected > 0) is (metric == REFUSED)
     lines = [record.message for record in caplog.records if words in record.message]
@@ -121,4 +121,4 @@ async def test_a_long_retry_after_is_waited_for(tmp_path: Path) -> None:
             await ask(address, request_bytes())
             await asyncio.sleep(1.0)
             assert len(sink.requests) == 1
-            assert pipeline.store.counts().pending == 2
+            assert pipeline.pipeline.store.counts().pending == 2

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from telemetry import in_process
 from telemetry.exchange import EndKind, Outcome
 from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.in_process import InProcessTelemetry
 from telemetry.observer import Observer
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
+from telemetry.shedding import Shedding
 from telemetry.store import Store
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import ANSWER, ASKED, HEL, WHOLE_STREAM, exchange_frames
@@ -53,9 +53,9 @@ def service() -> Iterator[StuckService]:
     service.moves.set()
 
 
-def make(service: Any) -> InProcessTelemetry:
+def make(service: Any, **limits: int) -> InProcessTelemetry:
     """A queue in front of a service."""
-    return InProcessTelemetry(service)
+    return InProcessTelemetry(service, Shedding(**limits))
 
 
 def emit(telemetry: InProcessTelemetry, *frames: Frame) -> None:
@@ -102,22 +102,21 @@ def test_frames_are_consumed_in_their_order(service: StuckService) -> None:
     assert telemetry.close(10)
     assert service.frames == frames
     assert service.commits >= 1
-    assert (telemetry.shed_bytes, telemetry.shed_exchanges) == (0, 0)
+    assert (telemetry.shedding.shed_bytes, telemetry.shedding.shed_exchanges) == (0, 0)
 
 
 def test_rule_2_past_the_limit_bodies_are_shed_and_the_end_says_so(
-    service: StuckService, monkeypatch: pytest.MonkeyPatch
+    service: StuckService,
 ) -> None:
     """``begin``, ``response_head`` and ``end`` pass; the request's frame stays, without data."""
-    monkeypatch.setattr(in_process, "SHED_BYTES", 100_000)
-    telemetry = make(service)
+    telemetry = make(service, shed_bytes=100_000)
     stick(telemetry, service)
     telemetry.emit(tap_frames.begin(1))
     telemetry.emit(ResponseData(1, 1, bytes(98_000)))
     emit(telemetry, *exchange_frames(b"x" * 3000, b"y" * 4000, asked=b"a" * 5000, number=2))
     telemetry.emit(ResponseData(1, 2, bytes(9000)))
     telemetry.emit(tap_frames.end(1, shed_bytes=50))
-    assert telemetry.shed_bytes == 5000 + 3000 + 4000 + 9000
+    assert telemetry.shedding.shed_bytes == 5000 + 3000 + 4000 + 9000
     release(telemetry, service)
     assert service.kinds(1) == [Begin, ResponseData, End]
     assert service.kinds(2) == [Begin, RequestBody, ResponseHead, End]
@@ -128,34 +127,31 @@ def test_rule_2_past_the_limit_bodies_are_shed_and_the_end_says_so(
 
 
 def test_rule_2_small_reads_are_counted_with_what_their_frames_take(
-    service: StuckService, monkeypatch: pytest.MonkeyPatch
+    service: StuckService,
 ) -> None:
     """A million reads of one byte are not one megabyte."""
-    monkeypatch.setattr(in_process, "SHED_BYTES", 1_000_000)
-    telemetry = make(service)
+    telemetry = make(service, shed_bytes=1_000_000)
     stick(telemetry, service)
     telemetry.emit(tap_frames.begin(1))
     for at_ns in range(10_000):
         telemetry.emit(ResponseData(1, at_ns, b"x"))
     assert telemetry.queued_bytes <= 1_000_000 + 1000
-    assert telemetry.shed_bytes > 7000
+    assert telemetry.shedding.shed_bytes > 7000
     release(telemetry, service)
     assert len(service.kinds(1)) < 3000
 
 
 def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(
-    service: StuckService, monkeypatch: pytest.MonkeyPatch
+    service: StuckService,
 ) -> None:
     """A queue that nobody empties stops growing; open exchanges still get their end."""
-    monkeypatch.setattr(in_process, "SHED_BYTES", 20_000)
-    monkeypatch.setattr(in_process, "MAX_QUEUED_BYTES", 40_000)
-    telemetry = make(service)
+    telemetry = make(service, shed_bytes=20_000, max_bytes=40_000)
     stick(telemetry, service)
     telemetry.emit(tap_frames.begin(1))
     for number in range(2, 1000):
         emit(telemetry, *exchange_frames(ANSWER, number=number))
     assert telemetry.queued_bytes < 44_000
-    assert 900 < telemetry.shed_exchanges < 998
+    assert 900 < telemetry.shedding.shed_exchanges < 998
     telemetry.emit(tap_frames.end(1))
     emit(telemetry, *exchange_frames(ANSWER, number=1000)[:-1])
     release(telemetry, service)
@@ -164,16 +160,15 @@ def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(
     assert service.kinds(999) == []
     assert service.kinds(1000) == []
     telemetry.emit(tap_frames.end(1000))
-    assert telemetry._left_out == set()
-    assert telemetry._shed == {}
+    assert telemetry.shedding._left_out == set()
+    assert telemetry.shedding._shed == {}
 
 
 def test_rule_3_nothing_of_an_answer_follows_a_gap(
-    service: StuckService, monkeypatch: pytest.MonkeyPatch
+    service: StuckService,
 ) -> None:
     """Also where there is room again; other exchanges have it, and the record says what is left."""
-    monkeypatch.setattr(in_process, "SHED_BYTES", 10_000)
-    telemetry = make(service)
+    telemetry = make(service, shed_bytes=10_000)
     frames = exchange_frames(HEL, b"data: " + b"x" * 10_000, *WHOLE_STREAM[2:])
     emit(telemetry, *frames)
     emit(telemetry, *exchange_frames(*WHOLE_STREAM, number=2))
@@ -196,11 +191,10 @@ def release_at_once(telemetry: InProcessTelemetry, service: StuckService) -> Non
 
 
 def test_a_request_that_was_shed_does_not_cut_the_answer(
-    service: StuckService, monkeypatch: pytest.MonkeyPatch
+    service: StuckService,
 ) -> None:
     """The two bodies are shed each for itself."""
-    monkeypatch.setattr(in_process, "SHED_BYTES", 10_000)
-    telemetry = make(service)
+    telemetry = make(service, shed_bytes=10_000)
     emit(telemetry, *exchange_frames(ANSWER, asked=b" " * 10_000 + ASKED))
     release_at_once(telemetry, service)
     observer = Observer()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry import pipeline as pipeline_module
+from telemetry import in_process
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
+from telemetry.in_process import InProcessPipeline
 from telemetry.metrics.prometheus import render
 from telemetry.otlp import decode_spans
-from telemetry.pipeline import Pipeline
 from telemetry.store_rows import Retention
 from tests.otlp_sink import HttpSink, SinkAnswer
 from tests.telemetry import tap_frames
@@ -43,12 +43,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "spans.db"
 
 
-def open_pipeline(path: Path, **environ: str) -> Pipeline:
+def open_pipeline(path: Path, **environ: str) -> InProcessPipeline:
     """A pipeline by an environment of its own."""
-    return Pipeline.open(path, retention=RETENTION, environ=environ)
+    return InProcessPipeline.open(path, retention=RETENTION, environ=environ)
 
 
-def emit(pipeline: Pipeline, *numbers: int) -> None:
+def emit(pipeline: InProcessPipeline, *numbers: int) -> None:
     """Whole exchanges with these numbers."""
     for number in numbers:
         for frame in exchange_frames(*WHOLE_STREAM, number=number):
@@ -59,8 +59,8 @@ def test_with_an_endpoint_every_exchange_reaches_the_backend(path: Path) -> None
     """Over real OTLP, each span once, and the store knows that it was delivered."""
     with HttpSink() as sink:
         pipeline = open_pipeline(path, OTEL_EXPORTER_OTLP_ENDPOINT=sink.url)
-        assert pipeline.backend is not None
-        assert str(sink.port) in pipeline.backend
+        assert pipeline.pipeline.backend is not None
+        assert str(sink.port) in pipeline.pipeline.backend
         pipeline.start()
         emit(pipeline, *range(1, 21))
         accepted = sink.wait_for_spans(20)
@@ -70,7 +70,7 @@ def test_with_an_endpoint_every_exchange_reaches_the_backend(path: Path) -> None
     assert first.attributes["llm.token_count.total"] == 5
     assert first.resource["service.name"]
     with pytest.raises(StoreError, match="closed"):
-        pipeline.store.counts()
+        pipeline.pipeline.store.counts()
 
 
 def test_a_span_is_sent_soon_after_its_exchange(path: Path) -> None:
@@ -118,17 +118,17 @@ def test_what_the_backend_did_not_take_stays_and_is_sent_by_the_next_process(
 def test_without_an_endpoint_spans_are_kept(path: Path) -> None:
     """The store is the backend."""
     pipeline = open_pipeline(path)
-    assert pipeline.backend is None
+    assert pipeline.pipeline.backend is None
     pipeline.start()
     emit(pipeline, 1, 2)
-    assert pipeline._telemetry.close(10)
-    assert pipeline.store.counts().kept == 2
+    assert pipeline.telemetry.close(10)
+    assert pipeline.pipeline.store.counts().kept == 2
     pipeline.close(0)
 
 
-def numbers(pipeline: Pipeline) -> dict[str, float]:
+def numbers(pipeline: InProcessPipeline) -> dict[str, float]:
     """The samples of counters and gauges, by Prometheus' names and labels."""
-    lines = render(pipeline.metrics.snapshot()).splitlines()
+    lines = render(pipeline.pipeline.metrics.snapshot()).splitlines()
     samples = (line.rpartition(" ") for line in lines if line.startswith("spantap_"))
     return {name: float(value) for name, _, value in samples}
 
@@ -139,7 +139,7 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
     names = numbers(pipeline).keys()
     pipeline.start()
     emit(pipeline, 1, 2, 3)
-    assert pipeline._telemetry.close(10)
+    assert pipeline.telemetry.close(10)
     metrics = numbers(pipeline)
     assert metrics.keys() == names
     size = metrics.pop("spantap_store_size_bytes")
@@ -169,9 +169,9 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
         "spantap_tap_queue_bytes": 0,
         "spantap_tap_shed_bytes_total": 0,
     }
-    text = render(pipeline.metrics.snapshot())
+    text = render(pipeline.pipeline.metrics.snapshot())
     assert "gen_ai_client_operation_duration_seconds_count" in text
-    pipeline.store.close()
+    pipeline.pipeline.store.close()
     left = numbers(pipeline)
     assert left["spantap_spans_recorded_total"] == 3  # the store's own are left out
     assert 'spantap_store_spans{state="kept"}' not in left
@@ -263,11 +263,11 @@ def test_a_queue_that_cannot_be_consumed_in_time_is_told(
     """The end of the process does not wait for ever, and does not pretend."""
     pipeline = open_pipeline(path)
     pipeline.start()
-    monkeypatch.setattr(pipeline._telemetry, "close", lambda _: False)
+    monkeypatch.setattr(pipeline.telemetry, "close", lambda _: False)
     pipeline.close(0)
     assert "observed exchanges were lost" in caplog.text
     monkeypatch.undo()
-    assert pipeline._telemetry.close(10)
+    assert pipeline.telemetry.close(10)
 
 
 def test_spans_that_the_store_did_not_take_by_the_end_are_told(
@@ -275,8 +275,8 @@ def test_spans_that_the_store_did_not_take_by_the_end_are_told(
 ) -> None:
     """R5: they are counted while they wait, and as lost when the process ends without them."""
     pipeline = open_pipeline(path)
-    assert pipeline.store._connection is not None
-    pipeline.store._connection.execute("PRAGMA busy_timeout = 0")
+    assert pipeline.pipeline.store._connection is not None
+    pipeline.pipeline.store._connection.execute("PRAGMA busy_timeout = 0")
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # nobody else can write
         pipeline.start()
@@ -302,12 +302,12 @@ def test_a_store_that_fails_at_the_end_does_not_keep_the_rest_from_closing(
     with HttpSink() as sink:
         pipeline = open_pipeline(path, OTEL_EXPORTER_OTLP_ENDPOINT=sink.url)
         pipeline.start()
-        monkeypatch.setattr(pipeline.store, "counts", fail)
+        monkeypatch.setattr(pipeline.pipeline.store, "counts", fail)
         pipeline.close(5)
     assert "the disk is gone" in caplog.text
     monkeypatch.undo()
     with pytest.raises(StoreError, match="closed"):
-        pipeline.store.counts()
+        pipeline.pipeline.store.counts()
 
 
 def test_the_sdks_loggers_are_quieted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -322,4 +322,4 @@ def test_the_sdks_loggers_are_quieted(path: Path, caplog: pytest.LogCaptureFixtu
 
 def test_closing_waits_for_the_queue_no_longer_than_it_says() -> None:
     """Long enough for a full queue, short enough for an orchestrator's patience."""
-    assert 1 <= pipeline_module.CLOSE_SECONDS <= 10
+    assert 1 <= in_process.CLOSE_SECONDS <= 10
