@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint types e2e bench fuzz lock format clean
+.PHONY: help demo test lint types e2e bench faults soak fuzz lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -49,6 +49,16 @@ e2e: $(VENV)/.dev.stamp  ## chats into a real Phoenix, Jaeger and Collector, see
 bench: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse and the openai SDK
 	$(BIN)/pytest tests/bench/bench_codec.py -s -p no:xdist --timeout 600 --benchmark-disable-gc \
 		--benchmark-columns=min,median,rounds --benchmark-group-by=param:stream
+
+faults: $(VENV)/.dev.stamp  ## the fault matrix with full counts; its rows go to .faults/results.jsonl
+	mkdir -p .faults && rm -f .faults/results.jsonl
+	SPANTAP_FAULTS_SCALE=1 SPANTAP_FAULTS_RESULTS=.faults/results.jsonl \
+		$(BIN)/pytest tests/faults -s -p no:xdist --timeout 1800
+	$(BIN)/python -m tests.faults.row .faults/results.jsonl
+
+SOAK_SECONDS ?= 1800
+soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
+	SPANTAP_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest tests/faults/test_soak.py -s -p no:xdist
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.dev.stamp  ## looks for inputs that break the codec's promises, FUZZ_SECONDS long

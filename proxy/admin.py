@@ -1,50 +1,128 @@
 """The admin port: alive, ready, metrics.
 
-Never on the traffic port, where every path belongs to the upstream (``design.md`` section 5).
+Never on the traffic port, where every path belongs to the upstream (``design.md`` section 5). It is
+served by threads: who asks for metrics waits for nobody, and nobody for him.
 """
 
 from __future__ import annotations
 
-import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
-
-from aiohttp import web
 
 from telemetry.metrics.prometheus import CONTENT_TYPE, render
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from telemetry.metrics.snapshot import Snapshot
 
-__all__ = ("create_admin_app",)
+__all__ = ("AdminServer",)
+
+MAX_REQUESTS = 32
+"""Answered at a time: some probes and a few collectors of metrics; more of them wait."""
+
+REQUEST_SECONDS = 10.0
+"""How long a client may take for a request, so that an idle one does not keep a thread."""
 
 
-def create_admin_app(
-    *, is_ready: Callable[[], bool], metrics: Callable[[], Snapshot]
-) -> web.Application:
-    """The admin port's application.
+class AdminServer:
+    """Serves the admin port on threads, from :meth:`start` to :meth:`close`.
 
     Args:
-        is_ready: false while draining.
-        metrics: the numbers as they are now; called on a thread, for it may wait for the store.
+        listener: bound and listening; is closed with this.
+        is_ready: false while starting or draining; called on any thread.
+        metrics: the numbers as they are now; called on any thread.
     """
 
-    async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
+    def __init__(
+        self,
+        listener: socket.socket,
+        *,
+        is_ready: Callable[[], bool],
+        metrics: Callable[[], Snapshot],
+    ) -> None:
+        self._server = _Server(listener, is_ready, metrics)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="spantap-admin", daemon=True
+        )
 
-    async def readyz(_: web.Request) -> web.Response:
-        if is_ready():
-            return web.Response(text="ready\n")
-        return web.Response(status=503, text="draining\n")
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
 
-    async def show_metrics(_: web.Request) -> web.Response:
-        # On a thread: counting what is stored may wait for a commit, and traffic may not.
-        text = await asyncio.to_thread(lambda: render(metrics()))
-        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
 
-    app = web.Application()
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/metrics", show_metrics)
-    return app
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        is_ready: Callable[[], bool],
+        metrics: Callable[[], Snapshot],
+    ) -> None:
+        super().__init__(listener.getsockname(), _Request, bind_and_activate=False)
+        self.socket.close()  # the base class made one of its own
+        listener.setblocking(True)  # noqa: FBT003 - its only parameter
+        self.socket = listener
+        self.is_ready = is_ready
+        self.metrics = metrics
+        self._places = threading.BoundedSemaphore(MAX_REQUESTS)
+
+    def process_request_thread(self, request: object, client_address: object) -> None:
+        """On a thread of its own, answer one connection."""
+        try:
+            super().process_request_thread(request, client_address)  # type: ignore[arg-type]  # the base class's words
+        finally:
+            self._places.release()
+
+    def process_request(self, request: object, client_address: object) -> None:
+        """Wait for a place, so that nobody makes threads without end."""
+        self._places.acquire()
+        super().process_request(request, client_address)  # type: ignore[arg-type]  # as above
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that breaks off is no news."""
+
+
+class _Request(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = REQUEST_SECONDS
+
+    def do_GET(self) -> None:
+        """One of the three pages."""
+        path = self.path.partition("?")[0]
+        if path == "/healthz":
+            self._answer(200, "ok\n")
+        elif path == "/readyz":
+            ready = self.server.is_ready()
+            self._answer(*((200, "ready\n") if ready else (503, "draining\n")))
+        elif path == "/metrics":
+            self._answer(200, render(self.server.metrics()), CONTENT_TYPE)
+        else:
+            self._answer(404, "there are /healthz, /readyz and /metrics\n")
+
+    do_HEAD = do_GET  # noqa: N815 - the base class finds it by this name
+
+    def _answer(self, status: int, text: str, kind: str = "text/plain; charset=utf-8") -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def version_string(self) -> str:
+        """Who answers, without versions of what it is made of."""
+        return "spantap"
+
+    def log_message(self, *_: object) -> None:
+        """Probes come every few seconds."""

@@ -1,20 +1,21 @@
-"""The composition root: settings in, a listening proxy out. The only place that wires parts."""
+"""The composition root of a worker: settings in, a relaying proxy out."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import ssl
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
-from proxy.admin import create_admin_app
 from proxy.clock import Clock, SystemClock
 from proxy.downstream_server import DownstreamServer
 from proxy.exchange import ExchangeRules
 from proxy.forward_proxy import ForwardProxy
 from proxy.handler import Handler
+from proxy.inbound_keys import read_inbound_keys
+from proxy.limits import DownstreamLimits
+from proxy.listener_tls import HANDSHAKE_SECONDS, build_listener_tls
 from proxy.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.logs import limit_lines
 from proxy.open_exchanges import OpenExchanges
@@ -26,6 +27,9 @@ from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.client_context import HeaderMap
 from telemetry.identity import SpanIdentitySource
 from telemetry.metrics.instruments import (
+    CONNECTIONS_OPEN,
+    CONNECTIONS_REFUSED,
+    CONNECTIONS_STALLED,
     EXCHANGES_OPEN,
     REQUESTS,
     REQUESTS_REFUSED,
@@ -34,7 +38,8 @@ from telemetry.metrics.instruments import (
 from telemetry.metrics.registry import MetricsRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import socket
+    from collections.abc import Iterator, Sequence
 
     from telemetry.metrics.registry import Reading
 
@@ -45,15 +50,19 @@ _log = logging.getLogger("spantap")
 CUT_SECONDS = 5.0
 """How long what was cut may take to tell its clients and its span."""
 
+MAX_LAST_TURNS = 1000
+"""Turns of the loop in which connections that wait are taken before the port is closed: far more
+than :data:`proxy.listening.LISTEN_BACKLOG` need."""
+
 
 class Proxy:
-    """A worker: the traffic port and the admin port.
+    """A worker: what listens on the traffic port, and relays.
 
     Args:
         settings: see :mod:`proxy.settings`.
         sink: where tap frames go.
         clock: the worker's clocks.
-        metrics: numbers for the admin port, the observing half's among them.
+        metrics: where its numbers can be read.
 
     Raises:
         ConfigurationError: upstreams, certificates or forward proxies cannot be used.
@@ -70,15 +79,19 @@ class Proxy:
         clock = clock or SystemClock()
         self._settings = settings
         self.metrics = metrics or MetricsRegistry()
-        self._draining = False
         self._listener: asyncio.Server | None = None
-        self._admin: web.AppRunner | None = None
+        self._tls = build_listener_tls(settings)
         self.open_exchanges = OpenExchanges()
         self._client = build_client(settings)
         handler = Handler(
             upstreams=build_upstreams(settings),
             client=self._client,
-            taps=TapSource(sink, clock, RecordedHeaders.of(HeaderMap.build(settings.headers))),
+            taps=TapSource(
+                sink,
+                clock,
+                RecordedHeaders.of(HeaderMap.build(settings.headers)),
+                max_body_bytes=settings.max_answer_bytes,
+            ),
             identities=SpanIdentitySource(settings.trace_parent),
             rejections=Rejections(clock),
             rules=ExchangeRules(
@@ -88,45 +101,45 @@ class Proxy:
                 keeps_unsampled=bool(settings.keep),
             ),
             open_exchanges=self.open_exchanges,
+            inbound_keys=read_inbound_keys(settings),
+            on_refused=self._count_refused,
         )
         self._server = DownstreamServer(
-            handler, max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock)
+            handler,
+            max_header_bytes=settings.max_header_bytes,
+            refusals=limit_lines(clock),
+            limits=DownstreamLimits.of(settings),
+            clock=clock,
         )
         self.metrics.read_from(self._read_metrics)
 
-    async def start(self) -> None:
-        """Listen on both ports, or leave nothing open.
+    async def start(self, listener: socket.socket | None = None) -> None:
+        """Take connections.
+
+        Args:
+            listener: bound and listening; one by the settings where not given.
 
         Raises:
-            ConfigurationError: a port is taken, or an address is not ours.
+            ConfigurationError: the port is taken, or the address is not ours.
         """
         try:
-            await self._listen()
+            traffic = listener or listen("traffic", self._settings.host, self._settings.port)
+            loop = asyncio.get_running_loop()
+            self._listener = await loop.create_server(
+                self._server,
+                sock=traffic,
+                backlog=ACCEPTED_AT_ONCE if self._settings.workers == 1 else 1,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
+            )
         except BaseException:
             await self.close()
             raise
-
-    async def _listen(self) -> None:
-        settings = self._settings
-        admin_app = create_admin_app(
-            is_ready=lambda: not self._draining, metrics=self.metrics.snapshot
-        )
-        self._admin = web.AppRunner(admin_app, access_log=None)
-        await self._admin.setup()
-        admin = listen("admin", settings.admin_host, settings.admin_port)
-        try:
-            traffic = listen("traffic", settings.host, settings.port)
-        except ConfigurationError:
-            admin.close()
-            raise
-        await web.SockSite(self._admin, admin).start()
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            self._server, sock=traffic, backlog=ACCEPTED_AT_ONCE
-        )
         traffic.listen(LISTEN_BACKLOG)  # create_server has made it as short as its argument
         self.address: tuple[str, int] = traffic.getsockname()[:2]
-        self.admin_address: tuple[str, int] = admin.getsockname()[:2]
+
+    def _count_refused(self, message: str) -> None:
+        self._server.count_refused(message)
 
     def _read_metrics(self) -> Iterator[Reading]:
         """This worker's numbers."""
@@ -134,21 +147,28 @@ class Proxy:
         yield REQUESTS, (), self._server.requests_count
         yield REQUESTS_REFUSED, (), self._server.refused_count
         yield UPSTREAM_FAILURES, (), self._client.failure_count
+        yield CONNECTIONS_OPEN, (), len(self._server.connections)
+        yield CONNECTIONS_REFUSED, (), self._server.turned_away_count
+        yield CONNECTIONS_STALLED, (), self._server.stalled_count
 
-    async def linger(self) -> None:
-        """Say that we are going, and go on answering for a while: balancers need to notice."""
-        self._draining = True
+    def linger(self) -> None:
+        """Go on answering, each time for the last time: who waits on it is told to go elsewhere."""
         self._server.closing = True
-        await asyncio.sleep(self._settings.linger_seconds)
 
-    async def drain(self) -> None:
-        """Take no more connections, let what is open end, and cut what does not in time."""
-        self._draining = True
+    async def drain(self, timeout_seconds: float | None = None) -> None:
+        """Take no more connections, let what is open end, and cut what does not in time.
+
+        Args:
+            timeout_seconds: as in the settings where not given.
+        """
+        if timeout_seconds is None:
+            timeout_seconds = self._settings.drain_seconds
         self._server.closing = True
         if self._listener is not None:
+            await _take_what_waits(self._listener.sockets)
             self._listener.close()
         self._server.pre_shutdown()
-        if await self._wait_until_ended(self._settings.drain_seconds):
+        if await self._wait_until_ended(timeout_seconds):
             return
         cut = self.open_exchanges.cut_all()
         left = len(self._server.connections)
@@ -172,8 +192,17 @@ class Proxy:
         await self.open_exchanges.wait_until_none(CUT_SECONDS)
         await self._server.shutdown(0.1)
         await self._client.close()
-        if self._admin is not None:
-            await self._admin.cleanup()
+
+
+async def _take_what_waits(listeners: Sequence[socket.socket]) -> None:
+    """Let the loop accept what the kernel has taken for us: closing the port would reset it."""
+    poll = select.poll()
+    for listener in listeners:
+        poll.register(listener, select.POLLIN)
+    for _ in range(MAX_LAST_TURNS):
+        if not poll.poll(0):
+            return
+        await asyncio.sleep(0)
 
 
 def build_upstreams(settings: Settings) -> UpstreamTable:
@@ -200,6 +229,7 @@ def build_client(settings: Settings) -> UpstreamClient:
             connect_seconds=settings.connect_timeout_seconds,
             first_byte_seconds=settings.first_byte_timeout_seconds,
             idle_seconds=settings.idle_timeout_seconds,
+            stall_seconds=settings.upstream_stall_timeout_seconds,
         ),
         forward_proxy=_forward_proxy(),
         max_header_bytes=settings.max_header_bytes,
@@ -220,7 +250,8 @@ def build_tls(settings: Settings) -> ssl.SSLContext:
         raise ConfigurationError(f"setting 'ca_file': {settings.ca_file}: {error}") from error
     try:
         if settings.client_cert is not None:
-            context.load_cert_chain(settings.client_cert, settings.client_key)
+            # Without a password given here, OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(settings.client_cert, settings.client_key, password="")
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(f"setting 'client_cert': {error}") from error
     return context

@@ -7,6 +7,7 @@ their words as they are; the observer's copy of an error's body has the key mask
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -15,17 +16,23 @@ from telemetry.client_context import looks_like_credential
 if TYPE_CHECKING:
     from proxy.headers import RawHeaders
 
-__all__ = ("MASK", "CredentialMask", "find_credentials")
+__all__ = ("MASK", "MAX_QUERY_CREDENTIALS", "CredentialMask", "find_credentials")
 
 MASK = b"[credential]"
 
 MIN_CREDENTIAL_BYTES = 8
 """What is shorter is no key, and masking it would garble words."""
 
+MAX_QUERY_CREDENTIALS = 32
+"""Each is looked for in an error's body. Real queries have one, a hostile one thousands."""
+
 _QUERY = re.compile(
-    rb"[?&](?:access_token|api[-_]?key|key|sig|signature|subscription-key|token)=([^&#]+)",
+    rb"[?&](?:[^=&#]{0,64}[-_.])?(?:access|api|auth)?"
+    # the last two by custom alone, of Azure's functions and storage
+    rb"(?:auth|credential|jwt|key|password|secret|signature|token|code|sig)=([^&#]+)",
     re.IGNORECASE,
 )
+"""Members of a query that are credentials by the end of their names."""
 
 
 def find_credentials(headers: RawHeaders, target: str) -> tuple[bytes, ...]:
@@ -37,11 +44,14 @@ def find_credentials(headers: RawHeaders, target: str) -> tuple[bytes, ...]:
     """
     found: set[bytes] = set()
     for name, value in headers:
-        if looks_like_credential(name.lower().decode("latin-1")):
+        if looks_like_credential(key := name.lower().decode("latin-1")):
             found.add(value)
             found.add(value.rpartition(b" ")[2])  # without `Bearer`
-    for value in _QUERY.findall(target.encode("utf-8", "surrogateescape")):
-        found |= {value, unquote_to_bytes(value)}
+            if key == "cookie":
+                found.update(cookie.partition(b"=")[2] for cookie in value.split(b";"))
+    matches = _QUERY.finditer(target.encode("utf-8", "surrogateescape"))
+    for match in islice(matches, MAX_QUERY_CREDENTIALS):
+        found |= {match[1], unquote_to_bytes(match[1])}
     long_enough = (value for value in found if len(value) >= MIN_CREDENTIAL_BYTES)
     return tuple(sorted(long_enough, key=len, reverse=True))
 

@@ -16,15 +16,18 @@ Rules, here and there:
    comes is read and dropped for a while, as a reset would take the answer from the client.
 6. Going down closes idle connections; a busy one takes its request to the end, and ends with the
    answer.
+7. There are limits (:class:`proxy.limits.DownstreamLimits`): a connection past their number is
+   told so and closed; a head that does not come in time is answered with 408, or with nothing
+   where none began; a client that takes nothing of its answer is cut by a reset.
+8. While bytes wait for a client beyond the transport's mark (64 KiB), nothing more is written:
+   there is never more in its buffer than that and one read of the upstream's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import socket
 import struct
-import termios
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -32,11 +35,11 @@ from aiohttp.http import HttpVersion11
 
 from proxy.errors import encode_error
 from proxy.headers import RawHeaders, find_header, join_header, response_headers
+from proxy.request_body import RequestBody
+from proxy.stall_watch import count_buffered, count_unacknowledged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from aiohttp.streams import StreamReader
 
 __all__ = ("Answered", "Downstream", "LastAnswer", "reset")
 
@@ -91,22 +94,35 @@ class Downstream:
         body: reader of the request's body.
     """
 
-    def __init__(self, request: web.BaseRequest, *, is_closing: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        *,
+        body_idle_seconds: float,
+        is_closing: Callable[[], bool],
+        has_stalled: Callable[[], bool],
+    ) -> None:
         self._request = request
         self._writer = request.writer
         self._is_closing = is_closing
+        self._has_stalled = has_stalled
         self._must_reset = False
         self._head_sent = False
         self._keeps_alive = request.keep_alive
         self.method = request.method
         self.target = request.raw_path
         self.headers: RawHeaders = request.raw_headers
-        self.body: StreamReader = request.content
+        self.body = RequestBody(request.content, idle_seconds=body_idle_seconds)
 
     @property
     def head_sent(self) -> bool:
         """Whether the answer has begun."""
         return self._head_sent
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the client was cut because it took nothing of its answer (rule 7)."""
+        return self._has_stalled()
 
     @property
     def path(self) -> str:
@@ -178,6 +194,7 @@ class Downstream:
             ConnectionError: the client is gone.
         """
         await self._writer.write(data)
+        await self._writer.drain()  # rule 8: writing alone waits once in 64 KiB only
 
     async def finish(self) -> web.StreamResponse:
         """End the answer cleanly; its connection too, if we go down meanwhile (rule 6)."""
@@ -230,18 +247,12 @@ def reset(transport: asyncio.Transport | None) -> None:
     """
     if transport is None:
         return
-    if not transport.is_closing() or transport.get_write_buffer_size():
+    if not transport.is_closing() or count_buffered(transport):
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
 
 
 def _has_unread(transport: asyncio.Transport) -> bool:
-    """Whether bytes wait here or in the kernel's send queue (SIOCOUTQ of tcp(7))."""
-    if transport.is_closing():
-        return False
-    if transport.get_write_buffer_size():
-        return True
-    sock = transport.get_extra_info("socket")
-    answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
-    return int(struct.unpack("i", answer)[0]) > 0
+    """Whether the client has not acknowledged all yet."""
+    return not transport.is_closing() and count_unacknowledged(transport) > 0

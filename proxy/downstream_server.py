@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 
+from proxy.clock import Clock, SystemClock
 from proxy.downstream import Answered, Downstream, LastAnswer, reset
 from proxy.errors import encode_error
+from proxy.limits import DownstreamLimits
+from proxy.logs import limit_lines
+from proxy.overflow import MAX_TURNED_AWAY, Overflow
 from proxy.request_faults import find_http_fault
 from proxy.request_parser import RequestParser
+from proxy.stall_watch import StallWatch, count_buffered
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -40,9 +45,21 @@ CLOSING_POLL_SECONDS = 0.02
 
 
 class _Connection(RequestHandler):
-    """One client connection."""
+    """One client connection.
 
-    __slots__ = ("_end_delimits", "_lingers", "_server")
+    Attributes:
+        stalled: we cut it because the client took nothing of its answer (rule 7).
+    """
+
+    __slots__ = (
+        "_end_delimits",
+        "_head_timer",
+        "_lingers",
+        "_requests",
+        "_server",
+        "_stall_watch",
+        "stalled",
+    )
 
     def __init__(
         self, server: DownstreamServer, loop: asyncio.AbstractEventLoop, **options: Any
@@ -51,8 +68,10 @@ class _Connection(RequestHandler):
         self._server = server
         self._lingers = False
         self._end_delimits = False
-        # Takes the place of the one that the base class made, which is fed whole reads.
-        self._parser = RequestParser(  # type: ignore[assignment]
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._stall_watch: StallWatch | None = None
+        self.stalled = False
+        self._requests: RequestParser | None = RequestParser(
             self,
             loop,
             max_header_bytes=self.max_field_size,
@@ -60,6 +79,63 @@ class _Connection(RequestHandler):
             read_buffer_bytes=READ_BUFFER_BYTES,
             on_broken_body=server.count_refused,
         )
+        # Takes the place of the one that the base class made, which is fed whole reads.
+        self._parser = self._requests  # type: ignore[assignment]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Serve the connection, or turn it away (rule 7)."""
+        stream = cast("asyncio.Transport", transport)
+        if not self._server.has_room():
+            self._requests = self._parser = None
+            self._server.turn_away(stream)
+            return
+        limits = self._server.limits
+        self._stall_watch = StallWatch(limits.stall_seconds, lambda: self._cut_stalled(stream))
+        self._watch_head()
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Stop all timers."""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        if self._stall_watch is not None:
+            self._stall_watch.stop()
+        self._requests = self._stall_watch = None
+        super().connection_lost(exc)
+
+    def _watch_head(self) -> None:
+        if (seconds := self._server.limits.header_seconds) and self._head_timer is None:
+            self._head_timer = asyncio.get_running_loop().call_later(seconds, self._look_for_head)
+
+    def _look_for_head(self) -> None:
+        """The time for a head is over; but the requests before it come first (rule 7)."""
+        self._head_timer = None
+        if self._requests is None:
+            return
+        if self._waiter is None or self._waiter.done():
+            self._watch_head()
+        elif self._requests.head_begun:
+            self._requests.expire()
+            super().data_received(b"")
+        else:
+            self.force_close()
+
+    def pause_writing(self) -> None:
+        """The client is slower than its answer: see that it takes some of it (rule 7)."""
+        super().pause_writing()
+        self._watch_taking()
+
+    def _watch_taking(self) -> None:
+        """Watch while bytes wait here, past the end of an answer and of the connection too."""
+        transport = self.transport
+        watch = self._stall_watch
+        if watch is not None and transport is not None and count_buffered(transport):
+            watch.begin(transport)
+
+    def _cut_stalled(self, transport: asyncio.Transport) -> None:
+        self.stalled = True
+        self._server.count_stalled()
+        reset(transport)
 
     def log_exception(self, *args: Any, **kwargs: Any) -> None:
         """A body that breaks while it is dropped after its answer was told already (rule 4)."""
@@ -68,8 +144,15 @@ class _Connection(RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, or drop it after our last answer (rule 5)."""
-        if not self._lingers:
-            super().data_received(data)
+        if self._lingers:
+            return
+        super().data_received(data)
+        if self._requests is not None and self._requests.head_begun:
+            self._watch_head()
+        elif self._head_timer is not None and (self._waiter is None or self._waiter.done()):
+            # A head is whole; blank lines before the first one are none.
+            self._head_timer.cancel()
+            self._head_timer = None
 
     def eof_received(self) -> None:
         """A half-close counts as leaving, even while bytes wait to be written (rule 2)."""
@@ -88,7 +171,7 @@ class _Connection(RequestHandler):
     async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109 - inherited
         """End it now; an answer that nobody took whole must not seem to end (rule 3)."""
         transport = self.transport
-        if self._end_delimits and transport is not None and transport.get_write_buffer_size():
+        if self._end_delimits and transport is not None and count_buffered(transport):
             reset(transport)
         await super().shutdown(timeout)
 
@@ -97,6 +180,7 @@ class _Connection(RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """End the answer; the second of the pair tells that the client is gone."""
         resp, is_gone = await super().finish_response(request, resp, start_time)
+        self._watch_taking()
         if isinstance(resp, Answered):
             self._end_delimits = resp.end_delimits
         if isinstance(resp, LastAnswer) and not is_gone:
@@ -109,7 +193,8 @@ class _Connection(RequestHandler):
         if transport is None or transport.is_closing():
             return
         self._lingers = True
-        transport.write_eof()
+        if transport.can_write_eof():  # TLS has no half-closed connections
+            transport.write_eof()
         transport.resume_reading()
         # The client's close ends the connection, and with it this task.
         await asyncio.sleep(MAX_LINGER_SECONDS)
@@ -126,7 +211,8 @@ class _Connection(RequestHandler):
         if isinstance(exc, ConnectionError):
             raise exc
         if status < 500:
-            return self.refuse(request, status, "invalid_http_request", message or "Bad request.")
+            code = "request_timeout" if status == 408 else "invalid_http_request"
+            return self.refuse(request, status, code, message or "Bad request.")
         _log.error("a request could not be handled", exc_info=exc)
         return _encode_last(request, status, "internal_error", "spantap failed; see its log.")
 
@@ -149,9 +235,14 @@ class DownstreamServer(web.Server):
         handler: called for each valid request.
         max_header_bytes: largest field and request line.
         refusals: rate limit of the log line about invalid requests.
+        limits: of connections, and of how slow clients may be.
+        clock: for the rate limits of other log lines.
 
     Attributes:
+        limits: as given.
         refused_count: requests that never became an exchange.
+        turned_away_count: connections past the limit.
+        stalled_count: connections that were cut because the client took nothing of its answer.
         closing: we go down, and no connection serves another request (rule 6).
     """
 
@@ -161,6 +252,8 @@ class DownstreamServer(web.Server):
         *,
         max_header_bytes: int,
         refusals: RateLimit,
+        limits: DownstreamLimits | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._connection_options: dict[str, Any] = {
             "access_log": None,
@@ -175,7 +268,13 @@ class DownstreamServer(web.Server):
         super().__init__(self._serve, handler_cancellation=True)
         self._handler = handler
         self._refusals = refusals
+        self._full_lines = limit_lines(clock or SystemClock())
+        self._stalled_lines = limit_lines(clock or SystemClock())
+        self._turned_away: set[Overflow] = set()  # of them those that are open still
+        self.limits = limits or DownstreamLimits()
         self.refused_count = 0
+        self.turned_away_count = 0
+        self.stalled_count = 0
         self.closing = False
 
     def __call__(self) -> RequestHandler:
@@ -186,15 +285,45 @@ class DownstreamServer(web.Server):
     def count_refused(self, message: str) -> None:
         """Note a request that was refused before it became an exchange."""
         self.refused_count += 1
-        if (suppressed := self._refusals.admit()) is not None:
-            more = f" ({suppressed} more since the last such line)" if suppressed else ""
-            _log.warning("refused a request: %s%s", message, more)
+        _tell(self._refusals, f"refused a request: {message}")
+
+    def count_stalled(self) -> None:
+        """Note a client that was cut because it took nothing of its answer."""
+        self.stalled_count += 1
+        seconds = self.limits.stall_seconds
+        _tell(
+            self._stalled_lines, f"cut a client that took nothing of its answer for {seconds:g} s"
+        )
+
+    def has_room(self) -> bool:
+        """Whether one more connection can be served."""
+        return len(self.connections) < self.limits.max_connections
+
+    def turn_away(self, transport: asyncio.Transport) -> None:
+        """Tell a client that there are too many, where not too many are being told already."""
+        self.turned_away_count += 1
+        count = self.limits.max_connections
+        _tell(
+            self._full_lines,
+            f"turned a client away: {count} connections are open (max_connections)",
+        )
+        if len(self._turned_away) >= MAX_TURNED_AWAY:
+            transport.abort()
+            return
+        message = f"spantap serves {count} connections at once, and has them; try again shortly."
+        self._turned_away.add(Overflow(transport, message, self._turned_away.discard))
 
     def pre_shutdown(self) -> None:
         """Close the idle connections (rule 6)."""
         for connection in self.connections:
             if isinstance(connection, _Connection):
                 connection.close_if_idle()
+
+    async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - inherited
+        """End all connections now, those that were turned away too."""
+        for overflow in tuple(self._turned_away):
+            overflow.abort()
+        await super().shutdown(timeout)
 
     async def wait_until_unconnected(self, timeout_seconds: float) -> bool:
         """Close what is idle until no connection is left, each answer sent to its last byte.
@@ -212,15 +341,18 @@ class DownstreamServer(web.Server):
         return True
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = _connection_of(request)
         fault = find_http_fault(
             request.method, request.raw_path, request.version, request.raw_headers
         )
         if fault is not None:
-            connection = request.protocol
-            if not isinstance(connection, _Connection):
-                raise AssertionError("__call__ makes no other")
             return connection.refuse(request, *fault)
-        downstream = Downstream(request, is_closing=lambda: self.closing)
+        downstream = Downstream(
+            request,
+            body_idle_seconds=self.limits.body_idle_seconds,
+            is_closing=lambda: self.closing,
+            has_stalled=lambda: connection.stalled,
+        )
         try:
             return await self._handler(downstream)
         except ConnectionError:
@@ -231,3 +363,16 @@ class DownstreamServer(web.Server):
             _log.exception("a request could not be handled to its end")
             reset(request.transport)
             raise ConnectionError("the answer has begun already") from error
+
+
+def _connection_of(request: web.BaseRequest) -> _Connection:
+    connection = request.protocol
+    if isinstance(connection, _Connection):
+        return connection
+    raise AssertionError("the server makes no other")
+
+
+def _tell(lines: RateLimit, text: str) -> None:
+    if (suppressed := lines.admit()) is not None:
+        more = f" ({suppressed} more since the last such line)" if suppressed else ""
+        _log.warning("%s%s", text, more)

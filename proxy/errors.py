@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from telemetry.exchange import EndKind
 
-__all__ = ("GatewayError", "broken_request_body", "encode_error")
+__all__ = ("GatewayError", "broken_request_body", "encode_error", "late_request_body")
 
 
 class GatewayError(Exception):
@@ -44,6 +44,16 @@ def broken_request_body(error: Exception) -> GatewayError:
         "invalid_request_body",
         f"The request's body broke off or is not well framed: {error}",
         EndKind.CLIENT_GONE,
+    )
+
+
+def late_request_body() -> GatewayError:
+    """The answer to a client that stopped sending its body in the middle (RFC 9110, 15.5.9)."""
+    return GatewayError(
+        408,
+        "request_timeout",
+        "The request's body did not go on within the client idle timeout.",
+        EndKind.REQUEST_TIMEOUT,
     )
 
 

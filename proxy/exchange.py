@@ -17,13 +17,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiohttp.web_protocol import RequestPayloadError
-
 from codec.endpoint import Endpoint
 from codec.rewrite import Rewrite, UsagePolicy, names_usage_option, rewrite_request
 from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
-from proxy.errors import GatewayError, broken_request_body
+from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, field_options, find_header, request_headers
 from proxy.settings import OnDisconnect
 from proxy.tasks import spawn
@@ -36,12 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from aiohttp import web
-    from aiohttp.streams import StreamReader
 
     from proxy.downstream import Downstream
     from proxy.headers import RawHeaders
     from proxy.open_exchanges import OpenExchange
     from proxy.rejections import RejectionKey, Rejections
+    from proxy.request_body import RequestBody
     from proxy.routes import Route
     from proxy.tap import Tap
     from proxy.upstream_client import UpstreamClient
@@ -114,18 +112,23 @@ class ObservedExchange:
         try:
             return await self._relay()
         except asyncio.CancelledError:
-            self._ending = (EndKind.CLIENT_GONE, "")
+            self._ending = self._client_gone()
             if self._open_exchange.cut and self._drain_until is None:
                 self._ending = (EndKind.DRAIN_DEADLINE, "cut when spantap shut down")
             raise
         except ConnectionError:
-            self._ending = (EndKind.CLIENT_GONE, "")
+            self._ending = self._client_gone()
             raise
         except Exception as error:
             self._ending = (EndKind.RELAY_ERROR, f"the relay failed: {type(error).__name__}")
             raise
         finally:
             self._tap.end(*self._ending)
+
+    def _client_gone(self) -> tuple[EndKind, str]:
+        if self._downstream.stalled:
+            return EndKind.CLIENT_STALLED, "the client took nothing of its answer for too long"
+        return EndKind.CLIENT_GONE, ""
 
     async def _relay(self) -> web.StreamResponse:
         try:
@@ -147,7 +150,7 @@ class ObservedExchange:
         finally:
             response.close()
 
-    async def _read_body(self) -> tuple[bytes, StreamReader | None, BodyScan | None]:
+    async def _read_body(self) -> tuple[bytes, RequestBody | None, BodyScan | None]:
         """The body, what is left of it past the limit, and where its members lie.
 
         The last is ``None`` where nobody can say: past the limit, and in compressed bytes.
@@ -164,9 +167,9 @@ class ObservedExchange:
                     return bytes(body), reader, None
                 if scanner is not None:
                     scanner.feed(data)
-        except RequestPayloadError as error:
+        except GatewayError:
             self._tap.request_body(bytes(body), len(body))
-            raise broken_request_body(error) from error
+            raise
         whole = bytes(body)
         self._tap.request_body(whole, len(whole))
         return whole, None, None if scanner is None else scanner.finish()
@@ -182,7 +185,7 @@ class ObservedExchange:
         return rewrite_request(body, scan, policy)
 
     async def _ask(
-        self, rewrite: Rewrite, body: bytes, rest: StreamReader | None
+        self, rewrite: Rewrite, body: bytes, rest: RequestBody | None
     ) -> tuple[UpstreamResponse, Rewrite, int]:
         """The answer, the rewrite that got it, and how often the request was sent again."""
         response = await self._client.send(self._request(rewrite, rest))
@@ -202,7 +205,7 @@ class ObservedExchange:
             self._rejections.add(self._rejection_key)
         return response, untouched, 1
 
-    def _request(self, rewrite: Rewrite, rest: StreamReader | None) -> UpstreamRequest:
+    def _request(self, rewrite: Rewrite, rest: RequestBody | None) -> UpstreamRequest:
         upstream = self._upstream
         replaced: dict[bytes, tuple[bytes, bytes] | None] = {**upstream.credentials}
         if self._rules.propagate:

@@ -6,9 +6,11 @@ streams. At the limit asyncio says so once for each connection that waits, with 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import resource
+import sys
 from typing import TYPE_CHECKING, Any
 
 from proxy.logs import limit_lines
@@ -18,19 +20,30 @@ if TYPE_CHECKING:
 
     from proxy.clock import Clock
 
-__all__ = ("quieten_file_limit", "raise_file_limit")
+__all__ = ("hard_file_limit", "quieten_file_limit", "raise_file_limit")
 
 _log = logging.getLogger("spantap")
 
 _AT_THE_LIMIT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
+def hard_file_limit() -> int:
+    """How many files this process could have open."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
 def raise_file_limit() -> int:
-    """Set the soft limit of open files to the hard one, which needs no privilege; answers it."""
+    """Set the soft limit of open files to the hard one, which needs no privilege; answers it.
+
+    Where the system does not let that be (macOS has a further limit), it stays as it is.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            return hard
+    return soft
 
 
 def quieten_file_limit(loop: asyncio.AbstractEventLoop, clock: Clock) -> None:

@@ -1,4 +1,8 @@
-"""The traffic port's one handler: observe what is an LLM endpoint, relay everything else."""
+"""The traffic port's one handler: observe what is an LLM endpoint, relay everything else.
+
+Where inbound keys are set, a request without one is answered before anything else is done with it,
+its body not read, on every path.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,26 @@ import logging
 from typing import TYPE_CHECKING
 
 from codec.endpoint import Endpoint, find_endpoint
-from proxy.errors import GatewayError
+from proxy.downstream import LastAnswer
+from proxy.errors import GatewayError, encode_error
 from proxy.exchange import ExchangeRules, ObservedExchange
-from proxy.headers import RequestChanges, find_header, join_header, request_headers
+from proxy.headers import (
+    RequestChanges,
+    find_header,
+    join_header,
+    request_headers,
+    without_fields,
+)
 from proxy.tee import relay_answer
 from proxy.upstream_client import UpstreamRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp import web
 
     from proxy.downstream import Downstream
+    from proxy.inbound_keys import InboundKeys
     from proxy.open_exchanges import OpenExchange, OpenExchanges
     from proxy.rejections import Rejections
     from proxy.routes import Route, UpstreamTable
@@ -28,9 +42,26 @@ __all__ = ("Handler",)
 
 _log = logging.getLogger("spantap.handler")
 
+_NO_KEY = (
+    "This proxy takes calls with one of its own keys only. Send it as the API key, or in the "
+    "header x-spantap-key beside the provider's own."
+)
+
 
 class Handler:
-    """Called once for each valid request; stateless but for what it is given."""
+    """Called once for each valid request; stateless but for what it is given.
+
+    Args:
+        upstreams: where requests go.
+        client: how they get there.
+        taps: what is told to the observing half.
+        identities: of spans.
+        rejections: who does not take the usage option.
+        rules: for observed exchanges.
+        open_exchanges: those that a shutdown waits for.
+        inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
+        on_refused: called with a sentence for each request that has none.
+    """
 
     def __init__(
         self,
@@ -42,6 +73,8 @@ class Handler:
         rejections: Rejections,
         rules: ExchangeRules,
         open_exchanges: OpenExchanges,
+        inbound_keys: InboundKeys | None = None,
+        on_refused: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._upstreams = upstreams
         self._client = client
@@ -50,10 +83,14 @@ class Handler:
         self._rejections = rejections
         self._rules = rules
         self._open = open_exchanges
+        self._inbound_keys = inbound_keys
+        self._on_refused = on_refused
 
     async def __call__(self, downstream: Downstream) -> web.StreamResponse:
         """Relay one request."""
         route = self._upstreams.route(downstream.target)
+        if not self._lets_in(downstream, route):
+            return self._refuse(downstream)
         endpoint = find_endpoint(downstream.method, downstream.target)
         with self._open.entered() as open_exchange:
             try:
@@ -71,6 +108,24 @@ class Handler:
                     raise
                 _log.exception("the relay failed in the middle of an answer")
                 return await downstream.cut()
+
+    def _lets_in(self, downstream: Downstream, route: Route) -> bool:
+        """Whether a request has a key, which goes no further than here."""
+        if self._inbound_keys is None:
+            return True
+        carriers = self._inbound_keys.find_carriers(downstream.headers)
+        # What the upstream's own key replaces stays until then, to keep its place.
+        spent = carriers - route.upstream.credentials.keys()
+        downstream.headers = without_fields(downstream.headers, spent)
+        return bool(carriers)
+
+    def _refuse(self, downstream: Downstream) -> web.StreamResponse:
+        """Answer at once; RFC 9110 section 15.5.2 wants the challenge."""
+        self._on_refused("no inbound key, or an unknown one")
+        has_body = downstream.method != "HEAD"
+        answer = encode_error(401, "invalid_api_key", _NO_KEY, has_body=has_body)
+        head, blank_line, body = answer.partition(b"\r\n\r\n")
+        return LastAnswer(head + b"\r\nWWW-Authenticate: Bearer" + blank_line + body)
 
     async def _observe(
         self,

@@ -10,6 +10,7 @@ order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of 
 4. ``x-spantap-*`` is ours and removed.
 5. What :class:`RequestChanges` replaces: ``Accept-Encoding``, ``traceparent``, ``tracestate``,
    ``Authorization``.
+6. A field that carried one of our own keys is not relayed (:mod:`proxy.inbound_keys`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = (
     "request_headers",
     "response_headers",
     "select_headers",
+    "without_fields",
 )
 
 RawHeaders = tuple[tuple[bytes, bytes], ...]
@@ -87,6 +89,11 @@ def field_options(headers: RawHeaders, name: bytes) -> frozenset[bytes]:
     if values is None:
         return frozenset()
     return frozenset(option.strip().lower() for option in values.split(b","))
+
+
+def without_fields(headers: RawHeaders, names: frozenset[bytes]) -> RawHeaders:
+    """All other fields; ``names`` in lower case."""
+    return tuple(pair for pair in headers if pair[0].lower() not in names)
 
 
 def request_headers(headers: RawHeaders, changes: RequestChanges) -> list[tuple[bytes, bytes]]:

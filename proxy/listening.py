@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from proxy.settings import ConfigurationError
+from proxy.configuration_error import ConfigurationError
 
 __all__ = ("ACCEPTED_AT_ONCE", "LISTEN_BACKLOG", "listen")
 
@@ -13,8 +13,9 @@ LISTEN_BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
 
 ACCEPTED_AT_ONCE = 64
-"""Connections that asyncio accepts in one turn of the loop. Without descriptors left it fails so
-often in one turn, too."""
+"""Connections that asyncio accepts in one turn of the loop, where it has the port for itself.
+Without descriptors left it fails so often in one turn, too. Of several workers each takes one at a
+time: whoever is first would take all that wait, and the others have nothing to do."""
 
 
 def listen(what: str, host: str, port: int) -> socket.socket:

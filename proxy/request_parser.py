@@ -11,6 +11,8 @@ Rules:
    becomes a request.
 4. After the first fault, or a request to change the protocol, nothing more is parsed: where the
    next request begins is anybody's guess (RFC 9112 section 11.2).
+5. A head as a whole, and the trailers of a body, are bounded too: :data:`MAX_HEAD_FACTOR` fields
+   of the largest size. aiohttp's parser alone would keep as many as it takes fields.
 """
 
 from __future__ import annotations
@@ -42,10 +44,22 @@ _PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n").match
 MAX_PIECE_BYTES = 64 * 1024
 """Of a body, after which it is seen whether its reader has enough: bounds the work of a turn."""
 
+MAX_HEAD_FACTOR = 4
+"""Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
+
 MAX_SIZE_DIGITS = 64
 """Of a chunk's size, as it may have any number of zeros before it; real ones have 8 at most."""
 
 _Parsed = tuple[RawRequestMessage | _ErrInfo, StreamReader]
+
+
+class _Refused(Exception):  # noqa: N818 - names what happened
+    """A request that is not taken, for a reason of ours."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
 
 
 class RequestParser:
@@ -58,6 +72,9 @@ class RequestParser:
         read_buffer_bytes: how much is read ahead of a body.
         on_broken_body: called with a sentence when the body of a request that was already handed
             out breaks its framing.
+
+    Attributes:
+        head_begun: some of a head has come, and not all of it.
     """
 
     def __init__(
@@ -73,6 +90,7 @@ class RequestParser:
         self._protocol = protocol
         self._loop = loop
         self._max_header_bytes = max_header_bytes
+        self._max_head_bytes = MAX_HEAD_FACTOR * max_header_bytes
         self._max_fields = max_fields
         self._read_buffer_bytes = read_buffer_bytes
         self._on_broken_body = on_broken_body
@@ -85,6 +103,9 @@ class RequestParser:
         self._queued = 0
         self._paused = False
         self._stopped = False
+        self._expired = False
+        self._head_bytes = 0
+        self.head_begun = False
 
     def _make_parser(self) -> HttpRequestParser:
         return HttpRequestParser(
@@ -110,12 +131,15 @@ class RequestParser:
         at = 0
         self._paused = False
         parsed: list[_Parsed] = []
+        if self._expired and not self._stopped:
+            late = _Refused(408, "The request's head did not come within the header timeout.")
+            self._fail(late, parsed)
         while at < len(data) and self._has_room():
             try:
                 end = self._find_end(data, at)
                 self._feed_piece(data[at:end], parsed)
                 at = end
-            except (HttpProcessingError, ValueError) as error:
+            except (HttpProcessingError, ValueError, _Refused) as error:
                 self._fail(error, parsed)
         self._unparsed = b"" if self._stopped else data[at:]
         return parsed, False, b""
@@ -140,9 +164,11 @@ class RequestParser:
         return len(data) if found < 0 else found + len(_BLANK_LINE)
 
     def _feed_piece(self, piece: bytes, parsed: list[_Parsed]) -> None:
-        messages, upgraded, _ = self._parser.feed_data(piece)
         in_head = not self._body_left and self._chunks is None
         ends = not in_head or piece.endswith(_BLANK_LINE)
+        if in_head:
+            self._count_head(piece, ends=ends)
+        messages, upgraded, _ = self._parser.feed_data(piece)
         self._ending = b"" if ends else (self._ending + piece)[1 - len(_BLANK_LINE) :]
         self._body_left -= min(self._body_left, len(piece))
         for message, body in messages:
@@ -150,7 +176,7 @@ class RequestParser:
             self._queued += 1
             self._body = body
             if message.chunked:
-                self._chunks = _ChunkedBody()
+                self._chunks = _ChunkedBody(self._max_head_bytes)
             elif not body.is_eof():
                 self._body_left = int(message.headers.get(hdrs.CONTENT_LENGTH, "0"))
         if upgraded:
@@ -160,9 +186,26 @@ class RequestParser:
             if self._chunks is not None:
                 self._parser, self._chunks = self._make_parser(), None
 
+    def _count_head(self, piece: bytes, *, ends: bool) -> None:
+        """Note how much of a head there is (rule 5)."""
+        blank = None if self.head_begun else _LINE_ENDS(piece)
+        if blank is not None and blank.end() == len(piece):
+            return
+        self._head_bytes += len(piece)
+        if self._head_bytes > self._max_head_bytes:
+            message = f"The request's head is longer than {self._max_head_bytes} bytes."
+            raise _Refused(431, message)
+        self.head_begun = not ends
+        if ends:
+            self._head_bytes = 0
+
     def _fail(self, error: Exception, parsed: list[_Parsed]) -> None:
         self._stopped = True
-        status, message = explain_fault(error, self._max_header_bytes)
+        self.head_begun = False
+        if isinstance(error, _Refused):
+            status, message = error.status, error.message
+        else:
+            status, message = explain_fault(error, self._max_header_bytes)
         if not self._body.is_eof():
             if not parsed or parsed[-1][1] is not self._body:
                 self._body.set_exception(RequestPayloadError(message))
@@ -172,6 +215,10 @@ class RequestParser:
             self._queued -= 1
         parsed.append((_ErrInfo(status=status, exc=error, message=message), EMPTY_PAYLOAD))
         self._queued += 1
+
+    def expire(self) -> None:
+        """The head that has begun took too long; the next :meth:`feed_data` says so."""
+        self._expired = True
 
     def message_consumed(self) -> None:
         """One of the requests handed out is being handled."""
@@ -183,9 +230,15 @@ class RequestParser:
 
 
 class _ChunkedBody:
-    """Finds where a chunked body ends, and leaves decoding and judging it to the parser."""
+    """Finds where a chunked body ends, and leaves decoding and judging it to the parser.
 
-    def __init__(self) -> None:
+    Args:
+        max_framing_bytes: of a chunk's size with its extensions, and of all trailers (rule 5).
+    """
+
+    def __init__(self, max_framing_bytes: int) -> None:
+        self._max_framing_bytes = max_framing_bytes
+        self._framing_bytes = 0
         self._left = 0
         self._line = b""
         self._in_trailers = False
@@ -195,6 +248,7 @@ class _ChunkedBody:
 
         Raises:
             ValueError: a chunk has no size.
+            _Refused: an extension or trailer does not end.
         """
         while at < limit:
             if not (self._left or self._line or self._in_trailers):
@@ -209,6 +263,10 @@ class _ChunkedBody:
             # What is longer is an extension or a trailer, of which the end alone matters.
             begin = data[at : min(stop, at + MAX_SIZE_DIGITS + 1)]
             self._line = (self._line + begin)[: MAX_SIZE_DIGITS + 1]
+            self._framing_bytes += stop - at
+            if self._framing_bytes > self._max_framing_bytes:
+                limit_text = f"{self._max_framing_bytes} bytes"
+                raise _Refused(400, f"A chunk's extensions or trailers exceed {limit_text}.")
             at = stop
             if line_feed >= 0 and self._end_line():
                 break
@@ -234,4 +292,5 @@ class _ChunkedBody:
         digits = int(size[1], 16)
         self._in_trailers = digits == 0
         self._left = digits + len(b"\r\n") if digits else 0
+        self._framing_bytes = 0
         return False

@@ -39,7 +39,7 @@ def check_url(value: str) -> str:
         usable = url.scheme in {"http", "https"} and bool(url.raw_host and url.port)
     except ValueError:
         usable = False
-    if not usable or any(character.isspace() for character in value):
+    if not usable or " " in value or not value.isprintable():
         raise ValueError(f"{value!r} must look like https://host or http://host:port/path")
     return value
 

@@ -27,10 +27,14 @@ from pydantic_settings import (
 
 from codec.rewrite import UsagePolicy
 from proxy.configuration_error import ConfigurationError
+from proxy.inbound_keys import hash_keys
+from proxy.logs import LogFormat
 from proxy.routes import UpstreamConfig, check_url
+from proxy.tap import MAX_ANSWER_BYTES
 from telemetry.client_context import HeaderMap
 from telemetry.errors import ConfigurationError as TelemetryConfigurationError
 from telemetry.keep_rules import KeepReason
+from telemetry.shedding import MAX_HELD_BYTES
 from telemetry.size_limits import SizeLimits
 from telemetry.span_rules import SpanNaming
 from telemetry.trace_parent import TraceParentPolicy
@@ -71,7 +75,12 @@ class OnDisconnect(StrEnum):
 class Settings(BaseSettings):
     """Every setting of ``spantap serve``; each is also ``SPANTAP_<NAME>`` in the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SPANTAP_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="SPANTAP_",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,  # it may be a key (R7)
+    )
 
     upstream: str = "https://api.openai.com"
     """Base URL for every path that no ``[[upstream]]`` table takes."""
@@ -81,8 +90,8 @@ class Settings(BaseSettings):
     port: Port = 4000
     admin_host: str = "127.0.0.1"
     admin_port: Port = 4001
-    workers: Annotated[int, Field(ge=1, le=1)] = 1
-    """Worker processes; this version runs one."""
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    """Worker processes: one for each core that relaying may use, beside one for telemetry."""
     usage: UsagePolicy = UsagePolicy.ALWAYS
     """Usage policy of upstreams that name none of their own."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
@@ -91,7 +100,10 @@ class Settings(BaseSettings):
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
     """Largest size of the store, write-ahead log included; delivered spans go first."""
     store_max_age_days: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 30
-    """Spans older than this are deleted, delivered ones first."""
+    """Spans that nobody waits for are deleted when they are older; a pending one never is."""
+    store_fsync: bool = False
+    """Whether each commit of spans waits for the disk. Without it no span is lost by the end of any
+    process, however it ends, but a crash of the machine may take the last ones."""
     linger_seconds: Seconds = 10
     """After SIGTERM, how long requests are still answered while readiness says no."""
     drain_seconds: Seconds = 30
@@ -102,8 +114,26 @@ class Settings(BaseSettings):
     """From the request's last byte to the answer's head; long, for models that think. 0: none."""
     idle_timeout_seconds: Seconds = 900
     """Between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
+    max_connections: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
+    """Open client connections per worker. Twice as many open files; some 400 MB at the 0.1 MB of
+    an open stream, and 2 GB if none of them took its answer. Less where fewer files may be open."""
+    header_timeout_seconds: Seconds = 60
+    """From a connection's beginning, or a further request's first byte, to the end of its head; as
+    long as nginx and Node wait. 0: none."""
+    client_idle_timeout_seconds: Seconds = 60
+    """Between two reads of a request's body; clients upload in one go. 0: none."""
+    client_stall_timeout_seconds: Seconds = 900
+    """How long a client may take nothing of its answer; long, for TCP tells in steps what was
+    taken, and a slow reader is not cut. 0: for ever."""
+    upstream_stall_timeout_seconds: Seconds = 900
+    """How long an upstream may take nothing of a request; long, for a server that serves one at a
+    time reads the next when it is done. 0: for ever."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * _MIB
     """Largest chat request that is buffered, rewritten and recorded; a larger one is relayed."""
+    max_answer_bytes: Annotated[int, Field(ge=1024)] = MAX_ANSWER_BYTES
+    """Of an answer, what is recorded; the rest is relayed, and the span says that it was cut."""
+    max_waiting_bytes: Annotated[int, Field(ge=_MIB)] = MAX_HELD_BYTES
+    """What each worker keeps for telemetry until it is stored; two thirds of it with bodies."""
     max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
     """Largest header field or request line; what the common servers take at most."""
     ca_file: Path | None = None
@@ -112,6 +142,14 @@ class Settings(BaseSettings):
     """Client certificate (PEM) for TLS to the upstream."""
     client_key: Path | None = None
     """Key of the client certificate, where it is not in the same file."""
+    tls_cert: Path | None = None
+    """Certificate chain (PEM) of the traffic port, which then speaks TLS and nothing else."""
+    tls_key: Path | None = None
+    """Its key (PEM, without a password), where it is not in the same file."""
+    inbound_keys: Annotated[tuple[str, ...], NoDecode, Field(repr=False)] = ()
+    """Keys of which clients must show one, hashed here: the plain ones are not kept."""
+    inbound_keys_file: Path | None = None
+    """Further ones, one a line, so that they need be in no environment; ``#`` begins a comment."""
     trace_parent: TraceParentPolicy = TraceParentPolicy.HONOR
     """What a client's ``traceparent`` means: ``honor``, ``link`` or ``ignore``."""
     propagate: bool = True
@@ -139,6 +177,8 @@ class Settings(BaseSettings):
     max_span_bytes: Annotated[int, Field(ge=64 * 1024, le=256 * _MIB)] = SizeLimits().span_bytes
     """Largest size of a span's attributes together; what is worth least goes first."""
     log_level: str = "INFO"
+    log_format: LogFormat = LogFormat.HUMAN
+    """How log lines look: ``human``, or ``json``: an object a line, for programs."""
 
     @field_validator("upstream")
     @classmethod
@@ -152,6 +192,18 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return [word for word in map(str.strip, value.split(",")) if word]
         return value
+
+    @field_validator("inbound_keys", mode="before")
+    @classmethod
+    def _inbound_keys(cls, value: object) -> object:
+        """Hashed before anything else is done with them."""
+        if isinstance(value, str):
+            value = [entry for entry in map(str.strip, value.split(",")) if entry]
+            if not value:
+                raise ValueError("is set, and holds no key: that would let everybody in")
+        if not isinstance(value, (list, tuple)):
+            raise ValueError("must be a list of keys")  # noqa: TRY004 - pydantic takes no other
+        return hash_keys(value)
 
     @field_validator("headers")
     @classmethod
@@ -173,6 +225,12 @@ class Settings(BaseSettings):
     def _client_key_has_its_certificate(self) -> Self:
         if self.client_key is not None and self.client_cert is None:
             raise ValueError("client_key needs client_cert, which is not set")
+        return self
+
+    @model_validator(mode="after")
+    def _tls_key_has_its_certificate(self) -> Self:
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ValueError("tls_key needs tls_cert, which is not set")
         return self
 
     @model_validator(mode="after")

@@ -5,30 +5,53 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from proxy.settings import ConfigurationError
+import msgspec
+
+from proxy.configuration_error import ConfigurationError
 from telemetry.client_context import HeaderMap
 from telemetry.errors import TelemetryError
 from telemetry.genai_messages import reads_genai_content
-from telemetry.keep_rules import KeepRules
+from telemetry.keep_rules import KeepReason, KeepRules
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches, read_privacy_switches
 from telemetry.size_limits import SizeLimits
-from telemetry.span_rules import SpanRules
+from telemetry.span_rules import SpanNaming, SpanRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from proxy.settings import Settings
 
-__all__ = ("build_span_rules",)
+__all__ = ("SpanSettings", "build_span_rules")
 
 _VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
 """The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
 
 
-def build_span_rules(settings: Settings, environ: Mapping[str, str]) -> SpanRules:
+class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Those settings that speak of spans, without what reads and checks them: see there."""
+
+    headers: dict[str, str]
+    keep: frozenset[KeepReason]
+    keep_slow_seconds: float
+    span_name: SpanNaming
+    content: bool
+    redact: frozenset[str]
+    redact_patterns: dict[str, str]
+    cost: bool
+    prices: tuple[dict[str, str | float | None], ...]
+    max_value_bytes: int
+    max_span_bytes: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> SpanSettings:
+        """They, taken out of all settings."""
+        return msgspec.convert(settings.model_dump(mode="json"), cls)
+
+
+def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:
     """The rules for spans.
 
     Args:
@@ -44,7 +67,7 @@ def build_span_rules(settings: Settings, environ: Mapping[str, str]) -> SpanRule
         raise ConfigurationError(str(error)) from error
 
 
-def _build(settings: Settings, environ: Mapping[str, str]) -> SpanRules:
+def _build(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:
     switches = read_privacy_switches(environ)
     if not settings.content:
         limit = switches.base64_image_max_length
@@ -66,16 +89,16 @@ def _build(settings: Settings, environ: Mapping[str, str]) -> SpanRules:
     )
 
 
-def _build_redaction(settings: Settings) -> Redaction:
+def _build_redaction(settings: SpanSettings) -> Redaction:
     try:
         return Redaction(settings.redact_patterns, ready_made=settings.redact)
     except TelemetryError as error:
         raise ConfigurationError(f"setting 'redact' or 'redact_patterns': {error}") from error
 
 
-def _build_pricing(settings: Settings) -> Pricing:
+def _build_pricing(settings: SpanSettings) -> Pricing:
     try:
-        table = PriceTable([Price(**price.model_dump()) for price in settings.prices])
+        table = PriceTable([msgspec.convert(price, Price) for price in settings.prices])
     except TelemetryError as error:
         raise ConfigurationError(f"setting 'price': {error}") from error
     return Pricing(table)

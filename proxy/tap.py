@@ -6,7 +6,7 @@ Rules:
    for this exchange, and the relay does not notice (R2).
 2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
 3. A body with status >= 400 is copied without the request's credentials (R7).
-4. Past :data:`MAX_TAPPED_BYTES` of one exchange, bodies are left out and counted (R5).
+4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from proxy.credentials import CredentialMask, find_credentials
 from proxy.headers import select_headers
+from proxy.logs import limit_lines
 from telemetry.client_context import looks_like_credential
 from telemetry.frames import (
     RECORDED_REQUEST_HEADERS,
@@ -40,13 +41,14 @@ if TYPE_CHECKING:
     from telemetry.client_context import HeaderMap
     from telemetry.exchange import EndKind
     from telemetry.identity import SpanIdentity
+    from telemetry.rate_limit import RateLimit
 
-__all__ = ("FrameSink", "RecordedHeaders", "Tap", "TapSource")
+__all__ = ("MAX_ANSWER_BYTES", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
 
 _log = logging.getLogger("spantap.tap")
 
-MAX_TAPPED_BYTES = 64 * 1024 * 1024
-"""Of one answer: a hundred times the longest real one, yet no single exchange fills a queue."""
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+"""Of one answer: fifty times the longest real one, yet no single exchange fills what waits."""
 
 
 class FrameSink(Protocol):
@@ -84,8 +86,17 @@ class Tap:
     """The frames of one exchange."""
 
     def __init__(
-        self, sink: FrameSink | None, clock: Clock, number: int, headers: RecordedHeaders
+        self,
+        sink: FrameSink | None,
+        clock: Clock,
+        number: int,
+        headers: RecordedHeaders,
+        *,
+        defects: RateLimit,
+        max_body_bytes: int,
     ) -> None:
+        self._defects = defects
+        self._max_body_bytes = max_body_bytes
         self._sink = sink
         self._headers = headers
         self._clock = clock
@@ -108,7 +119,8 @@ class Tap:
             self._sink.emit(frame)
         except Exception:  # noqa: BLE001 - rule 1, whatever it is
             self._sink = None
-            _log.exception("the tap failed: exchange %d is no longer observed", self._number)
+            if self._defects.admit() is not None:
+                _log.exception("the tap failed: exchange %d is no longer observed", self._number)
 
     def begin(
         self,
@@ -174,7 +186,7 @@ class Tap:
         """One read of the body, before anything is done with it."""
         self._undelivered_reads += 1
         self._tapped_bytes += len(data)
-        if self._tapped_bytes > MAX_TAPPED_BYTES:
+        if self._tapped_bytes > self._max_body_bytes:
             self._shed_bytes += len(data)
             return
         if self._mask is not None:
@@ -203,11 +215,25 @@ class Tap:
 
 
 class TapSource:
-    """Hands out taps; one per worker."""
+    """Hands out taps; one per worker.
+
+    Args:
+        sink: where frames go.
+        clock: the worker's.
+        headers: which request headers are copied.
+        max_body_bytes: of one answer's body, copied.
+    """
 
     def __init__(
-        self, sink: FrameSink, clock: Clock, headers: RecordedHeaders | None = None
+        self,
+        sink: FrameSink,
+        clock: Clock,
+        headers: RecordedHeaders | None = None,
+        *,
+        max_body_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
+        self._defects = limit_lines(clock)
+        self._max_body_bytes = max_body_bytes
         self._sink = sink
         self._clock = clock
         self._headers = headers or RecordedHeaders()
@@ -216,4 +242,11 @@ class TapSource:
     def open(self, *, observed: bool) -> Tap:
         """A tap for a new exchange; one that is not observed emits nothing."""
         sink = self._sink if observed else None
-        return Tap(sink, self._clock, next(self._numbers), self._headers)
+        return Tap(
+            sink,
+            self._clock,
+            next(self._numbers),
+            self._headers,
+            defects=self._defects,
+            max_body_bytes=self._max_body_bytes,
+        )

@@ -10,7 +10,8 @@ Rules:
 2. A connection that a request did not go over whole is never used again: the next request would
    be taken for the rest of this one.
 3. The time to the first byte counts from the request's last byte, and interim answers, of which
-   there may be :data:`MAX_INTERIM_ANSWERS`, do not extend it.
+   there may be :data:`MAX_INTERIM_ANSWERS`, do not extend it. While the request is on its way,
+   the upstream may take its time over it, but not take nothing for ever.
 """
 
 from __future__ import annotations
@@ -22,16 +23,14 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
-from aiohttp.web_protocol import RequestPayloadError
 
 from proxy.clock import Clock, SystemClock
-from proxy.errors import GatewayError, broken_request_body
+from proxy.errors import GatewayError
 from proxy.logs import limit_lines
 from proxy.tasks import spawn
 from proxy.upstream_connection import UpstreamConnector, abort_connection, get_protocol
 from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
 from proxy.upstream_response import UpstreamResponse
-from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
     import ssl
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from proxy.forward_proxy import ForwardProxy
+    from proxy.request_body import RequestBody
     from proxy.routes import Upstream
     from telemetry.rate_limit import RateLimit
 
@@ -66,6 +66,9 @@ MAX_INTERIM_ANSWERS = 16
 MAX_HEADER_FIELDS = 256
 """Fields of an answer; bounds the work that a head can cause."""
 
+MAX_HEAD_FACTOR = 4
+"""Largest head of an answer as a whole, in largest fields; as much as we take of a client."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamTimeouts:
@@ -75,11 +78,13 @@ class UpstreamTimeouts:
         connect_seconds: names, TCP, TLS and forward proxy together.
         first_byte_seconds: from the request's last byte to the answer's head.
         idle_seconds: between two reads of the body.
+        stall_seconds: how long the upstream may take nothing of the request.
     """
 
     connect_seconds: float = 10.0
     first_byte_seconds: float = 900.0
     idle_seconds: float = 900.0
+    stall_seconds: float = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +104,7 @@ class UpstreamRequest:
     target: str
     headers: list[tuple[bytes, bytes]]
     body: bytes = b""
-    rest: StreamReader | None = None
+    rest: RequestBody | None = None
     chunked: bool = False
 
     def encode_head(self, proxied: bytes | None) -> bytes:
@@ -145,12 +150,12 @@ class UpstreamClient:
 
         Raises:
             GatewayError: no connection, no answer, an invalid one, or none in time; or the
-                client's body broke off while it was relayed.
+                client's body broke off, or did not go on, while it was relayed.
         """
         try:
             return await self._send(request)
         except GatewayError as error:
-            if error.end is not EndKind.CLIENT_GONE:
+            if error.status >= 500:  # else it is the client's failure
                 self._note_failure(request.upstream, error)
             raise
 
@@ -214,6 +219,8 @@ class _Sending:
         request = self._request
         head_only = request.method == "HEAD"
         self._protocol.begin(
+            stall_seconds=self._timeouts.stall_seconds,
+            max_head_bytes=MAX_HEAD_FACTOR * max_header_bytes,
             skip_payload=head_only,
             read_until_eof=True,
             auto_decompress=False,
@@ -255,8 +262,8 @@ class _Sending:
         request = self._request
         try:
             await self._write_body(request)
-        except RequestPayloadError as error:
-            self.client_fault = broken_request_body(error)
+        except GatewayError as error:
+            self.client_fault = error
             # An answer that has begun already breaks off, too.
             self._protocol.set_exception(aiohttp.ClientError("the request's body broke off"))
             self._protocol.abort()

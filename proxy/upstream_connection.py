@@ -9,7 +9,11 @@ Rules:
 3. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
    waits for the next head, and the body's reader would wait for ever.
 4. One timer watches over silence and looks at the time of the last read when it fires; it is not
-   set anew at every read. While we hold the upstream back for a slow client, it is not silent.
+   set anew at every read. While we hold the upstream back for a slow client, it is not silent. An
+   upstream that sends bytes, but none of a body (endless extensions of a chunk, trailers), is.
+5. An upstream that takes nothing of a request whose answer has not begun fails that request.
+6. A head is bounded as a whole: aiohttp's parser alone would keep as many fields of the largest
+   size as it takes fields.
 """
 
 from __future__ import annotations
@@ -22,6 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import HttpProcessingError
+
+from proxy.stall_watch import StallWatch
+from proxy.upstream_errors import UpstreamStalled
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,11 +57,23 @@ class UpstreamProtocol(ResponseHandler):
         self._extends = False
         self._last_read = 0.0
         self._watch: asyncio.TimerHandle | None = None
+        self._stall_watch = StallWatch(0.0, self._give_up_stalled)
+        self._head_bytes = 0
+        self._max_head_bytes = 0  # none, until a request is sent
 
-    def begin(self, **parameters: Any) -> None:
-        """Prepare for one answer; the parameters are aiohttp's, without a timeout of its own."""
+    def begin(self, *, stall_seconds: float, max_head_bytes: int, **parameters: Any) -> None:
+        """Prepare for one answer.
+
+        Args:
+            stall_seconds: how long the upstream may take nothing of the request (0: for ever).
+            max_head_bytes: of each head (rule 6).
+            parameters: aiohttp's, without a timeout of its own.
+        """
         self._idle = False
         self._head_ending = b""
+        self._head_bytes = 0
+        self._max_head_bytes = max_head_bytes
+        self._stall_watch.limit_seconds = stall_seconds
         self.set_response_params(**parameters)
 
     def end(self) -> None:
@@ -90,23 +110,43 @@ class UpstreamProtocol(ResponseHandler):
         else:
             self.set_exception(aiohttp.SocketTimeoutError("no data within the time limit"))
 
+    def pause_writing(self) -> None:
+        """More of the request waits than the buffer should hold: see that it gets less."""
+        super().pause_writing()
+        if self.transport is not None:
+            self._stall_watch.begin(self.transport)
+
+    def _give_up_stalled(self) -> None:
+        if self._awaits_head():
+            self.set_exception(UpstreamStalled("nothing was taken within the time limit"))
+
     def data_received(self, data: bytes) -> None:
         """Take what came in one read, each head by itself (rule 2)."""
         if self._idle:
             self.force_close()
             self.abort()
             return
-        if self._extends:
-            self._last_read = self._loop.time()
+        body_bytes = self._count_body()
         at = 0
         while self._awaits_head():
             begin, end = self._find_head(data, at)
+            self._head_bytes += end - begin
+            if 0 < self._max_head_bytes < self._head_bytes:
+                self.set_exception(HttpProcessingError(message="the head is too long"))
+                return
             if end == len(data):
                 at = begin
                 break
+            self._head_bytes = 0
             super().data_received(data[begin:end])
             at = end
         super().data_received(data[at:] if at else data)
+        if self._extends and self._count_body() != body_bytes:
+            self._last_read = self._loop.time()
+
+    def _count_body(self) -> int:
+        """Bytes of the body so far."""
+        return 0 if self._payload is None else self._payload.total_bytes
 
     def _awaits_head(self) -> bool:
         return self._exception is None and (self._payload is None or self._payload.is_eof())
@@ -143,6 +183,7 @@ class UpstreamProtocol(ResponseHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop watching."""
         self.watch(0.0)
+        self._stall_watch.stop()
         super().connection_lost(exc)
 
 

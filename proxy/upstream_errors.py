@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
     from proxy.routes import Upstream
 
-__all__ = ("ForwardProxyError", "describe_invalid", "map_upstream_errors")
+__all__ = ("ForwardProxyError", "UpstreamStalled", "describe_invalid", "map_upstream_errors")
 
 
 class ForwardProxyError(aiohttp.ClientError):
     """The forward proxy broke off before it had made the connection."""
+
+
+class UpstreamStalled(aiohttp.SocketTimeoutError):
+    """The upstream took nothing of the request for too long."""
 
 
 _Row = tuple[type[BaseException] | tuple[type[BaseException], ...], int, str, str, EndKind]
@@ -36,6 +40,13 @@ _TABLE: tuple[_Row, ...] = (
         504,
         "upstream_connect_timeout",
         "no connection within the connect timeout",
+        EndKind.TIMEOUT,
+    ),
+    (
+        UpstreamStalled,
+        504,
+        "upstream_timeout",
+        "it took nothing of the request within the upstream stall timeout",
         EndKind.TIMEOUT,
     ),
     (

@@ -15,7 +15,10 @@ Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R
    counts against spans. A 400, or another 4xx, does so only in the words of who has read them: a
    ``google.rpc.Status``, which OTLP asks for, or a short plain text. An HTML page or nothing comes
    from a server in between, or from a TLS port that was spoken to in plain text: rule 3.
-5. The backend's words are kept with the span, without any credential of ours that it repeats; they
+5. A failure may lie in the spans, as far as an answer tells, unless it speaks of the sender or of
+   the moment, or the backend never had the request. Whether it does is found out by
+   :mod:`telemetry.suspicion`.
+6. The backend's words are kept with the span, without any credential of ours that it repeats; they
    are in no log line, for they may quote the span (R7).
 """
 
@@ -70,6 +73,24 @@ _CONTENT_REFUSED = frozenset({413, 422})
 """4xx statuses that speak of the content, whatever their body: too large; no valid message, which
 is what Phoenix answers (``span-contract.md`` 5.2)."""
 
+_GRPC_SUSPECT = frozenset(
+    {
+        "ABORTED",
+        "DATA_LOSS",
+        "DEADLINE_EXCEEDED",
+        "FAILED_PRECONDITION",
+        "INTERNAL",
+        "OUT_OF_RANGE",
+        "UNAVAILABLE",
+        "UNKNOWN",
+    }
+)
+"""gRPC codes with which a backend may fail on a span; the others speak of the sender or the moment
+(rule 5). ``UNAVAILABLE`` is a connection reset within the call as well as one never made."""
+
+_NOT_REACHED = re.compile(r"failed to connect|resolution failed", re.IGNORECASE)
+"""What gRPC itself says of a connection never made."""
+
 _OF_THE_REQUEST = re.compile(rb"http|bad request", re.IGNORECASE)
 """In the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS server",
 "Invalid HTTP request received.", "400 Bad Request: ..."."""
@@ -93,12 +114,14 @@ class Answer:
         verdict: what becomes of its spans.
         words: why, in the backend's words where it spoke; a success may carry a warning.
         brief: the same for a log line: never the backend's words, which may quote the spans.
+        suspect: of a try that failed: it may be the spans that make the backend fail (rule 5).
         retry_after_seconds: how long the backend asked us to wait, ``None`` where it did not.
     """
 
     verdict: Verdict
     words: str = ""
     brief: str = field(default="", compare=False)
+    suspect: bool = field(default=True, compare=False)
     retry_after_seconds: float | None = None
 
 
@@ -135,7 +158,7 @@ def classify_http(
     """
     if 200 <= status < 300:
         if body and _is_web_page(content_type):
-            return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE, brief=_WEB_PAGE)
+            return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE, brief=_WEB_PAGE, suspect=False)
         return classify_success(body)
     brief = f"HTTP {status}"
     words = f"{brief}: {_readable(body)}".removesuffix(": ")
@@ -144,6 +167,7 @@ def classify_http(
         verdict=Verdict.REFUSED if refuses else Verdict.RETRY,
         words=words,
         brief=brief,
+        suspect=status >= 400 and status not in _SENDER_REFUSED | _TRY_AGAIN,
         retry_after_seconds=None if refuses else retry_after_seconds,
     )
 
@@ -182,7 +206,11 @@ def classify_grpc_error(
     if exhausted or code == "INVALID_ARGUMENT":
         return Answer(verdict=Verdict.REFUSED, words=words, brief=code)
     return Answer(
-        verdict=Verdict.RETRY, words=words, brief=code, retry_after_seconds=retry_after_seconds
+        verdict=Verdict.RETRY,
+        words=words,
+        brief=code,
+        suspect=code in _GRPC_SUSPECT and not _NOT_REACHED.search(details),
+        retry_after_seconds=retry_after_seconds,
     )
 
 
@@ -238,7 +266,7 @@ class Backoff:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """`text` without the header values `secrets` nor any word of them (rule 5)."""
+    """`text` without the header values `secrets` nor any word of them (rule 6)."""
     words = {word for secret in secrets for word in (secret, *secret.split())}
     for word in sorted(words, key=len, reverse=True):
         if len(word) >= _MIN_SECRET_CHARS:

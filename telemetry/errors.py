@@ -6,9 +6,11 @@
     ├── ConfigurationError      a setting cannot be followed
     └── StoreError              the store cannot do what was asked (raised itself once it is closed)
         ├── StoreLocked         another process owns the file
-        ├── StoreForeign        the file is no store of ours, or no database at all
+        ├── StoreForeign        the file is no store of ours
+        │   └── StoreDamaged    it cannot be read as a database: damaged, or none at all
         ├── StoreTooNew         a newer spantap wrote the file
         └── StoreUnavailable    the file cannot be opened, read or written
+            └── StoreFull       the disk has no room for what was to be written
 
 Each message is one sentence or two: what is wrong, where, and what to do. None holds a credential
 (R7). What a backend says is no error but a value, :class:`telemetry.delivery.Answer`.
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ConfigurationError",
+    "StoreDamaged",
     "StoreError",
     "StoreForeign",
+    "StoreFull",
     "StoreLocked",
     "StoreTooNew",
     "StoreUnavailable",
@@ -60,7 +64,11 @@ class StoreLocked(StoreError):  # noqa: N818 - names the condition, as the codec
 
 
 class StoreForeign(StoreError):  # noqa: N818 - as StoreLocked
-    """The file is no store: damaged, no SQLite database, or another program's."""
+    """The file is no store of ours: another program's, or what its child says."""
+
+
+class StoreDamaged(StoreForeign):
+    """SQLite finds the file damaged, or no database at all."""
 
 
 class StoreTooNew(StoreError):  # noqa: N818 - as StoreLocked
@@ -69,3 +77,7 @@ class StoreTooNew(StoreError):  # noqa: N818 - as StoreLocked
 
 class StoreUnavailable(StoreError):  # noqa: N818 - as StoreLocked
     """The file or its folder cannot be opened, read or written."""
+
+
+class StoreFull(StoreUnavailable):
+    """The disk has no room for what was to be written; nothing of it was."""

@@ -8,15 +8,14 @@ Rules (R8; ``span-contract.md`` section 8, "Consequences"):
 3. A refused batch is halved until the refused span is alone; that one is set aside with the
    backend's words, the others are delivered. Those that the backend had taken come to it again,
    under the same span id.
-4. A backend that begins to fail is one line in the log, one that recovers another, whatever the
-   number of tries; a backend that flaps gets no more than a pair of them per minute.
+4. A span on which the backend fails, while it takes others, keeps nobody waiting
+   (:mod:`telemetry.suspicion`).
 5. Nothing is raised to anybody: trouble with the store or a defect of ours waits like a failed
    try, and the thread lives on.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 import threading
@@ -27,13 +26,14 @@ from typing import TYPE_CHECKING
 
 from telemetry.delivery import Backoff, Verdict
 from telemetry.errors import StoreError
+from telemetry.export_journal import ExportJournal
 from telemetry.otlp_settings import OtlpProtocol
-from telemetry.rate_limit import RateLimit
+from telemetry.suspicion import ALONE_BACKOFF, ALONE_SECONDS, Blame, Suspicion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from telemetry.delivery import Sender
+    from telemetry.delivery import Answer, Sender
     from telemetry.otlp_settings import OtlpSettings
     from telemetry.store import Store
     from telemetry.store_rows import PendingSpan
@@ -50,14 +50,6 @@ MAX_BATCH_BYTES = 3 << 20
 
 _IDLE_SECONDS = 5.0
 """How long an idle exporter sleeps when nobody wakes it."""
-
-_OUTAGE_LOG_SECONDS = 600.0
-"""Between two log lines about one outage: whoever looks at today's log alone shall see it."""
-
-_LOG_SECONDS = 60.0
-"""At most one line of a kind in this time (rule 4)."""
-
-_logger = logging.getLogger("spantap.exporter")
 
 
 def open_sender(settings: OtlpSettings) -> Sender:
@@ -120,7 +112,9 @@ class Exporter:
         self._backoff = backoff or Backoff()
         self._clock_ns = clock_ns
         self._jitter = jitter
-        self._journal = _Journal(sender.backend, clock_ns)
+        self._journal = ExportJournal(sender.backend, clock_ns)
+        self._suspicion = Suspicion(MAX_BATCH_SPANS)
+        self._alone_due_ns = 0
         self._failures = 0
         self._due_ns = 0
         self.counts = ExportCounts()
@@ -186,8 +180,12 @@ class Exporter:
             # What a failed try made wait is due when that wait is over, whatever has become of the
             # wall clock meanwhile.
             now_ns = max(self._clock_ns(), self._due_ns)
-            spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
-            return self._deliver(spans) if spans else math.inf
+            alone = self._take_alone()
+            if alone is None or self._failures:
+                spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
+                if spans:
+                    return self._deliver(spans)
+            return math.inf if alone is None else self._deliver_alone(alone)
         except StoreError as error:
             # A thread that outlived its stop finds the store closed: that is no trouble.
             if not self._stopping:
@@ -215,33 +213,90 @@ class Exporter:
                     self._change.wait_for(lambda: self._hurried or self._stopping, wait_seconds)
                 self._hurried = False
 
-    def _deliver(self, spans: list[PendingSpan]) -> float:
-        """Send `spans`, halving what is refused (rule 3)."""
-        parts = [spans]
-        while parts and not self._stopping:
-            part = parts.pop()
-            seqs = [span.seq for span in part]
-            answer = self._sender.send(b"".join(span.span for span in part))
+    def _deliver(self, spans: Sequence[PendingSpan]) -> float:
+        """Send `spans`, halving what is refused, or what the backend fails on (rules 3 and 4)."""
+        trial = self._suspicion.begin(spans, self._jitter())
+        while trial.parts and not self._stopping:
+            part = trial.parts.pop()
+            answer = self._send(part)
             if answer.verdict is Verdict.RETRY:
-                self.counts.failures += 1
-                self._journal.tell_failure(answer.brief or answer.words)
-                wait_seconds = self._wait_seconds(answer.retry_after_seconds)
-                self._store.mark_retry(seqs, self._due_ns, answer.words)
-                return wait_seconds
-            self._failures = 0
-            self._journal.tell_recovery()
-            if answer.verdict is Verdict.DELIVERED:
-                self._store.mark_delivered(seqs)
-                self.counts.delivered += len(part)
-                self._journal.tell_warning(answer.brief)
-            elif len(part) == 1:
-                self._store.mark_rejected(seqs, answer.words)
-                self.counts.rejected += 1
-                self._journal.tell_rejection(part[0].span_id, answer.brief or answer.words)
-            else:
-                middle = len(part) // 2
-                parts += [part[middle:], part[:middle]]
+                blame = trial.judge(part, suspect=answer.suspect)
+                self._suspicion.note_blame(blame, len(part), suspect=answer.suspect)
+                if blame is Blame.BACKEND:
+                    return self._wait_for_backend(part, answer)
+                if blame is Blame.SPAN:
+                    self._put_aside(part[0], answer)
+                elif blame is Blame.OPEN:
+                    self._store.mark_retry([part[0].seq], self._due_ns, answer.words)
+                continue
+            trial.note_answer()
+            if not self._settle(part, answer):
+                trial.halve(part)
+        if not trial.failed and not self._stopping:
+            self._suspicion.note_success()
+        self._note_recovery()
         return 0.0
+
+    def _take_alone(self) -> PendingSpan | None:
+        """A span that was put aside, where it is its turn."""
+        now_ns = self._clock_ns()
+        # A clock that was put back must not silence them.
+        if 0 < self._alone_due_ns - now_ns <= ALONE_SECONDS * 1e9:
+            return None
+        return self._store.take_alone(now_ns)
+
+    def _deliver_alone(self, span: PendingSpan) -> float:
+        """Send a span that was put aside."""
+        answer = self._send([span])
+        if answer.verdict is not Verdict.RETRY:
+            self._settle([span], answer)
+            self._note_recovery()
+        elif answer.suspect:
+            self._alone_due_ns = self._clock_ns() + int(ALONE_SECONDS * 1e9)
+            self._put_aside(span, answer)
+        else:
+            return self._wait_for_backend([span], answer)
+        return 0.0
+
+    def _send(self, part: Sequence[PendingSpan]) -> Answer:
+        answer = self._sender.send(b"".join(span.span for span in part))
+        self.counts.failures += answer.verdict is Verdict.RETRY
+        return answer
+
+    def _settle(self, part: Sequence[PendingSpan], answer: Answer) -> bool:
+        """Write down what was taken, or refused; false where it has to be halved (rule 3)."""
+        if answer.verdict is Verdict.DELIVERED:
+            self._store.mark_delivered([span.seq for span in part])
+            self.counts.delivered += len(part)
+            self._journal.tell_warning(answer.brief)
+            return True
+        if len(part) > 1:
+            return False
+        self._store.mark_rejected([part[0].seq], answer.words)
+        self.counts.rejected += 1
+        self._journal.tell_rejection(part[0].span_id, answer.brief or answer.words)
+        return True
+
+    def _put_aside(self, span: PendingSpan, answer: Answer) -> None:
+        """From now on this span is tried alone, at its own time (rule 4)."""
+        wait_seconds = ALONE_BACKOFF.wait_seconds(
+            span.failed_alone + 1, self._jitter(), answer.retry_after_seconds
+        )
+        next_try_ns = self._clock_ns() + int(wait_seconds * 1e9)
+        self._store.mark_failed_alone(span.seq, next_try_ns, answer.words)
+        self._journal.tell_culprit(span.span_id, answer.brief or answer.words)
+
+    def _wait_for_backend(self, part: Sequence[PendingSpan], answer: Answer) -> float:
+        """It is the backend that failed: how long to wait for it (rule 2)."""
+        self._journal.tell_failure(answer.brief or answer.words)
+        wait_seconds = self._wait_seconds(answer.retry_after_seconds)
+        self._store.mark_retry([span.seq for span in part], self._due_ns, answer.words)
+        return wait_seconds
+
+    def _note_recovery(self) -> None:
+        """The backend takes spans."""
+        self._failures = 0
+        self._journal.tell_recovery()
 
     def _wait_seconds(self, asked_seconds: float | None) -> float:
         """Count a failed try; how long to wait after it."""
@@ -249,68 +304,3 @@ class Exporter:
         wait_seconds = self._backoff.wait_seconds(self._failures, self._jitter(), asked_seconds)
         self._due_ns = self._clock_ns() + int(wait_seconds * 1e9)
         return wait_seconds
-
-
-class _Journal:
-    """What the exporter says in the log, and how often (rule 4)."""
-
-    def __init__(self, backend: str, clock_ns: Callable[[], int]) -> None:
-        self._backend = backend
-        self._failure_lines, self._rejection_lines, self._warning_lines, self._trouble_lines = (
-            RateLimit(clock_ns, interval_seconds=_LOG_SECONDS) for _ in range(4)
-        )
-        self._outage_lines = RateLimit(clock_ns, interval_seconds=_OUTAGE_LOG_SECONDS)
-        self._failures = 0
-        self._failure_told = False
-
-    def tell_failure(self, words: str) -> None:
-        """A try failed because of `words`."""
-        self._failures += 1
-        if self._failure_told:
-            if self._outage_lines.admit() is not None:
-                _logger.warning(
-                    "%s still takes no spans (%s), after %d tries; `spantap check` tells more",
-                    self._backend,
-                    words,
-                    self._failures,
-                )
-        elif self._failure_lines.admit() is not None:
-            self._failure_told = True
-            self._outage_lines.admit()
-            _logger.warning(
-                "%s takes no spans (%s); they wait in the store and are sent when it does",
-                self._backend,
-                words,
-            )
-
-    def tell_recovery(self) -> None:
-        """A try did not fail."""
-        if self._failure_told:
-            _logger.info(
-                "%s takes spans again, after %d failed tries", self._backend, self._failures
-            )
-        self._failures = 0
-        self._failure_told = False
-
-    def tell_rejection(self, span_id: str, words: str) -> None:
-        """The backend refused one span."""
-        untold = self._rejection_lines.admit()
-        if untold is not None:
-            _logger.warning(
-                "%s refused span %s (%s); it is set aside, `spantap traces show` has its words; "
-                "%d in all since the last such line",
-                self._backend,
-                span_id,
-                words,
-                untold + 1,
-            )
-
-    def tell_warning(self, words: str) -> None:
-        """The backend took everything, with `words`; nothing where they are empty."""
-        if words and self._warning_lines.admit() is not None:
-            _logger.warning("%s took the spans %s", self._backend, words)
-
-    def tell_trouble(self, words: str) -> None:
-        """Something on our side went wrong."""
-        if self._trouble_lines.admit() is not None:
-            _logger.error("spans cannot be exported, the next try follows: %s", words)

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import requests
 from requests.auth import HTTPBasicAuth
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, NewConnectionError
 
 from codec._version import __version__
 from telemetry.delivery import (
@@ -95,7 +95,11 @@ class HttpSender:
                     response.headers.get("Content-Type"),
                 )
         except (requests.RequestException, HTTPError, OSError) as error:
-            return Answer(verdict=Verdict.RETRY, words=_describe(error, settings))
+            return Answer(
+                verdict=Verdict.RETRY,
+                words=_describe(error, settings),
+                suspect=_had_the_request(error),
+            )
         return replace(answer, words=without_secrets(answer.words, self._secrets))
 
     def close(self) -> None:
@@ -125,6 +129,14 @@ def _read_bounded(response: requests.Response, deadline: float) -> bytes:
         if time.monotonic() > deadline:
             raise TimeoutError
     return bytes(body[:MAX_ANSWER_BYTES])
+
+
+def _had_the_request(error: Exception) -> bool:
+    """Whether the backend was connected to, so that the spans may be what it failed on."""
+    if isinstance(error, requests.ConnectTimeout | requests.exceptions.SSLError):
+        return False
+    reason = getattr(error.args[0] if error.args else None, "reason", None)
+    return not isinstance(reason, NewConnectionError)
 
 
 def _describe(error: Exception, settings: OtlpSettings) -> str:

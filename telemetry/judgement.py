@@ -8,7 +8,9 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
    choice, of as many as were asked for, and the usage, having reached the client.
 4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
    a complete answer, and the anomalies say why it is not known better (R6).
-5. Otherwise the end that the relay saw decides.
+5. Otherwise the end that the relay saw decides. A client that was given up because it stopped
+   sending or taking has left, as one that closes has: no provider's fault and no success. An
+   anomaly tells the two apart.
 """
 
 from __future__ import annotations
@@ -43,12 +45,14 @@ class Judgement:
         error_type: the word of ``span-contract.md`` 2.1, ``None`` where it is no error.
         error_message: what happened, in words.
         error_is_providers: the words are the provider's, which may quote what it was asked.
+        anomaly: what else is to be told of the end.
     """
 
     outcome: Outcome
     error_type: str | None = None
     error_message: str | None = None
     error_is_providers: bool = False
+    anomaly: str | None = None
 
 
 def judge(
@@ -103,6 +107,8 @@ def _judge_broken(end: End) -> Judgement:
     match end.kind:
         case EndKind.CLIENT_GONE:
             return Judgement(outcome=Outcome.CLIENT_DISCONNECTED)
+        case EndKind.CLIENT_STALLED | EndKind.REQUEST_TIMEOUT:
+            return Judgement(outcome=Outcome.CLIENT_DISCONNECTED, anomaly=end.kind.value)
         case EndKind.TIMEOUT:
             return _error(Outcome.TIMEOUT, "timeout", end.message)
         case EndKind.DRAIN_DEADLINE:

@@ -288,6 +288,8 @@ class _Observation:
         if judgement.outcome is not Outcome.COMPLETED:
             # They are what an end before the end means, and nothing besides.
             self._anomalies = {a: None for a in self._anomalies if a not in _MISSING}
+        if judgement.anomaly is not None:
+            self._note(judgement.anomaly)
         return Exchange(
             identity=begin.identity,
             endpoint=begin.endpoint,

@@ -37,12 +37,13 @@ from telemetry.store import Store
 from telemetry.store_rows import SpanState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from telemetry.delivery import Sender
     from telemetry.metrics.metrics_settings import MetricsSettings
     from telemetry.metrics.registry import Reading
+    from telemetry.metrics.snapshot import Snapshot
     from telemetry.store_rows import Retention
 
 __all__ = ("Pipeline",)
@@ -70,6 +71,8 @@ class Pipeline:
         recorder: SpanRecorder,
         rules: SpanRules,
         metrics_backend: MetricsSettings | None = None,
+        *,
+        more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
     ) -> None:
         self.store = store
         self.metrics = MetricsRegistry()
@@ -93,7 +96,7 @@ class Pipeline:
         if metrics_backend is not None:
             self._metrics_sender = open_metrics_sender(metrics_backend.otlp)
             self._metrics_exporter = MetricsExporter(
-                self.metrics.snapshot,
+                lambda: more_numbers(self.metrics.snapshot()),
                 self._metrics_sender,
                 build_resource(),
                 interval_seconds=metrics_backend.interval_seconds,
@@ -107,11 +110,23 @@ class Pipeline:
         retention: Retention,
         environ: Mapping[str, str],
         rules: SpanRules | None = None,
+        fsync_each_commit: bool = False,
+        holder_pid: int | None = None,
+        more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
     ) -> Self:
         """Open the store and prepare the exporter; nothing runs yet.
 
         The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.sdk_logs`). `environ`
         is the process's own: the SDK reads resource and span limits from there.
+
+        Args:
+            path: of the store.
+            retention: how much the store keeps.
+            environ: see above.
+            rules: what the settings say about every span.
+            fsync_each_commit: see :meth:`telemetry.store.Store.open`, as for `holder_pid`.
+            holder_pid: see there.
+            more_numbers: adds those of other processes to ours, for the backend of metrics.
 
         Raises:
             ConfigurationError: an ``OTEL_*`` variable cannot be followed.
@@ -125,12 +140,18 @@ class Pipeline:
         metrics_backend = read_metrics_settings(environ)
         sender = open_sender(settings) if settings is not None else None
         try:
-            store = Store.open(path, delivers=sender is not None, retention=retention)
+            store = Store.open(
+                path,
+                delivers=sender is not None,
+                retention=retention,
+                fsync_each_commit=fsync_each_commit,
+                holder_pid=holder_pid,
+            )
         except StoreError:
             if sender is not None:
                 sender.close()
             raise
-        return cls(store, sender, recorder, rules, metrics_backend)
+        return cls(store, sender, recorder, rules, metrics_backend, more_numbers=more_numbers)
 
     def start(self) -> None:
         """Begin to send."""

@@ -11,26 +11,34 @@ __all__ = ("RateLimit",)
 
 
 class RateLimit:
-    """Admits one in every interval and counts the others. For one thread.
+    """Admits some in every interval and counts the others. For one thread.
 
     Args:
         now_ns: nanoseconds since some fixed point. It may be a wall clock: one that is put back
             admits one too many, and silences nobody.
-        interval_seconds: from one that is admitted to the next.
+        interval_seconds: begins with the first that is admitted.
+        burst: how many are admitted in it.
     """
 
-    def __init__(self, now_ns: Callable[[], int], *, interval_seconds: float) -> None:
+    def __init__(
+        self, now_ns: Callable[[], int], *, interval_seconds: float, burst: int = 1
+    ) -> None:
         self._now_ns = now_ns
         self._interval_ns = int(interval_seconds * 1e9)
-        self._admitted_ns: int | None = None
+        self._burst = burst
+        self._began_ns: int | None = None
+        self._admitted = 0
         self._suppressed = 0
 
     def admit(self) -> int | None:
         """``None``: not now. Otherwise how many were suppressed since the last admitted."""
-        now_ns, admitted_ns = self._now_ns(), self._admitted_ns
-        if admitted_ns is not None and 0 <= now_ns - admitted_ns < self._interval_ns:
+        now_ns, began_ns = self._now_ns(), self._began_ns
+        if began_ns is None or not 0 <= now_ns - began_ns < self._interval_ns:
+            self._began_ns = now_ns
+            self._admitted = 0
+        elif self._admitted >= self._burst:
             self._suppressed += 1
             return None
-        self._admitted_ns = now_ns
+        self._admitted += 1
         suppressed, self._suppressed = self._suppressed, 0
         return suppressed

@@ -19,7 +19,13 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry.errors import StoreForeign, StoreTooNew, StoreUnavailable
+from telemetry.errors import (
+    StoreDamaged,
+    StoreForeign,
+    StoreFull,
+    StoreTooNew,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +35,11 @@ __all__ = (
     "MIGRATIONS",
     "connect_owner",
     "connect_reader",
+    "explain_os_errors",
     "explain_sqlite_errors",
     "fold_wal",
+    "is_stale",
+    "open_file",
     "transaction",
     "wal_path",
 )
@@ -41,6 +50,10 @@ APPLICATION_ID = 0x5370_5470
 _BUSY_SECONDS = 5.0
 """How long a connection waits for another's lock. In WAL mode readers and the writer do not wait
 for each other; recovery after a kill and checkpoints are short."""
+
+_STALE_CODES = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+"""Errors that may lie in the open file rather than in the disk: it was mounted anew, moved, or
+became read-only for a time."""
 
 _WAL_KEPT_BYTES = 4 << 20
 """A WAL that grew under a long reader is cut back to this at the next checkpoint."""
@@ -77,6 +90,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX spans_by_state ON spans (state, recorded_ns)",
         "CREATE INDEX spans_by_trace ON spans (trace_id)",
     ),
+    (
+        # How often a span failed by itself while the backend took others: one that did is tried
+        # alone (telemetry.suspicion). Few do, so the index holds them only.
+        "ALTER TABLE spans ADD COLUMN failed_alone INTEGER NOT NULL DEFAULT 0",
+        """
+        CREATE INDEX spans_alone ON spans (next_try_ns)
+        WHERE failed_alone > 0 AND state = 'pending'
+        """,
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 
@@ -85,12 +107,12 @@ def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
     """Open the store at `path` for writing; make or migrate it where needed.
 
     Raises:
-        StoreForeign: the file is no store (rule 1).
+        StoreForeign: the file is no store (rule 1), or damaged.
         StoreTooNew: its schema is newer than :data:`MIGRATIONS`.
         StoreUnavailable: the file or its folder cannot be written.
     """
     _make_file(path)
-    with explain_sqlite_errors(path), _connect(path, "rw") as connection:
+    with explain_sqlite_errors(path), open_file(path, "rw") as connection:
         version = _checked_version(connection, path)
         _make_private(path)
         # Takes effect in an empty file only, and only before anything is written to it.
@@ -118,7 +140,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
         raise StoreUnavailable(
             f"there is no store at {path}: nothing was recorded there yet, or another path is meant"
         )
-    with explain_sqlite_errors(path), _connect(path, "ro") as connection:
+    with explain_sqlite_errors(path), open_file(path, "ro") as connection:
         if _checked_version(connection, path) == 0:
             raise StoreUnavailable(f"the store {path} is empty: nothing was recorded there yet")
         return connection
@@ -143,19 +165,34 @@ def explain_sqlite_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into the tree of :mod:`telemetry.errors`.
 
     Raises:
-        StoreForeign: the file is damaged or no database.
+        StoreDamaged: the file is damaged or no database.
+        StoreFull: the disk has no room.
         StoreUnavailable: any other trouble with the file.
     """
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
+        code = _primary_code(error)
         if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-            raise StoreForeign(
+            raise StoreDamaged(
                 f"{path} is damaged or no SQLite database ({error});"
                 " move it away, or name another file"
             ) from error
+        if code == sqlite3.SQLITE_FULL:
+            raise StoreFull(
+                f"the store {path} cannot be written: {error}; make room on its disk"
+            ) from error
         raise StoreUnavailable(f"the store {path} cannot be used: {error}") from error
+
+
+def is_stale(error: StoreUnavailable) -> bool:
+    """Whether what failed with `error` may work again in a new connection only."""
+    return _primary_code(error.__cause__) in _STALE_CODES
+
+
+def _primary_code(error: BaseException | None) -> int:
+    """SQLite's primary result code, the low byte of the extended one; 0 where there is none."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def wal_path(path: Path) -> Path:
@@ -176,14 +213,14 @@ def fold_wal(connection: sqlite3.Connection) -> bool:
 
 def _make_file(path: Path) -> None:
     """Make the file, and its folder, for the owner alone (rule 4); what is there stays as it is."""
-    with _explain_os_errors(path):
+    with explain_os_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _make_private(path: Path) -> None:
     """Give a file that is ours the mode that rule 4 wants."""
-    with _explain_os_errors(path):
+    with explain_os_errors(path):
         path.chmod(0o600)
         # To find out whose the file is SQLite has opened it, and given these the mode it had.
         for companion in (wal_path(path), Path(f"{path}-shm")):
@@ -192,7 +229,12 @@ def _make_private(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explain_os_errors(path: Path) -> Iterator[None]:
+def explain_os_errors(path: Path) -> Iterator[None]:
+    """Turn the system's errors into the tree of :mod:`telemetry.errors`.
+
+    Raises:
+        StoreUnavailable: the file or its folder cannot be written.
+    """
     try:
         yield
     except OSError as error:
@@ -203,8 +245,16 @@ def _explain_os_errors(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _connect(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """A connection whose transactions are ours, for one thread at a time; closed on any error."""
+def open_file(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """A connection whose transactions are ours, for one thread at a time; closed on any error.
+
+    Args:
+        path: the file, which has to be there.
+        mode: ``rw`` or ``ro``.
+
+    Raises:
+        sqlite3.Error: it cannot be opened.
+    """
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 
-__all__ = ("quiet_sdk_logs",)
+__all__ = ("fixed_text", "quiet_sdk_logs")
 
 _log = logging.getLogger("spantap.telemetry")
 
@@ -39,11 +39,11 @@ class _SdkLogHandler(logging.Handler):
         if place in self._told:
             return
         self._told.add(place)
-        text = _fixed_text(str(record.msg)) if record.args else "(no fixed text)"
+        text = fixed_text(str(record.msg)) if record.args else "(no fixed text)"
         _log.log(record.levelno, "OpenTelemetry's SDK says (once) at %s:%d: %s", *place, text)
 
 
-def _fixed_text(template: str) -> str:
-    """A message without its arguments."""
+def fixed_text(template: str) -> str:
+    """A log message's text without its arguments: an ellipsis stands for each ``%`` directive."""
     # Piece by piece, so that the second half of an escaped per cent sign begins no directive.
     return "%".join(_DIRECTIVE.sub("...", piece) for piece in template.split("%%"))

@@ -16,14 +16,14 @@ import msgspec
 
 from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData
 
-__all__ = ("FRAME_BYTES", "MAX_HELD_BYTES", "SHED_BYTES", "Shedding", "body_bytes")
-
-SHED_BYTES = 64 * 1024 * 1024
-"""What may wait with bodies: one second of a thousand fast streams."""
+__all__ = ("FRAME_BYTES", "MAX_HELD_BYTES", "Shedding", "body_bytes")
 
 MAX_HELD_BYTES = 96 * 1024 * 1024
-"""What may wait in all, but for the ends of open exchanges: another 20,000 exchanges without
-bodies, while an observer that is stuck is found out."""
+"""What may wait in all, but for the ends of open exchanges."""
+
+SHED_SHARE = 2 / 3
+"""Which part of it may be bodies: 64 MB are one second of a thousand fast streams; the rest is for
+another 20,000 exchanges without bodies, while an observer that is stuck is found out."""
 
 FRAME_BYTES = 512
 """What a frame takes beside its body, as an estimate: streams come in reads of a few bytes."""
@@ -33,16 +33,16 @@ class Shedding:
     """Decides for each frame whether there is room for it.
 
     Args:
-        shed_bytes: the first limit of rule 1.
-        max_bytes: the second one.
+        max_bytes: the second limit of rule 1.
+        shed_bytes: the first one; a share of the second where not given.
 
     Attributes:
         shed_bytes: bytes of bodies that were left out.
         shed_exchanges: exchanges that were left out whole.
     """
 
-    def __init__(self, *, shed_bytes: int = SHED_BYTES, max_bytes: int = MAX_HELD_BYTES) -> None:
-        self._limit_bytes = shed_bytes
+    def __init__(self, max_bytes: int = MAX_HELD_BYTES, *, shed_bytes: int | None = None) -> None:
+        self._limit_bytes = int(max_bytes * SHED_SHARE) if shed_bytes is None else shed_bytes
         self._max_bytes = max_bytes
         self._shed: dict[int, int] = {}  # bytes, by the number of an open exchange
         self._left_out: set[int] = set()  # open exchanges

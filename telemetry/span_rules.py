@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from telemetry.client_context import HeaderMap
 from telemetry.keep_rules import KeepRules
+from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.size_limits import SizeLimits
@@ -66,6 +67,8 @@ class SpanRules:
         privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy
         if privacy.hides_prompts and _answer_quotes_request(exchange):
             privacy = replace(privacy, hide_outputs=True)
+        if credentials := find_body_credentials(exchange):
+            return Mask(privacy, self.redaction, credentials)  # kept nowhere
         return _make_mask(privacy, self.redaction)
 
 

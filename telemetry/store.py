@@ -8,58 +8,36 @@ Rules (``design.md`` section 3, "The store"; R8):
 3. What :meth:`Store.add` returned from survives a kill of any process. It survives a crash of the
    machine too when every commit is synced; otherwise such a crash may take the last commits (since
    the last checkpoint, some 4 MB), but never damages what is older.
-4. Spans go out oldest first.
-5. Retention: what nobody waits for goes by age; by size delivered spans go first, then the oldest.
-   A span removed unsent is counted as lost.
-6. Any thread may call any method: one lock serialises them. Each call is short. A pruning is one
-   bounded step: a transaction of removing, and one of giving room back to the disk. What cannot be
-   divided is folding in a WAL that grew under a long reader.
-7. Room is made before it lacks, so that what is added goes where something was removed: at its
-   limit a file needs no vacuuming. Where it is over its limit, room is given back only while the
-   WAL can be folded in: to a pinned WAL vacuuming would add pages, and take none from the disk.
+4. Spans go out oldest first. One that has failed by itself goes alone, at its own time, and stays
+   pending; the others do not wait for it.
+5. Retention: what nobody waits for goes by age; by size delivered spans go first, pending ones
+   last (:mod:`telemetry.store_retention`). A span removed unsent is counted as lost.
+6. Any thread may call any method: one lock serialises them. Each call is short, but for the one
+   that finds the file damaged.
+7. A file that is damaged, a disk that is full, read-only or away: each is mended as far as it can
+   be (:mod:`telemetry.store_file`), else the call raises, has done nothing, and may be repeated.
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from typing import TYPE_CHECKING, Self
 
-from telemetry.errors import StoreError
-from telemetry.schema import (
-    connect_owner,
-    explain_sqlite_errors,
-    fold_wal,
-    transaction,
-    wal_path,
-)
-from telemetry.store_lock import StoreLock
+from telemetry.schema import transaction
+from telemetry.store_file import StoreFile
+from telemetry.store_retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store_rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from telemetry.store_rows import SpanRow
 
-__all__ = ("MAX_ERROR_CHARS", "MAX_PRUNE_BYTES", "MAX_PRUNE_ROWS", "MAX_VACUUM_PAGES", "Store")
+__all__ = ("MAX_ERROR_CHARS", "Store")
 
 MAX_ERROR_CHARS = 500
 """A backend's words are kept up to here: enough to see the reason, not enough to fill the file."""
-
-MAX_PRUNE_ROWS = 500
-"""Spans that one step of pruning removes: 5 ms for spans of 4 KB."""
-
-MAX_PRUNE_BYTES = 64 << 20
-"""Bytes that it removes, but always one span: 10 ms, each page of a span is visited."""
-
-MAX_VACUUM_PAGES = 256
-"""Pages (1 MB) that it gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
-
-_FULL_SHARE = 0.9
-"""Share of the size limit where removing begins (rule 7). The rest is for what is added between
-two prunings, and for the WAL."""
 
 _INSERT = """
 INSERT INTO spans (
@@ -70,41 +48,25 @@ ON CONFLICT (span_id) DO NOTHING
 """
 
 _DUE = """
-FROM spans WHERE state = 'pending' AND next_try_ns <= ? ORDER BY recorded_ns, seq LIMIT ?
+FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns <= ?
+ORDER BY recorded_ns, seq LIMIT ?
 """
 
-_EXPIRED = """
-SELECT seq, state, size_bytes FROM spans
-WHERE state IN ('delivered', 'kept', 'rejected') AND recorded_ns < ? LIMIT ?
+_DUE_ALONE = """
+SELECT seq, span_id, span, failed_alone FROM spans JOIN span_bytes USING (seq)
+WHERE state = 'pending' AND failed_alone > 0 AND next_try_ns <= ? ORDER BY next_try_ns, seq LIMIT 1
 """
-
-_OLDEST_DELIVERED = """
-SELECT seq, state, size_bytes FROM spans WHERE state = 'delivered' ORDER BY recorded_ns, seq LIMIT ?
-"""
-
-_OLDEST = "SELECT seq, state, size_bytes FROM spans ORDER BY seq LIMIT ?"
 
 
 class Store:
     """The one owner of a store; use it as a context manager, or :meth:`close` it."""
 
-    def __init__(
-        self,
-        path: Path,
-        lock: StoreLock,
-        connection: sqlite3.Connection,
-        *,
-        delivers: bool,
-        retention: Retention,
-    ) -> None:
+    def __init__(self, file: StoreFile, *, delivers: bool, retention: Retention) -> None:
         """Take over what :meth:`open` opened."""
-        self.path = path
-        self._owner = lock
-        self._connection: sqlite3.Connection | None = connection
+        self._file = file
         self._first_state = SpanState.PENDING if delivers else SpanState.KEPT
         self._retention = retention
         self._lost = 0
-        self._lock = threading.Lock()
 
     @classmethod
     def open(
@@ -114,6 +76,7 @@ class Store:
         delivers: bool = True,
         retention: Retention | None = None,
         fsync_each_commit: bool = False,
+        holder_pid: int | None = None,
     ) -> Self:
         """Own the store at `path`, made (mode 0600) where there is none.
 
@@ -123,20 +86,19 @@ class Store:
             retention: how much to keep; 7 days and 1 GiB where not given.
             fsync_each_commit: rule 3's promise against a crash of the machine, for a disk flush
                 per commit.
+            holder_pid: whom others that want the store are told to end; this process where not
+                given.
 
         Raises:
             StoreError: one of its children says why the store cannot be opened.
         """
-        lock = StoreLock(path)
-        try:
-            connection = connect_owner(path, fsync_each_commit=fsync_each_commit)
-            with explain_sqlite_errors(path):
-                # Waits that a former owner began are over: what was down then may be up now.
-                connection.execute("UPDATE spans SET next_try_ns = 0 WHERE state = 'pending'")
-        except BaseException:
-            lock.release()
-            raise
-        return cls(path, lock, connection, delivers=delivers, retention=retention or Retention())
+        file = StoreFile(path, fsync_each_commit=fsync_each_commit, holder_pid=holder_pid)
+        return cls(file, delivers=delivers, retention=retention or Retention())
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
 
     def __enter__(self) -> Self:
         return self
@@ -146,11 +108,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file and let the next owner in; done twice, it does nothing."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-                self._owner.release()
+        self._file.close()
 
     def add(self, rows: Sequence[SpanRow]) -> int:
         """Record `rows` in one transaction; how many of them were new (rule 2).
@@ -158,29 +116,35 @@ class Store:
         Raises:
             StoreError: nothing of them was recorded.
         """
-        added = 0
-        with self._use() as connection, transaction(connection):
-            for row in rows:
-                cursor = connection.execute(_INSERT, self._values(row))
-                if cursor.rowcount:
-                    added += 1
-                    connection.execute(
-                        "INSERT INTO span_bytes (seq, span) VALUES (?, ?)",
-                        (cursor.lastrowid, row.span),
-                    )
-        return added
+
+        def insert(connection: sqlite3.Connection) -> int:
+            added = last_seq = 0
+            with self._file.growth(connection), transaction(connection):
+                for row in rows:
+                    cursor = connection.execute(_INSERT, self._values(row))
+                    if cursor.rowcount:
+                        added += 1
+                        last_seq = cursor.lastrowid or 0
+                        connection.execute(
+                            "INSERT INTO span_bytes (seq, span) VALUES (?, ?)", (last_seq, row.span)
+                        )
+            self._file.note_seq(last_seq)
+            return added
+
+        return self._file.run(insert)
 
     def take(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
         """The oldest spans that are due at `now_ns`, in order of age (rule 4).
 
         At most `limit_spans` spans and `limit_bytes` bytes, but always one where one is due: a
         single span larger than the limit comes alone. Nothing is changed: they stay pending until
-        their fate is reported.
+        their fate is reported. Spans that have failed alone are not among them.
 
         Raises:
             StoreError: the store cannot be read.
         """
-        with self._use() as connection:
+
+        def select(connection: sqlite3.Connection) -> list[PendingSpan]:
             count = total_bytes = 0
             sizes = connection.execute(f"SELECT size_bytes {_DUE}", (now_ns, limit_spans))
             for (size_bytes,) in sizes.fetchall():
@@ -194,6 +158,22 @@ class Store:
                 (now_ns, count),
             )
             return [PendingSpan(seq=seq, span_id=span_id, span=span) for seq, span_id, span in rows]
+
+        return self._file.run(select)
+
+    def take_alone(self, now_ns: int) -> PendingSpan | None:
+        """Of the spans that have failed alone the one that is due the longest at `now_ns`.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        row = self._file.run(
+            lambda connection: connection.execute(_DUE_ALONE, (now_ns,)).fetchone()
+        )
+        if row is None:
+            return None
+        seq, span_id, span, failed_alone = row
+        return PendingSpan(seq=seq, span_id=span_id, span=span, failed_alone=failed_alone)
 
     def mark_delivered(self, seqs: Iterable[int]) -> None:
         """The backend has these spans.
@@ -215,6 +195,19 @@ class Store:
             seqs,
         )
 
+    def mark_failed_alone(self, seq: int, next_try_ns: int, error: str) -> None:
+        """This one span makes the backend fail with `error`; try it alone at `next_try_ns`.
+
+        Raises:
+            StoreError: it stays pending and due, as it was.
+        """
+        self._settle(
+            "attempts = attempts + 1, failed_alone = failed_alone + 1,"
+            " next_try_ns = ?, last_error = ?",
+            (next_try_ns, _text(error[:MAX_ERROR_CHARS])),
+            (seq,),
+        )
+
     def mark_rejected(self, seqs: Iterable[int], error: str) -> None:
         """The backend refused these very spans with the words `error`: set them aside.
 
@@ -233,7 +226,8 @@ class Store:
         Raises:
             StoreError: the store cannot be read.
         """
-        with self._use() as connection:
+
+        def count(connection: sqlite3.Connection) -> StoreCounts:
             by_state = dict(connection.execute("SELECT state, count(*) FROM spans GROUP BY state"))
             (oldest_ns,) = connection.execute(
                 "SELECT min(recorded_ns) FROM spans WHERE state = 'pending'"
@@ -242,11 +236,13 @@ class Store:
                 **by_state,
                 oldest_pending_ns=oldest_ns,
                 lost=self._lost,
-                size_bytes=self._disk_bytes(),
+                size_bytes=measure_disk_bytes(self.path),
             )
 
+        return self._file.run(count)
+
     def prune(self, now_ns: int) -> PruneResult:
-        """Take one step to what retention wants: remove spans, give room back (rules 5 to 7).
+        """Take one step to what retention wants: remove spans, give room back (rule 5).
 
         Call it every second or so, because between two calls the file grows by what is added, and
         again soon while there is more to do.
@@ -254,23 +250,17 @@ class Store:
         Raises:
             StoreError: the store cannot be written.
         """
-        with self._use() as connection:
-            rows, more = self._surplus(connection, now_ns)
-            if rows:
-                _remove(connection, [seq for seq, _, _ in rows])
-            lost = sum(state == SpanState.PENDING for _, state, _ in rows)
-            self._lost += lost
-        more = self._shrink() or more
-        return PruneResult(removed=len(rows), lost=lost, more=more)
 
-    @contextlib.contextmanager
-    def _use(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for one thread at a time (rule 6)."""
-        with self._lock:
-            if self._connection is None:
-                raise StoreError(f"the store {self.path} is closed")
-            with explain_sqlite_errors(self.path):
-                yield self._connection
+        def step(connection: sqlite3.Connection) -> PruneResult:
+            surplus = find_surplus(connection, self._retention, now_ns)
+            if surplus.seqs:
+                remove(connection, surplus.seqs)
+                self._lost += surplus.lost
+            more = shrink(connection, self.path, self._retention.max_bytes) or surplus.more
+            return PruneResult(removed=len(surplus.seqs), lost=surplus.lost, more=more)
+
+        self._file.hold_reserve()
+        return self._file.run(step)
 
     def _values(self, row: SpanRow) -> tuple[str | int | None, ...]:
         """The parameters of :data:`_INSERT`."""
@@ -293,88 +283,16 @@ class Store:
 
     def _settle(self, change: str, values: tuple[str | int, ...], seqs: Iterable[int]) -> None:
         """Report the fate of spans, in one transaction; a settled span is not changed again."""
-        with self._use() as connection, transaction(connection):
-            connection.executemany(
-                f"UPDATE spans SET {change} WHERE seq = ? AND state = 'pending'",  # noqa: S608 - constants
-                [(*values, seq) for seq in seqs],
-            )
+        parameters = [(*values, seq) for seq in seqs]
 
-    def _surplus(
-        self, connection: sqlite3.Connection, now_ns: int
-    ) -> tuple[list[tuple[int, str, int]], bool]:
-        """Spans for one step to remove (number, state, bytes), and whether more are left."""
-        expired = connection.execute(
-            _EXPIRED, (now_ns - self._retention.max_age_ns, MAX_PRUNE_ROWS)
-        ).fetchall()
-        if expired:
-            return _up_to(MAX_PRUNE_BYTES, expired), True
-        excess_bytes = self._excess_bytes(connection)
-        if excess_bytes <= 0:
-            return [], False
-        oldest = (
-            connection.execute(_OLDEST_DELIVERED, (MAX_PRUNE_ROWS,)).fetchall()
-            or connection.execute(_OLDEST, (MAX_PRUNE_ROWS,)).fetchall()
-        )
-        rows = _up_to(min(excess_bytes, MAX_PRUNE_BYTES), oldest)
-        return rows, bool(rows) and sum(size_bytes for _, _, size_bytes in rows) < excess_bytes
+        def update(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                connection.executemany(
+                    f"UPDATE spans SET {change} WHERE seq = ? AND state = 'pending'",  # noqa: S608 - constants
+                    parameters,
+                )
 
-    def _excess_bytes(self, connection: sqlite3.Connection) -> int:
-        """How much is in use past the share of the limit where removing begins.
-
-        The WAL does not count: no removal makes it smaller, and it is folded in time.
-        """
-        page_bytes, pages, free_pages = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("page_size", "page_count", "freelist_count")
-        )
-        used_bytes = (pages - free_pages) * page_bytes
-        return int(used_bytes - self._retention.max_bytes * _FULL_SHARE)
-
-    def _shrink(self) -> bool:
-        """Where file and WAL are over the limit give some room back; whether more is to be had."""
-        limit_bytes = self._retention.max_bytes
-        if self._disk_bytes() <= limit_bytes:
-            return False
-        with self._use() as connection:
-            if not fold_wal(connection) or self._disk_bytes() <= limit_bytes:
-                return False
-            # As a script, because `execute` stops at the first of its empty rows: after one page.
-            connection.executescript(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})")
-            (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
-            fold_wal(connection)
-            return free_pages > 0 and self._disk_bytes() > limit_bytes
-
-    def _disk_bytes(self) -> int:
-        return _size_bytes(self.path) + _size_bytes(wal_path(self.path))
-
-
-def _up_to(limit_bytes: int, rows: Sequence[tuple[int, str, int]]) -> list[tuple[int, str, int]]:
-    """The first of `rows` (number, state, bytes), until they make up `limit_bytes`."""
-    chosen = []
-    total_bytes = 0
-    for row in rows:
-        if total_bytes >= limit_bytes:
-            break
-        chosen.append(row)
-        total_bytes += row[2]
-    return chosen
-
-
-def _remove(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
-    with transaction(connection):
-        for table in ("spans", "span_bytes"):
-            connection.executemany(
-                f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
-                [(seq,) for seq in seqs],
-            )
-
-
-def _size_bytes(path: Path) -> int:
-    """Size of a file, 0 where there is none."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+        self._file.run(update)
 
 
 def _text(value: str) -> str:

@@ -3,10 +3,14 @@
 The lock is ``flock`` on ``<store>.lock``, so the kernel frees it when its holder dies, however it
 dies. The file itself stays: removing it would let two processes hold locks on two files of one
 name.
+
+Its second line, where there is one, says which file an owner has last found to be a store: device
+and inode. So a store that is damaged beyond recognition is known from a file that never was one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -15,16 +19,23 @@ from telemetry.errors import StoreLocked, StoreUnavailable
 
 __all__ = ("StoreLock",)
 
+_MAX_BYTES = 80
+"""Three numbers of 64 bits, and room to spare."""
+
 
 class StoreLock:
     """The right to write to one store, held until :meth:`release` or the end of the process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, holder_pid: int | None = None) -> None:
         """Take the lock of the store at `path`.
+
+        Args:
+            path: of the store.
+            holder_pid: whom others are told to end; this process where not given.
 
         Raises:
             StoreLocked: another process has it, or another owner in this one.
-            StoreUnavailable: the lock file cannot be made or locked.
+            StoreUnavailable: the lock file cannot be made, locked or written.
         """
         lock_path = Path(f"{path}.lock")
         try:
@@ -46,8 +57,29 @@ class StoreLock:
                 f"the lock file {lock_path} cannot be locked: {error.strerror};"
                 " put the store on a local file system"
             ) from error
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._holder_pid = os.getpid() if holder_pid is None else holder_pid
+        self._store = _read_line(self._descriptor, 1)
+        try:
+            self._write()
+        except OSError as error:
+            os.close(self._descriptor)
+            raise StoreUnavailable(
+                f"the lock file {lock_path} cannot be written: {error.strerror};"
+                " make room on its disk, or name another store"
+            ) from error
+
+    def vouch_for(self, path: Path) -> None:
+        """Write down that the file at `path` is a store; where that fails it is forgotten."""
+        with contextlib.suppress(OSError):
+            self._store = _identify(path)
+            self._write()
+
+    def vouches_for(self, path: Path) -> bool:
+        """Whether the file at `path` was a store when its owner, or a former one, opened it."""
+        try:
+            return self._store == _identify(path)
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let the next owner in; done twice, it does nothing."""
@@ -55,8 +87,26 @@ class StoreLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def _write(self) -> None:
+        pid = str(self._holder_pid)
+        lines = (pid, self._store) if self._store else (pid,)
+        content = "".join(f"{line}\n" for line in lines).encode()
+        os.pwrite(self._descriptor, content, 0)
+        os.ftruncate(self._descriptor, len(content))
+
+
+def _identify(path: Path) -> str:
+    status = path.stat()
+    return f"{status.st_dev}:{status.st_ino}"
+
 
 def _read_pid(descriptor: int) -> int | None:
     """The process id in a lock file, ``None`` where the holder has not written it yet."""
-    text = os.pread(descriptor, 20, 0).strip()
-    return int(text) if text.isdigit() else None
+    text = _read_line(descriptor, 0)
+    return int(text) if text.isdecimal() else None
+
+
+def _read_line(descriptor: int, number: int) -> str:
+    """One line of a lock file, empty where it has none."""
+    lines = os.pread(descriptor, _MAX_BYTES, 0).decode("ascii", "replace").splitlines()
+    return lines[number].strip() if number < len(lines) else ""

@@ -77,11 +77,13 @@ class PendingSpan:
     Attributes:
         seq: its number in the store, by which its fate is reported back.
         span: the bytes that were recorded.
+        failed_alone: how often it failed by itself while the backend took others.
     """
 
     seq: int
     span_id: str
     span: bytes
+    failed_alone: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

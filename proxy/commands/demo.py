@@ -7,6 +7,7 @@ recorded of them, rendered to be read.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -16,20 +17,20 @@ from aiohttp import web
 
 from proxy.app import Proxy
 from proxy.commands.render import open_console, print_call, print_table
-from proxy.commands.serve import FLUSH_SECONDS, open_pipeline
 from proxy.commands.traces import latest_calls
 from proxy.demo.chats import CALL_COUNT, run_chats
 from proxy.demo.clients import is_sdk_installed
 from proxy.demo.upstream import create_demo_upstream
 from proxy.listening import listen
 from proxy.settings import Settings
+from telemetry.in_process import InProcessPipeline
 from telemetry.store_reader import StoreReader
+from telemetry.store_rows import Retention
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from proxy.commands.call import RecordedCall
-    from telemetry.in_process import InProcessPipeline
 
 __all__ = ("run_demo",)
 
@@ -56,7 +57,7 @@ async def _chat(console: Console, store: Path) -> None:
     await web.SockSite(runner, sock).start()
     upstream = "http://{}:{}".format(*sock.getsockname()[:2])
     settings = Settings(upstream=upstream, port=0, admin_port=0, store=store, upstreams=())
-    pipeline = open_pipeline(settings)
+    pipeline = InProcessPipeline.open(store, retention=Retention(), environ=os.environ)
     pipeline.start()
     proxy = Proxy(settings, pipeline)
     await proxy.start()
@@ -69,7 +70,7 @@ async def _chat(console: Console, store: Path) -> None:
 
 
 def _close(pipeline: InProcessPipeline) -> None:
-    pipeline.close(FLUSH_SECONDS)
+    pipeline.close(0.0)  # it has no backend
 
 
 async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:

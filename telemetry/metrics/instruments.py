@@ -30,11 +30,16 @@ from telemetry.chunk_timing import DURATION_BUCKETS_SECONDS
 __all__ = (
     "ANOMALIES",
     "CLIENT_DISCONNECTS",
+    "CONNECTIONS_OPEN",
+    "CONNECTIONS_REFUSED",
+    "CONNECTIONS_STALLED",
     "EXCHANGES_OPEN",
     "EXPORT_FAILURES",
     "INSTRUMENTS",
     "LABEL_OVERFLOWS",
     "OPERATION_DURATION",
+    "PROCESSES",
+    "PROCESS_RESTARTS",
     "REQUESTS",
     "REQUESTS_REFUSED",
     "SERIES_OVERFLOWS",
@@ -85,7 +90,7 @@ class DropReason(StrEnum):
     OBSERVER_FAILED = "observer_failed"
     """A defect of ours."""
     TAP_SHED = "tap_shed"
-    """The observer fell behind, and the exchange was left out whole."""
+    """Telemetry fell behind or was away, and the exchange was left out whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +198,24 @@ REQUESTS_REFUSED: Final = Instrument(
     kind=Kind.COUNTER,
     unit="{request}",
     description="Requests that never became an exchange: spantap answered them itself",
+)
+CONNECTIONS_OPEN: Final = Instrument(
+    name="spantap.connections.open",
+    kind=Kind.GAUGE,
+    unit="{connection}",
+    description="Connections of clients, idle ones among them",
+)
+CONNECTIONS_REFUSED: Final = Instrument(
+    name="spantap.connections.refused",
+    kind=Kind.COUNTER,
+    unit="{connection}",
+    description="Connections answered with 503 because as many as allowed were open",
+)
+CONNECTIONS_STALLED: Final = Instrument(
+    name="spantap.connections.stalled",
+    kind=Kind.COUNTER,
+    unit="{connection}",
+    description="Connections cut because their client took nothing of its answer for too long",
 )
 CLIENT_DISCONNECTS: Final = Instrument(
     name="spantap.client.disconnects",
@@ -308,13 +331,27 @@ TAP_QUEUE: Final = Instrument(
     name="spantap.tap.queue",
     kind=Kind.GAUGE,
     unit="By",
-    description="Memory of what was relayed and waits to be observed, an estimate",
+    description="Memory of what was relayed and is not stored yet, an estimate",
 )
 TAP_SHED: Final = Instrument(
     name="spantap.tap.shed",
     kind=Kind.COUNTER,
     unit="By",
-    description="Content left out of spans because the observer fell behind",
+    description="Content left out of spans because telemetry fell behind or was away",
+)
+PROCESSES: Final = Instrument(
+    name="spantap.processes",
+    kind=Kind.GAUGE,
+    unit="{process}",
+    description="Processes that do their work, by role: worker, or telemetry",
+    labels=("role",),
+)
+PROCESS_RESTARTS: Final = Instrument(
+    name="spantap.process.restarts",
+    kind=Kind.COUNTER,
+    unit="{process}",
+    description="Processes started again because they ended unasked, by role",
+    labels=("role",),
 )
 LABEL_OVERFLOWS: Final = Instrument(
     name="spantap.label_overflows",
@@ -340,6 +377,9 @@ INSTRUMENTS: Final = (
     EXCHANGES_OPEN,
     REQUESTS,
     REQUESTS_REFUSED,
+    CONNECTIONS_OPEN,
+    CONNECTIONS_REFUSED,
+    CONNECTIONS_STALLED,
     CLIENT_DISCONNECTS,
     UPSTREAM_ERRORS,
     UPSTREAM_FAILURES,
@@ -359,6 +399,8 @@ INSTRUMENTS: Final = (
     STORE_OLDEST_PENDING_AGE,
     TAP_QUEUE,
     TAP_SHED,
+    PROCESSES,
+    PROCESS_RESTARTS,
     LABEL_OVERFLOWS,
     SERIES_OVERFLOWS,
 )

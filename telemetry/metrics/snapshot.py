@@ -8,7 +8,7 @@ import msgspec
 
 from telemetry.metrics.instruments import INSTRUMENTS, Instrument, Kind
 
-__all__ = ("HistogramSeries", "Labels", "NumberSeries", "Snapshot", "merge")
+__all__ = ("HistogramSeries", "Labels", "NumberSeries", "Snapshot", "merge", "without_gauges")
 
 Labels = tuple[str | int, ...]
 """Label values in the order of the instrument's labels; an empty one is absent."""
@@ -83,6 +83,16 @@ def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
             if instrument.kind is Kind.HISTOGRAM
         },
     )
+
+
+def without_gauges(snapshot: Snapshot) -> Snapshot:
+    """What remains of the numbers of a process that has ended: what it counted, not what it was.
+
+    Added to those of its successor, counters go on where they were.
+    """
+    gauges = {instrument.name for instrument in INSTRUMENTS if instrument.kind is Kind.GAUGE}
+    numbers = {name: series for name, series in snapshot.numbers.items() if name not in gauges}
+    return msgspec.structs.replace(snapshot, numbers=numbers)
 
 
 def _merge_numbers(

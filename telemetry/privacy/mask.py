@@ -11,7 +11,9 @@ Rules (``span-contract.md`` section 3):
 4. A provider's words of an error may quote request and answer: they are redacted with either
    (contract 2.1). Where only images are hidden, their URLs are, and for want of anything better all
    others.
-5. Whatever comes in, nothing is raised; what cannot be read where it must be changed is redacted or
+5. Credentials that the request's body carried are masked in every text of rule 3, whatever the
+   switches say (:mod:`telemetry.privacy.body_credentials`, R7).
+6. Whatever comes in, nothing is raised; what cannot be read where it must be changed is redacted or
    left out.
 """
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from telemetry.attribute_values import AttributeValue
+    from telemetry.privacy.body_credentials import BodyCredentials
     from telemetry.privacy.redaction import Redaction
 
 __all__ = ("Mask",)
@@ -63,14 +66,21 @@ class Mask:
     Args:
         switches: what is hidden as a whole.
         redaction: patterns to look for in the rest.
+        credentials: what the body of this one call carried.
     """
 
-    def __init__(self, switches: PrivacySwitches, redaction: Redaction | None = None) -> None:
+    def __init__(
+        self,
+        switches: PrivacySwitches,
+        redaction: Redaction | None = None,
+        credentials: BodyCredentials | None = None,
+    ) -> None:
         self._switches = switches
         self._redaction = redaction
+        self._credentials = credentials
         self._limit = switches.base64_image_max_length
         nothing = PrivacySwitches(base64_image_max_length=self._limit)
-        self._hides_nothing = redaction is None and switches == nothing
+        self._hides_nothing = redaction is None and credentials is None and switches == nothing
 
     def attributes(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         """What may be shown of a span's attributes, in their order."""
@@ -101,7 +111,9 @@ class Mask:
         return self.text(redact_long_images(text, self._switches.base64_image_max_length))
 
     def text(self, text: str) -> str:
-        """Any other text without what the patterns find."""
+        """Any other text without credentials (rule 5), and without what the patterns find."""
+        if self._credentials is not None:
+            text = self._credentials.redact_json(text)
         return text if self._redaction is None else self._redaction.redact_json(text)
 
     def _search(self, key: str, value: AttributeValue) -> AttributeValue:

@@ -14,7 +14,7 @@ from opentelemetry.sdk.resources import Resource
 from codec.endpoint import Endpoint
 from proxy.routes import UpstreamConfig
 from proxy.settings import Settings
-from proxy.span_settings import build_span_rules
+from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.otlp import decode_spans, encode_span
 from telemetry.recorder import SpanRecorder, build_span_limits
 from tests.corpus.replay import CUTS
@@ -67,7 +67,7 @@ async def _run_calls(calls: Iterable[Call]) -> list[Pair]:
             _running_proxy(upstream.url) as proxy,
             _open_clients(f"{proxy.url}/v1", player) as clients,
         ):
-            rules = build_span_rules(Settings(upstream=upstream.url), _ENVIRONMENT)
+            rules = build_span_rules(SpanSettings.of(Settings(upstream=upstream.url)), _ENVIRONMENT)
             recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
             turns = [*product(CUTS.values(), clients)]
             for number, call in enumerate(calls):

@@ -1,132 +1,174 @@
-"""What ``spantap check`` says of the store, without making one."""
+"""``spantap check`` as a whole, and what it says of content, keys, files, upstreams, backends."""
 
 from __future__ import annotations
 
 import io
-import os
-from pathlib import Path
-from typing import Any
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from proxy.commands.check import run_check
+from proxy.commands.check_findings import bad, good, note, print_findings
 from proxy.settings import Settings
-from telemetry.store import Store
 from tests.otlp_sink import HttpSink, SinkAnswer
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def check(store: Path) -> str:
-    """The line about the store; the upstream has no one to answer, which is another's line."""
+NOWHERE = "http://127.0.0.1:1"
+
+
+def check(
+    environ: dict[str, str] | None = None, *, store: Path, **settings: Any
+) -> tuple[int, list[str]]:
+    """Exit status and lines; on free ports, before an upstream that has no one to answer."""
     out = io.StringIO()
-    run_check(Settings(upstream="http://127.0.0.1:1", store=store), environ={}, out=out)
-    lines = [line for line in out.getvalue().splitlines() if line[6:].startswith("store: ")]
-    assert len(lines) == 1
-    return lines[0]
+    defaults = {"upstream": NOWHERE, "port": 0, "admin_port": 0}
+    chosen = Settings(**{**defaults, **settings}, store=store)
+    status = run_check(chosen, environ=environ or {}, out=out)
+    return status, out.getvalue().splitlines()
 
 
-def test_a_store_that_is_not_there_yet_is_good_and_is_not_made(tmp_path: Path) -> None:
-    """Neither the file nor its folders."""
-    store = tmp_path / "a" / "b" / "traces.db"
-    assert check(store) == f"ok    store: {store} will be made when served"
-    assert not any(tmp_path.iterdir())
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "traces.db"
 
 
-def test_an_empty_file_is_as_good_as_none(tmp_path: Path) -> None:
-    """``serve`` makes a store of it."""
-    store = tmp_path / "traces.db"
-    store.touch()
-    assert check(store) == f"ok    store: {store} will be made when served"
+def about(what: str, lines: list[str]) -> list[str]:
+    """The findings about one thing, each with what to do as a second line of its own."""
+    found = [place for place, line in enumerate(lines) if line[6:].startswith(what)]
+    return ["\n".join(line for line in _with_mend(lines, place)) for place in found]
 
 
-def test_a_store_that_nobody_uses_is_good_and_stays_free(tmp_path: Path) -> None:
-    """What was locked to find out is let go."""
-    store = tmp_path / "traces.db"
-    Store.open(store).close()
-    assert check(store) == f"ok    store: {store}"
-    Store.open(store).close()
+def _with_mend(lines: list[str], place: int) -> list[str]:
+    has_mend = place + 1 < len(lines) and lines[place + 1].startswith("      -> ")
+    return lines[place : place + 2] if has_mend else lines[place : place + 1]
 
 
-def test_a_store_in_use_is_good_and_its_user_is_named(tmp_path: Path) -> None:
-    """Whoever checks while a proxy runs has found that proxy."""
-    store = tmp_path / "traces.db"
-    with Store.open(store):
-        line = check(store)
-    assert line.startswith("ok ")
-    assert f"in use by process {os.getpid()}" in line
-    assert "while `spantap serve` runs" in line
+def test_a_finding_says_how_bad_it_is_and_what_to_do() -> None:
+    """What strangers wrote cannot forge further lines."""
+    out = io.StringIO()
+    assert not print_findings([good("a", "b"), note("c", "d\nbad   e: f", "g\x1b[2J")], out)
+    assert out.getvalue() == "good  a: b\nnote  c: d\\nbad   e: f\n      -> g\\x1b[2J\n"
+    assert print_findings([bad("a", "b", "c"), good("d", "e")], out)
 
 
-def test_a_file_that_is_no_store_is_bad(tmp_path: Path) -> None:
-    """And what to do about it is said."""
-    store = tmp_path / "traces.db"
-    store.write_text("these are notes of mine, not a database at all " * 40)
-    line = check(store)
-    assert line.startswith("bad ")
-    assert "no SQLite database" in line
-    assert "name another file" in line
+def test_everything_is_named_in_the_order_in_which_a_call_meets_it(store: Path) -> None:
+    """The status is 1, because the upstream is away; nothing was made."""
+    status, lines = check(store=store)
+    assert status == 1
+    assert [line[6:].partition(":")[0] for line in lines if not line.startswith("  ")] == [
+        "settings",
+        "traffic port",
+        "admin port",
+        "open files",
+        "upstream 'default'",
+        "upstream 'default'",
+        "content",
+        "store",
+        "disk",
+        "OTLP",
+    ]
+    assert not list(store.parent.iterdir())
 
 
-@pytest.mark.parametrize("place", ["file/traces.db", "file/sub/traces.db", "folder"])
-def test_a_place_that_cannot_hold_a_file_is_bad(place: str, tmp_path: Path) -> None:
-    """A folder that is a file, also further up, and a file that is a folder."""
-    (tmp_path / "file").touch()
-    (tmp_path / "folder").mkdir()
-    line = check(tmp_path / place)
-    assert line.startswith("bad ")
-    assert "--store" in line
-
-
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_place_that_may_not_be_written_is_bad(
-    *, exists: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_upstream_that_is_away_is_bad_and_the_cause_is_told_once(
+    store: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The folder, or the file in it; nothing is tried, for root may write everywhere."""
-    store = tmp_path / "traces.db"
-    closed = store if exists else tmp_path
-    if exists:
-        Store.open(store).close()
-    access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: path != closed and access(path, mode))
-    line = check(store)
-    assert line.startswith("bad ")
-    assert str(store) in line
-    assert "--store" in line
-
-
-def lines_about(what: str, environ: dict[str, str], **settings: Any) -> list[str]:
-    """The lines about one thing, by an environment of its own."""
-    out = io.StringIO()
-    store = Path("/nowhere/traces.db")
-    chosen = Settings(upstream="http://127.0.0.1:1", store=store, **settings)
-    run_check(chosen, environ=environ, out=out)
-    return [line for line in out.getvalue().splitlines() if line[6:].startswith(f"{what}: ")]
+    """By the finding, not by a log line too."""
+    _, lines = check(store=store)
+    where, found = about("upstream", lines)
+    assert where.endswith(f"/v1/chat/completions goes to {NOWHERE}/v1/chat/completions")
+    assert found.startswith("bad   ")
+    assert f"({NOWHERE}): no connection" in found
+    assert "look whether it runs" in found
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
-    ("environ", "settings", "line"),
+    ("status", "verdict", "words"),
     [
-        ({}, {}, "ok    spans: all content is recorded"),
-        ({}, {"content": False}, "ok    spans: no content is recorded"),
+        (200, "good", "reachable (status 200)"),
+        (401, "good", "it wants a key, which your client sends"),
+        (404, "good", "reachable (status 404)"),
+        (503, "note", "it answers with status 503"),
+    ],
+)
+def test_an_upstream_that_answers_is_judged_by_its_status(
+    status: int, verdict: str, words: str, store: Path
+) -> None:
+    """One that is ill is no fault of the settings."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        found_bad, lines = check(store=store, upstream=url)
+        server.shutdown()
+    _, found = about("upstream", lines)
+    assert found.startswith(verdict)
+    assert words in found
+    assert found_bad == 0
+
+
+def test_upstreams_that_cannot_be_probed_are_bad_and_the_rest_is_told(store: Path) -> None:
+    """Settings that contradict each other; and a certificate, which is told of by itself."""
+    twice = [{"name": "a", "url": NOWHERE}, {"name": "a", "url": NOWHERE, "prefix": "/b"}]
+    _, lines = check(store=store, upstreams=twice)
+    [found] = about("upstreams", lines)
+    assert found.startswith("bad   ")
+    assert about("OTLP", lines)
+
+
+@pytest.mark.parametrize(
+    ("environ", "settings", "told"),
+    [
+        ({}, {}, "good  content: all content is recorded"),
+        ({}, {"content": False}, "good  content: no content is recorded"),
         (
             {"OPENINFERENCE_HIDE_INPUTS": "true"},
             {"redact": ["email"]},
-            "ok    spans: content is recorded, with hide_inputs; what the patterns find is hidden",
+            (
+                "good  content: content is recorded, with hide_inputs; what the patterns find is "
+                "hidden"
+            ),
         ),
         (
             {"OPENINFERENCE_HIDE_INPUTS": "1"},
             {},
-            "bad   spans: OPENINFERENCE_HIDE_INPUTS is '1', but must be true or false",
+            (
+                "bad   content: OPENINFERENCE_HIDE_INPUTS is '1', but must be true or false\n"
+                "      -> correct it; docs/settings.md lists what may be said"
+            ),
+        ),
+        (
+            {"OTEL_SDK_DISABLED": "true"},
+            {},
+            (
+                "note  content: nothing is recorded: OTEL_SDK_DISABLED is true\n"
+                "      -> unset it where that is not meant"
+            ),
         ),
     ],
 )
 def test_what_of_content_is_recorded_is_told(
-    environ: dict[str, str], settings: dict[str, Any], line: str
+    environ: dict[str, str], settings: dict[str, Any], told: str, store: Path
 ) -> None:
     """So that nobody has to send a chat to find out."""
-    assert lines_about("spans", environ, **settings) == [line]
+    assert about("content", check(environ, store=store, **settings)[1]) == [told]
 
 
-def test_backends_of_spans_and_of_metrics_are_probed() -> None:
+def test_backends_of_spans_and_of_metrics_are_probed(store: Path) -> None:
     """Each by a request that holds nothing."""
     with HttpSink() as spans, HttpSink() as metrics:
         metrics.rule = lambda _: SinkAnswer(status=405)
@@ -134,14 +176,62 @@ def test_backends_of_spans_and_of_metrics_are_probed() -> None:
             "OTEL_EXPORTER_OTLP_ENDPOINT": spans.url,
             "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"{metrics.url}/v1/metrics",
         }
-        good, bad = lines_about("OTLP", environ)
-    assert good == f"ok    OTLP: {spans.url} takes spans"
-    assert bad.startswith(f"bad   OTLP: {metrics.url} does not take metrics: HTTP 405")
-    assert bad.endswith("or set OTEL_METRICS_EXPORTER=none")
+        taken, refused = about("OTLP", check(environ, store=store)[1])
+    assert taken == f"good  OTLP: {spans.url} takes spans"
+    assert refused.startswith(f"bad   OTLP: {metrics.url} does not take metrics: HTTP 405")
+    assert refused.endswith("or set OTEL_METRICS_EXPORTER=none")
 
 
-@pytest.mark.parametrize("name", ["OTEL_TRACES_SAMPLER", "OTEL_METRICS_EXPORTER"])
-def test_variables_that_would_end_the_start_are_told(name: str) -> None:
+def test_spans_that_are_not_sent_are_told_of(store: Path) -> None:
+    """By themselves, and where somebody has said so."""
+    [found] = about("OTLP", check(store=store)[1])
+    assert "no endpoint: spans stay in the store" in found
+    [found] = about("OTLP", check({"OTEL_TRACES_EXPORTER": "none"}, store=store)[1])
+    assert found == "good  OTLP: OTEL_TRACES_EXPORTER is none: spans stay in the store"
+
+
+@pytest.mark.parametrize(
+    "name", ["OTEL_TRACES_SAMPLER", "OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+)
+def test_variables_that_would_end_the_start_are_told(name: str, store: Path) -> None:
     """As ``serve`` tells them."""
-    [line] = lines_about("OTLP", {name: "sometimes"})
-    assert line.startswith(f"bad   OTLP: {name} is 'sometimes'")
+    [found] = about("OTLP", check({name: "sometimes"}, store=store)[1])
+    assert found.startswith(f"bad   OTLP: {name} ")
+
+
+def test_open_files_are_compared_with_the_connections_that_are_allowed(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two for a call, and some besides; what to raise or to lower is said in numbers."""
+    monkeypatch.setattr("proxy.file_limit.resource.getrlimit", lambda _: (256, 1256))
+    [found] = about("open files", check(store=store, max_connections=500)[1])
+    assert found == "good  open files: each process may have 1,256, enough for 500 calls at once"
+    [found] = about("open files", check(store=store, max_connections=501)[1])
+    assert found.startswith("note  ")
+    assert "not for the 501 of max_connections" in found
+    assert "to 1,258 " in found
+    assert found.endswith("lower SPANTAP_MAX_CONNECTIONS to 500")
+
+
+def test_keys_that_anybody_could_spend_are_told_of(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And keys that cannot be read are bad, without a word of them (R7)."""
+    monkeypatch.setenv("DEMO_KEY", "sk-demo")
+    exposed: dict[str, Any] = {
+        "host": "0.0.0.0",
+        "upstreams": [{"name": "a", "url": NOWHERE, "api_key_env": "DEMO_KEY"}],
+    }
+    [found] = about("inbound keys", check(store=store, **exposed)[1])
+    assert found.startswith("note  ")
+    assert "spends the key of 'a'" in found
+    keys: dict[str, Any] = {"inbound_keys": ("canary-canary-canary",)}
+    [found] = about("inbound keys", check(store=store, **exposed, **keys)[1])
+    assert found == "good  inbound keys: 1 known; a caller who shows none gets a 401"
+    file = tmp_path / "keys"
+    file.write_text("canary")
+    status, lines = check(store=store, inbound_keys_file=file)
+    [found] = about("inbound keys", lines)
+    assert status == 1
+    assert found.startswith("bad   ")
+    assert "canary" not in "\n".join(lines)

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.credentials import MASK, CredentialMask, find_credentials
+from proxy.credentials import (
+    MASK,
+    MAX_QUERY_CREDENTIALS,
+    CredentialMask,
+    find_credentials,
+)
 from proxy.routes import UpstreamConfig
 from tests.proxy.harness import Connection, ScriptedUpstream, ask, request_bytes, running_proxy
 
@@ -22,7 +27,14 @@ KEY = b"sk-planted-canary"
         (((b"API-KEY", KEY), (b"X-Other", b"something long")), "/", (KEY,)),
         ((), "/v1?a=b&key=sk-planted%2Dcanary", (b"sk-planted%2Dcanary", KEY)),
         ((), "/v1?api_key=short", ()),
-        ((), "/v1?monkey=sk-planted-canary", ()),
+        ((), "/v1?monkey=sk-planted-canary&api-version=2024-10-21&keyword=something", ()),
+        ((), "/v1?a=b&X-Amz-Security-Token=sk-planted-canary#x", (KEY,)),
+        ((), "/v1?accessToken=sk-planted-canary&sig=AAAAAAAA", (KEY, b"AAAAAAAA")),
+        (
+            ((b"Cookie", b"a=b; session=" + KEY),),
+            "/",
+            (b"a=b; session=" + KEY, b"session=" + KEY, KEY),
+        ),
     ],
 )
 def test_credentials_are_found_where_providers_take_them(
@@ -30,6 +42,12 @@ def test_credentials_are_found_where_providers_take_them(
 ) -> None:
     """In headers of known names and query members of known names, escaped or not."""
     assert find_credentials(headers, target) == found
+
+
+def test_of_a_query_so_many_credentials_are_looked_for() -> None:
+    """A hostile one has thousands, and each costs time in every read of an error (R5)."""
+    query = "&".join(f"key=canary-{number:05}" for number in range(5_000))
+    assert len(find_credentials(((b"Api-Key", KEY),), f"/?{query}")) == MAX_QUERY_CREDENTIALS + 1
 
 
 @given(st.lists(st.integers(0, 60)))

@@ -15,6 +15,7 @@ from proxy.headers import (
     request_headers,
     response_headers,
     select_headers,
+    without_fields,
 )
 
 Fields = list[tuple[bytes, bytes]]
@@ -122,3 +123,10 @@ def test_selected_fields_are_text() -> None:
     """Lower-case names, bytes as Latin-1, others left out."""
     headers = ((b"X-A", b"\xe9"), (b"Authorization", b"Bearer sk"), (b"x-a", b"2"))
     assert select_headers(headers, frozenset({b"x-a"})) == (("x-a", "é"), ("x-a", "2"))
+
+
+def test_fields_are_taken_out_whatever_their_case() -> None:
+    """Every occurrence; the others keep their order."""
+    headers = ((b"A", b"1"), (b"Api-Key", b"x"), (b"b", b"2"), (b"API-KEY", b"y"))
+    assert without_fields(headers, frozenset({b"api-key"})) == ((b"A", b"1"), (b"b", b"2"))
+    assert without_fields(headers, frozenset()) == headers

@@ -89,7 +89,7 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
         ("usage = 'sometimes'", "setting 'usage'"),
         ("log_level = 'loud'", "must be DEBUG"),
         ("port = ", "is no TOML"),
-        ("workers = 4", "setting 'workers'"),
+        ("workers = 0", "setting 'workers'"),
         ("store_max_age_days = inf", "setting 'store_max_age_days'"),
         ("store_max_age_days = 1000000", "setting 'store_max_age_days'"),
         ("linger_seconds = inf", "setting 'linger_seconds'"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.settings import ConfigurationError, Settings
-from proxy.span_settings import build_span_rules
+from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.keep_rules import KeepReason, KeepRules
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.span_rules import SpanNaming, SpanRules
@@ -16,7 +16,7 @@ from tests.telemetry.exchanges import make_exchange
 
 def build(environ: dict[str, str] | None = None, **settings: Any) -> SpanRules:
     """The rules of some settings and an environment."""
-    return build_span_rules(Settings(**settings), environ or {})
+    return build_span_rules(SpanSettings.of(Settings(**settings)), environ or {})
 
 
 def test_by_default_all_content_is_recorded_and_costs_are_told() -> None:

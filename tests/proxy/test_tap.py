@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.tap import MAX_TAPPED_BYTES, Tap, TapSource
+from proxy.tap import MAX_ANSWER_BYTES, Tap, TapSource
 from telemetry.exchange import EndKind
 from telemetry.frames import End, Frame, RequestBody, ResponseData
 from tests.proxy.harness import (
@@ -87,14 +87,14 @@ def test_rule_3_what_is_past_the_limit_is_counted_and_left_out() -> None:
     sink = ListSink()
     tap = open_tap(sink)
     block = bytes(1024 * 1024)
-    for _ in range(MAX_TAPPED_BYTES // len(block)):
+    for _ in range(MAX_ANSWER_BYTES // len(block)):
         tap.response_data(block)
     tap.response_data(b"over")
     tap.response_data(b"more")
     tap.end(EndKind.UPSTREAM_EOF)
     *data, end = sink.frames
     assert all(isinstance(frame, ResponseData) for frame in data)
-    assert len(data) == MAX_TAPPED_BYTES // len(block)
+    assert len(data) == MAX_ANSWER_BYTES // len(block)
     assert isinstance(end, End)
     assert end.shed_bytes == 8
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from proxy.errors import GatewayError
 from telemetry.exchange import Outcome
 from tests.proxy.harness import (
+    ANSWER,
     DONE,
     STREAM,
     STREAMED_CHAT,
@@ -16,12 +21,15 @@ from tests.proxy.harness import (
     ScriptedUpstream,
     TurnedLoop,
     ask,
+    read_to_end,
     request_bytes,
     running_proxy,
 )
+from tests.proxy.limited import limited_proxy
+from tests.proxy.test_upstream_client import get, open_client, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 STREAMED = request_bytes(STREAMED_CHAT)
 
@@ -151,3 +159,237 @@ def test_no_timeout_is_no_timeout() -> None:
 
     with asyncio.Runner(loop_factory=TurnedLoop) as runner:
         runner.run(main())
+
+
+# --- connecting
+
+
+@contextlib.asynccontextmanager
+async def silent_listener() -> AsyncIterator[str]:
+    """Takes connections and says nothing on them."""
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(65_536):
+                pass
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_tls_handshake_that_hangs_is_a_connect_timeout() -> None:
+    """TCP alone is no connection."""
+    async with (
+        silent_listener() as address,
+        limited_proxy(f"https://{address}", connect_timeout_seconds=0.2) as running,
+    ):
+        answer = await ask(running.address, STREAMED)
+        exchange = await running.sink.wait_for()
+    assert (answer.status, answer.error["code"]) == (504, "upstream_connect_timeout")
+    assert exchange.outcome is Outcome.TIMEOUT
+
+
+async def test_a_name_look_up_that_hangs_is_a_connect_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A resolver that does not answer, in good time."""
+
+    async def hang(*_: object, **__: object) -> list[Any]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", hang)
+    async with open_client(connect_seconds=0.2) as client:
+        with pytest.raises(GatewayError) as caught:
+            await client.send(get("http://upstream.example"))
+    assert (caught.value.status, caught.value.code) == (504, "upstream_connect_timeout")
+
+
+# --- the head of the answer
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 2000,
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10 + b"HTTP/1.1 200 OK\r\n" + b"X-A: a\r\n" * 200,
+        b"\r\n" * 2000,
+    ],
+    ids=["a head", "heads", "blank lines"],
+)
+async def test_a_head_that_trickles_does_not_extend_the_first_byte_timeout(head: bytes) -> None:
+    """It holds for the whole head, however regularly a byte of it comes."""
+
+    async def script(connection: Connection) -> None:
+        for byte in head:
+            await connection.send(bytes([byte]))
+            await asyncio.sleep(0.02)
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        limited_proxy(upstream.url, first_byte_timeout_seconds=0.3) as running,
+    ):
+        answer = await ask(running.address, STREAMED)
+        exchange = await running.sink.wait_for()
+    assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
+    assert exchange.outcome is Outcome.TIMEOUT
+
+
+async def endless(connection: Connection, begin: bytes, again: bytes) -> None:
+    """Send without an end, until the other side has enough."""
+    with contextlib.suppress(ConnectionError):
+        await connection.send(begin)
+        while True:
+            await connection.send(again)
+
+
+@pytest.mark.parametrize(
+    ("begin", "again"),
+    [
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100),
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: aaaaaaaaaaaaaaaa\r\n" * 100),
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: %b\r\n" % (b"a" * 2000)),
+        (b"HTTP/1.1 200 OK\r\nX-A: ", b"a" * 1000),
+        (b"HTTP/1.1 200 ", b"a" * 1000),
+    ],
+    ids=["interim answers", "fields", "large fields", "a field", "a reason"],
+)
+async def test_a_flood_instead_of_a_head_is_an_invalid_answer(begin: bytes, again: bytes) -> None:
+    """Bounded by number and size, long before any timeout."""
+    async with (
+        ScriptedUpstream(lambda c: endless(c, begin, again)) as upstream,
+        limited_proxy(upstream.url, max_header_bytes=4096) as running,
+    ):
+        answer = await ask(running.address, STREAMED)
+        exchange = await running.sink.wait_for()
+    assert (answer.status, answer.error["code"]) == (502, "upstream_invalid_response")
+    assert exchange.error_type == "invalid_response"
+
+
+@pytest.mark.parametrize(("surplus", "relayed"), [(0, True), (1, False)])
+@pytest.mark.parametrize("size", [100, 100_000], ids=["pieces", "one read"])
+async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
+    surplus: int, size: int, *, relayed: bool
+) -> None:
+    """Rule 6 of ``proxy.upstream_connection``."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X-A: %b\r\n" % (b"a" * 2000) * 8
+    head += b"X-B: %b\r\n\r\n" % (b"b" * (4 * 4096 + surplus - len(head) - len(b"X-B: \r\n\r\n")))
+
+    async def script(connection: Connection) -> None:
+        data = head + b"ok"
+        with contextlib.suppress(ConnectionError):
+            for start in range(0, len(data), size):
+                await connection.send(data[start : start + size])
+                await asyncio.sleep(0)
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        limited_proxy(upstream.url, max_header_bytes=4096) as running,
+    ):
+        answer = await ask(running.address, STREAMED)
+    assert (answer.status, answer.body == b"ok") == ((200, True) if relayed else (502, False))
+
+
+# --- the body of the answer
+
+
+@pytest.mark.parametrize(
+    ("begin", "again"),
+    [(b"5;", b"a"), (b"5;a=", b"a" * 500), (b"0\r\n", b"X-A: a\r\n"), (b"0\r\nX-A: ", b"a")],
+    ids=["an extension", "a fast one", "trailers", "a trailer"],
+)
+async def test_bytes_that_are_none_of_the_body_are_silence(begin: bytes, again: bytes) -> None:
+    """Rule 4 of ``proxy.upstream_connection``: the client gets nothing of them for ever."""
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.send_chunks(STREAM[0], end=False)
+        await connection.send(begin)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await connection.send(again)
+                await asyncio.sleep(0.02)
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        limited_proxy(upstream.url, idle_timeout_seconds=0.3) as running,
+    ):
+        answer = await ask(running.address, STREAMED)
+        exchange = await running.sink.wait_for()
+    assert (answer.body, answer.clean) == (STREAM[0], False)
+    assert exchange.outcome is Outcome.TIMEOUT
+
+
+# --- the way of the request
+
+
+async def test_an_upstream_that_takes_nothing_of_a_request_is_a_504() -> None:
+    """It neither reads nor answers; the client, that has sent everything, is told."""
+    answered = asyncio.Event()
+    received: list[int] = []
+
+    async def script(connection: Connection) -> None:
+        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await answered.wait()
+        connection.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        received.append(len(await read_to_end(connection.reader)))
+
+    big = b'{"model":"m-1","messages":[],"x":"%b"}' % (b"x" * 20_000_000)
+    async with (
+        ScriptedUpstream(script, reads_body=False) as upstream,
+        limited_proxy(
+            upstream.url, upstream_stall_timeout_seconds=0.3, first_byte_timeout_seconds=0.1
+        ) as running,
+    ):
+        answer = await ask(running.address, request_bytes(big))
+        exchange = await running.sink.wait_for()
+        answered.set()
+        while not received:
+            await asyncio.sleep(0.01)
+        assert running.client.failure_count == 1
+    assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
+    assert "took nothing of the request" in answer.error["message"]
+    assert (exchange.outcome, exchange.error_type) == (Outcome.TIMEOUT, "timeout")
+    assert received[0] < len(big)
+
+
+async def test_an_upstream_that_takes_a_request_slowly_is_waited_for() -> None:
+    """Longer than the limit in all, a little in each part of it."""
+    size = 8_000_000
+
+    async def script(connection: Connection) -> None:
+        for _ in range(8):
+            await connection.reader.readexactly(size // 8)
+            await asyncio.sleep(0.1)
+        await connection.answer()
+
+    async with (
+        ScriptedUpstream(script, reads_body=False) as upstream,
+        open_client(stall_seconds=0.6, first_byte_seconds=5) as client,
+    ):
+        body = b"x" * size
+        began = time.monotonic()
+        response = await client.send(get(upstream.url, method="POST", body=body))
+        assert await read_all(response) == ANSWER
+        assert time.monotonic() - began > 0.6
+
+
+async def test_an_answer_that_has_begun_is_not_cut_because_the_request_is_not_taken() -> None:
+    """An upstream may answer before it has read everything; its own pace counts then."""
+
+    async def script(connection: Connection) -> None:
+        connection.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await connection.begin_stream()
+        for event in STREAM:
+            await connection.send_chunks(event, end=False)
+            await asyncio.sleep(0.15)
+        await connection.send_chunks(DONE)
+
+    async with (
+        ScriptedUpstream(script, reads_body=False) as upstream,
+        open_client(stall_seconds=0.1) as client,
+    ):
+        response = await client.send(get(upstream.url, method="POST", body=b"x" * 20_000_000))
+        assert await read_all(response) == b"".join([*STREAM, DONE])

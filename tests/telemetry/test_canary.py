@@ -17,7 +17,7 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.jsontext import encode_json
 from proxy.settings import Settings
-from proxy.span_settings import build_span_rules
+from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.exchange import EndKind
 from telemetry.frames import Begin
 from telemetry.otlp import decode_spans
@@ -225,7 +225,7 @@ HIDDEN: dict[str, set[str]] = {
 def rules_of(*switches: str, **settings: Any) -> SpanRules:
     """The rules of an environment with these switches on."""
     environ = dict([ALL_CONTENT], **{f"OPENINFERENCE_{switch}": "true" for switch in switches})
-    return build_span_rules(Settings(**settings), environ)
+    return build_span_rules(SpanSettings.of(Settings(**settings)), environ)
 
 
 def seen(
@@ -294,7 +294,7 @@ def test_tools_that_are_kept_explicitly_are_all_that_is_seen(
     environ = dict([ALL_CONTENT, ("OPENINFERENCE_HIDE_LLM_TOOLS", "false")])
     for side in ("INPUTS", "OUTPUTS"):
         environ[f"OPENINFERENCE_HIDE_{side}"] = "true"
-    rules = build_span_rules(Settings(), environ)
+    rules = build_span_rules(SpanSettings.of(Settings()), environ)
     found = seen(tmp_path, caplog, rules, SHAPES["plain"][0])
     assert found == {"toolname", "description", "schema"}
 

@@ -108,7 +108,7 @@ def test_any_body_is_classified(body: bytes) -> None:
     ],
 )
 def test_words_of_an_error(body: bytes, words: str) -> None:
-    """Rule 5: the message of a ``google.rpc.Status``, or the text on one line, cut."""
+    """Rule 6: the message of a ``google.rpc.Status``, or the text on one line, cut."""
     assert classify_http(400, body).words == words
 
 
@@ -183,6 +183,46 @@ def test_rule_4_the_words_of_a_server_in_between_are_kept() -> None:
     assert "The plain HTTP request was sent to HTTPS port" in words
 
 
+@pytest.mark.parametrize(
+    ("suspect", "statuses"),
+    [
+        (True, [500, 502, 503, 504, 599, 400, 409, 418]),
+        (False, [301, 302, 401, 403, 404, 405, 407, 408, 415, 425, 429, 431]),
+    ],
+)
+def test_rule_5_failures_that_may_lie_in_the_spans(suspect: bool, statuses: list[int]) -> None:
+    """Not those that speak of the sender or of the moment."""
+    answers = [classify_http(status, b"") for status in statuses]
+    assert {answer.verdict for answer in answers} == {RETRY}
+    assert {answer.suspect for answer in answers} == {suspect}
+
+
+def test_rule_5_a_web_page_does_not_lie_in_the_spans() -> None:
+    """It is the wrong port."""
+    assert not classify_http(200, b"<!doctype html>", None, "text/html").suspect
+
+
+@pytest.mark.parametrize(
+    ("suspect", "code", "details"),
+    [
+        (True, "UNAVAILABLE", "Socket closed"),
+        (True, "INTERNAL", ""),
+        (True, "UNKNOWN", "Exception calling application"),
+        (True, "DEADLINE_EXCEEDED", "Deadline Exceeded"),
+        (False, "UNAVAILABLE", "failed to connect to all addresses; last error: UNKNOWN: ipv4:"),
+        (False, "UNAVAILABLE", "DNS resolution failed for backend:4317"),
+        (False, "UNAUTHENTICATED", ""),
+        (False, "UNIMPLEMENTED", ""),
+        (False, "CANCELLED", "Channel closed!"),
+    ],
+)
+def test_rule_5_failed_calls_that_may_lie_in_the_spans(
+    suspect: bool, code: str, details: str
+) -> None:
+    """The same for gRPC, where one code stands for a connection lost and for one never made."""
+    assert classify_grpc_error(code, details).suspect is suspect
+
+
 def test_retry_after_is_passed_on() -> None:
     """What the backend asked for goes along with a retry."""
     assert classify_http(429, b"", 7.0).retry_after_seconds == 7.0
@@ -241,5 +281,5 @@ def test_backoff(failures: int, jitter: float, asked: float | None, seconds: flo
     ],
 )
 def test_without_secrets(text: str, secrets: list[str], shown: str) -> None:
-    """Rule 5 (R7): a header value, and any long word of it, is blotted out."""
+    """Rule 6 (R7): a header value, and any long word of it, is blotted out."""
     assert without_secrets(text, secrets) == shown

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import math
+import random
 import threading
 import time
 from collections import deque
@@ -37,7 +39,7 @@ SOON = Backoff(first_seconds=0.01, max_seconds=0.05)
 """Waits that a test can wait for."""
 
 DELIVERED = Answer(verdict=Verdict.DELIVERED)
-DOWN = Answer(verdict=Verdict.RETRY, words="no connection: Connection refused")
+DOWN = Answer(verdict=Verdict.RETRY, words="no connection: Connection refused", suspect=False)
 BAD = Answer(verdict=Verdict.REFUSED, words="HTTP 400: bad")
 
 
@@ -332,6 +334,216 @@ def test_stop_amid_halving(store: Store, clock: Clock) -> None:
     assert store.counts().pending == 2
 
 
+# Spans that make the backend fail
+
+FAILS = Answer(verdict=Verdict.RETRY, words="HTTP 500: no such day", brief="HTTP 500")
+
+
+def poisoned(numbers: set[int], failure: Answer = FAILS) -> Callable[[bytes], Answer]:
+    """A rule: every batch with one of these spans, whose numbers are not 0, fails."""
+    marks = [bytes.fromhex(span_id(number)) for number in numbers]
+    return lambda batch: failure if any(mark in batch for mark in marks) else DELIVERED
+
+
+def run_for(exporter: Exporter, clock: Clock, seconds: float) -> None:
+    """Step as the thread does, in a time of our own."""
+    end_ns = clock.now_ns + int(seconds * 1e9)
+    while clock.now_ns < end_ns:
+        wait_seconds = exporter.step()
+        clock.now_ns += int(min(wait_seconds, 5.0 if math.isinf(wait_seconds) else 1e9) * 1e9)
+
+
+@pytest.mark.parametrize(
+    "bad", [{1}, {64}, {17}, {5, 6, 40}, set(range(20, 30)), set(range(1, 129))]
+)
+def test_rule_4_poison_does_not_hold_the_others(
+    store: Store, clock: Clock, bad: set[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """All others arrive; those that fail stay pending, with the reason and their own next try."""
+    store.add(make_rows(range(1, 129)))
+    sender = ScriptedSender()
+    sender.rule = poisoned(bad)
+    exporter = Exporter(store, sender, clock_ns=clock, jitter=random.Random(1).random)
+    run_for(exporter, clock, 600)
+    assert in_state(store, SpanState.DELIVERED) == set(
+        ids([n for n in range(1, 129) if n not in bad])
+    )
+    assert in_state(store, SpanState.PENDING) == set(ids(list(bad)))
+    for number in bad:
+        summary = summaries(store)[span_id(number)]
+        assert summary.last_error == FAILS.words or len(bad) == 128
+    if len(bad) < 64:
+        assert any("fails on span" in line and "HTTP 500" in line for line in lines(caplog))
+
+
+def test_rule_4_new_spans_are_not_held_by_old_poison(store: Store, clock: Clock) -> None:
+    """A batch that comes later goes out in one request, though the poison is due now and then."""
+    store.add(make_rows(range(10)))
+    sender = ScriptedSender()
+    sender.rule = poisoned({3})
+    exporter = stepwise(store, sender, clock)
+    run_for(exporter, clock, 60)
+    store.add(make_rows([50, 51]))
+    for start in range(100, 700, 100):
+        run_for(exporter, clock, 30)
+        store.add(make_rows(range(start, start + 20)))
+        clock.now_ns += 4000 * SECOND_NS  # the poison is due
+        sender.batches.clear()
+        assert [exporter.step() for _ in range(3)] == [0.0, 0.0, math.inf]
+        assert sender.batches == [
+            make_row(3).span,
+            b"".join(row.span for row in make_rows(range(start, start + 20))),
+        ]
+
+
+def test_rule_4_own_waits_grow_and_never_end(store: Store, clock: Clock) -> None:
+    """A poison span is tried alone after 1, 2, 4 ... 60 minutes, and delivered when it may be."""
+    store.add(make_rows([1, 2]))
+    sender = ScriptedSender()
+    sender.rule = poisoned({1})
+    exporter = stepwise(store, sender, clock)
+    run_for(exporter, clock, 30)
+    tries: list[int] = []
+
+    def note(batch: bytes) -> Answer:
+        tries.append(clock.now_ns)
+        return FAILS
+
+    sender.rule = note
+    run_for(exporter, clock, 24 * 3600)
+    waits = [(after - before) / 60e9 for before, after in itertools.pairwise(tries)]
+    assert [round(wait) for wait in waits[:6]] == [2, 4, 8, 16, 32, 60]
+    assert {round(wait) for wait in waits[6:]} == {60}
+    sender.rule = lambda _: DELIVERED
+    run_for(exporter, clock, 3700)
+    assert store.counts().delivered == 2
+
+
+def test_rule_4_a_failing_backend_gets_little(store: Store, clock: Clock) -> None:
+    """Two small requests per wait, none of them a batch; then all in order of age, at once."""
+    store.add(make_rows(range(200)))
+    sender = ScriptedSender()
+    sender.rule = lambda _: FAILS
+    exporter = Exporter(store, sender, clock_ns=clock, jitter=random.Random(1).random)
+    run_for(exporter, clock, 3600)
+    largest = max(len(row.span) for row in make_rows(range(200)))
+    assert all(len(batch) <= largest for batch in sender.batches[3:])
+    assert len(sender.batches) < 3 + 2 * 3600 / 30
+    assert store.counts().pending == 200
+    sender.batches.clear()
+    sender.rule = lambda _: DELIVERED
+    run_for(exporter, clock, 70)
+    assert b"".join(sender.batches) == b"".join(row.span for row in make_rows(range(200)))
+    assert len(sender.batches) == 1 + 4
+
+
+def test_rule_4_span_that_takes_the_backend_down(store: Store, clock: Clock) -> None:
+    """It is found though nobody is there right after it was sent."""
+    store.add(make_rows(range(64)))
+    sender = ScriptedSender()
+    reset = Answer(verdict=Verdict.RETRY, words="no connection: Connection reset by peer")
+    mark = bytes.fromhex(span_id(20))
+    up_ns = 0
+
+    def crash(batch: bytes) -> Answer:
+        nonlocal up_ns
+        if clock.now_ns < up_ns:
+            return DOWN
+        if mark in batch:
+            up_ns = clock.now_ns + 10 * SECOND_NS
+            return reset
+        return DELIVERED
+
+    sender.rule = crash
+    exporter = Exporter(store, sender, clock_ns=clock, jitter=random.Random(1).random)
+    run_for(exporter, clock, 900)
+    assert in_state(store, SpanState.PENDING) == {span_id(20)}
+    assert summaries(store)[span_id(20)].last_error == reset.words
+
+
+def test_rule_4_backend_that_takes_small_batches_only(store: Store, clock: Clock) -> None:
+    """What is too much for it at once is sent in parts; nothing is put aside."""
+    store.add(make_rows(range(640)))
+    sender = ScriptedSender()
+    one = len(make_row(1).span)
+    sender.rule = lambda batch: FAILS if len(batch) > 20 * one else DELIVERED
+    exporter = stepwise(store, sender, clock)
+    run_for(exporter, clock, 120)
+    assert store.counts().delivered == 640
+    assert len(sender.batches) < 250
+
+
+def test_rule_4_what_is_refused_under_suspicion_is_found_too(store: Store, clock: Clock) -> None:
+    """A refused span and a poisonous one in a batch: each gets its own."""
+    store.add(make_rows(range(64)))
+    sender = ScriptedSender()
+    fails, refuses = poisoned({10}), poisoned({40}, BAD)
+    sender.rule = lambda batch: answer if (answer := fails(batch)) is FAILS else refuses(batch)
+    exporter = stepwise(store, sender, clock)
+    run_for(exporter, clock, 60)
+    assert in_state(store, SpanState.PENDING) == {span_id(10)}
+    assert in_state(store, SpanState.REJECTED) == {span_id(40)}
+    assert store.counts().delivered == 62
+
+
+def test_backend_that_goes_while_a_span_is_tried_alone(store: Store, clock: Clock) -> None:
+    """Then it is the backend that is waited for; refused alone, the span is settled."""
+    store.add(make_rows([1, 2]))
+    sender = ScriptedSender()
+    sender.rule = poisoned({1})
+    exporter = stepwise(store, sender, clock)
+    run_for(exporter, clock, 30)
+    clock.now_ns += 600 * SECOND_NS
+    sender.script.append(DOWN)
+    assert exporter.step() == 1.0
+    store.add([make_row(5)])
+    sender.script.append(DOWN)
+    assert exporter.step() == 2.0  # the other one comes first while the backend is waited for
+    assert exporter.step() == 0.0
+    assert store.counts().delivered == 2
+    clock.now_ns += 600 * SECOND_NS
+    sender.script.append(BAD)
+    assert exporter.step() == 0.0
+    assert in_state(store, SpanState.REJECTED) == {span_id(1)}
+
+
+def test_clock_put_back_does_not_silence_poison(store: Store, clock: Clock) -> None:
+    """The turn of spans that are tried alone comes though the clock says it is long to go."""
+    store.add(make_rows(range(1, 4)))
+    sender = ScriptedSender()
+    sender.rule = poisoned({1})
+    exporter = stepwise(store, sender, clock)
+    run_for(exporter, clock, 300)
+    assert in_state(store, SpanState.PENDING) == {span_id(1)}
+    with Store.open(store.path.with_name("other.db")) as other:
+        exporter._store = other
+        other.add(make_rows([7]))
+        other.mark_failed_alone(1, 0, "poison")
+        clock.now_ns -= 900 * SECOND_NS
+        assert exporter.step() == 0.0
+        assert other.counts().delivered == 1
+
+
+def test_poison_over_sockets(store: Store) -> None:
+    """With a real backend and thread: a 5xx, a reset and a time-out; a flush ends without them."""
+    store.add(make_rows(range(40)))
+    trouble = {
+        span_id(7): SinkAnswer(status=500),
+        span_id(20): SinkAnswer(breaks="before"),
+        span_id(33): SinkAnswer(breaks="within"),
+    }
+    with HttpSink() as sink:
+        sink.rule = lambda span_ids: next(
+            (answer for one, answer in trouble.items() if one in span_ids), SinkAnswer()
+        )
+        with running(store, sink.url) as exporter:
+            sink.wait_for_spans(37)
+            assert exporter.flush(10.0) == 3
+        assert set(sink.accepted) == set(ids(range(40))) - set(trouble)
+        assert len(sink.accepted) == 37
+    assert in_state(store, SpanState.PENDING) == set(trouble)
+
+
 # The log
 
 
@@ -468,10 +680,10 @@ def test_unwritten_delivery_is_sent_again(store: Store, clock: Clock) -> None:
     store.add([make_row(1)])
     sender = ScriptedSender()
     exporter = stepwise(store, sender, clock)
-    with store._use() as connection:
+    with store._file.use() as connection:
         connection.execute("PRAGMA query_only = ON")
     assert exporter.step() == 1.0
-    with store._use() as connection:
+    with store._file.use() as connection:
         connection.execute("PRAGMA query_only = OFF")
     assert exporter.step() == 0.0
     assert sender.batches == [make_row(1).span] * 2

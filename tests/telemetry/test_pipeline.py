@@ -147,6 +147,8 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
     assert metrics == {
         "spantap_client_disconnects_total": 0,
         "spantap_usage_resends_total": 0,
+        "spantap_connections_refused_total": 0,
+        "spantap_connections_stalled_total": 0,
         "spantap_requests_total": 0,
         "spantap_requests_refused_total": 0,
         "spantap_upstream_failures_total": 0,
@@ -275,8 +277,8 @@ def test_spans_that_the_store_did_not_take_by_the_end_are_told(
 ) -> None:
     """R5: they are counted while they wait, and as lost when the process ends without them."""
     pipeline = open_pipeline(path)
-    assert pipeline.pipeline.store._connection is not None
-    pipeline.pipeline.store._connection.execute("PRAGMA busy_timeout = 0")
+    with pipeline.pipeline.store._file.use() as connection:
+        connection.execute("PRAGMA busy_timeout = 0")
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # nobody else can write
         pipeline.start()

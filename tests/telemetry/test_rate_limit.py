@@ -55,3 +55,11 @@ def test_a_clock_put_back_silences_nobody(clock: Hands) -> None:
     assert limit.admit() is None
     clock.now_ns += 1
     assert limit.admit() == 1
+
+
+def test_some_may_be_admitted_in_each_interval(clock: Hands) -> None:
+    """The first of the next interval tells how many were not."""
+    limit = RateLimit(clock, interval_seconds=1.0, burst=3)
+    assert [limit.admit() for _ in range(5)] == [0, 0, 0, None, None]
+    clock.now_ns += 1_000_000_000
+    assert [limit.admit() for _ in range(4)] == [2, 0, 0, None]

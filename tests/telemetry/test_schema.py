@@ -59,7 +59,7 @@ def test_files_are_private(tmp_path: Path) -> None:
     finally:
         os.umask(previous)
     assert modes == dict.fromkeys(
-        ("spans.db", "spans.db-wal", "spans.db-shm", "spans.db.lock"), 0o600
+        ("spans.db", "spans.db-wal", "spans.db-shm", "spans.db.lock", "spans.db.reserve"), 0o600
     )
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 

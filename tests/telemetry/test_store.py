@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +20,9 @@ import pytest
 
 from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
 from telemetry.schema import fold_wal, wal_path
-from telemetry.store import MAX_ERROR_CHARS, MAX_PRUNE_ROWS, MAX_VACUUM_PAGES, Store
+from telemetry.store import MAX_ERROR_CHARS, Store
 from telemetry.store_reader import StoreReader
+from telemetry.store_retention import MAX_PRUNE_ROWS, MAX_VACUUM_PAGES
 from telemetry.store_rows import PruneResult, Retention, SpanState
 from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows, span_id
 
@@ -97,6 +100,51 @@ def test_kill_keeps_what_was_committed(path: Path) -> None:
         assert taken(store) == [span_id(number) for number in range(1, 101)]
 
 
+WRITER = """
+import sys
+from pathlib import Path
+from telemetry.store import Store
+from tests.telemetry.span_rows import make_row
+first = int(sys.argv[2])
+store = Store.open(Path(sys.argv[1]))
+number = first
+while True:
+    rows = [make_row(number + i, padding_bytes=(number * 37) % 9000) for i in range(number % 7 + 1)]
+    store.add(rows)
+    number += len(rows)
+    print(number, flush=True)
+    if number % 3 == 0:
+        store.mark_delivered([span.seq for span in store.take(2, 10**9, 2**62)])
+    if number % 5 == 0:
+        store.prune(0)
+"""
+
+
+def test_kill_at_any_moment_loses_no_commit(path: Path) -> None:
+    """Rule 3: after kill -9 at random moments all that was acknowledged is there, and sound."""
+    chance = random.Random(5)
+    acknowledged = 0
+    for _ in range(10):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(acknowledged)],
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        ) as writer:
+            assert writer.stdout is not None
+            for _ in range(chance.randint(1, 60)):
+                acknowledged = int(writer.stdout.readline())
+            time.sleep(chance.random() * 0.01)
+            writer.send_signal(signal.SIGKILL)
+            for line in writer.stdout:
+                acknowledged = int(line)
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            found = {one for (one,) in connection.execute("SELECT span_id FROM spans")}
+        assert found.issuperset(span_id(number) for number in range(acknowledged))
+        acknowledged = len(found)
+    assert acknowledged > 300
+
+
 def test_failed_open_leaves_the_lock_free(path: Path) -> None:
     """An owner that could not open the file does not keep others out."""
     path.mkdir()
@@ -162,7 +210,7 @@ def test_without_a_backend_spans_are_kept(path: Path) -> None:
 @pytest.mark.parametrize(("fsync", "level"), [(False, 1), (True, 2)])
 def test_each_commit_is_synced_on_demand(path: Path, fsync: bool, level: int) -> None:
     """Rule 3: ``synchronous`` is NORMAL (1), or FULL (2) where asked for."""
-    with Store.open(path, fsync_each_commit=fsync) as store, store._use() as connection:
+    with Store.open(path, fsync_each_commit=fsync) as store, store._file.use() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
 
 
@@ -281,7 +329,7 @@ def wal_bytes(path: Path) -> int:
 
 def pragma(store: Store, name: str) -> int:
     """A number that SQLite knows."""
-    with store._use() as connection:
+    with store._file.use() as connection:
         return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
@@ -301,10 +349,10 @@ def prune(store: Store, now_ns: int = 0) -> PruneResult:
 def statements(store: Store) -> Iterator[list[str]]:
     """What is asked of SQLite meanwhile."""
     asked: list[str] = []
-    with store._use() as connection:
+    with store._file.use() as connection:
         connection.set_trace_callback(asked.append)
     yield asked
-    with store._use() as connection:
+    with store._file.use() as connection:
         connection.set_trace_callback(None)
 
 
@@ -384,13 +432,13 @@ def test_a_step_removes_a_bounded_number_of_bytes(
     path: Path, now_ns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 6: by size as by age, but always one span."""
-    monkeypatch.setattr("telemetry.store.MAX_PRUNE_BYTES", 250_000)
+    monkeypatch.setattr("telemetry.store_retention.MAX_PRUNE_BYTES", 250_000)
     with Store.open(path, retention=Retention(max_bytes=1 << 20)) as store:
         store.add([make_row(number, padding_bytes=100_000) for number in range(20)])
         store.mark_delivered(seqs(store))
         step = store.prune(now_ns)
         assert (step.removed, step.more) == (3, True)
-        monkeypatch.setattr("telemetry.store.MAX_PRUNE_BYTES", 1)
+        monkeypatch.setattr("telemetry.store_retention.MAX_PRUNE_BYTES", 1)
         assert store.prune(now_ns).removed == 1
 
 
@@ -457,7 +505,7 @@ def test_what_is_removed_is_not_written_anew(path: Path) -> None:
         assert pragma(store, "secure_delete") == 2  # FAST
         store.add([make_row(number, padding_bytes=100_000) for number in range(50)])
         store.mark_delivered(seqs(store))
-        with store._use() as connection:
+        with store._file.use() as connection:
             assert fold_wal(connection)
         assert store.prune(FOREVER_NS).removed == 50
         assert 0 < wal_bytes(path) < 500_000

@@ -28,6 +28,49 @@ def test_lock_file_holds_the_pid(tmp_path: Path) -> None:
     lock.release()
 
 
+def test_it_vouches_for_one_file(tmp_path: Path) -> None:
+    """The next owner knows the file that the last one found to be a store, by itself, not name."""
+    path = tmp_path / "s.db"
+    path.write_bytes(b"store")
+    lock = StoreLock(path)
+    assert not lock.vouches_for(path)
+    lock.vouch_for(path)
+    assert lock.vouches_for(path)
+    lock.release()
+    StoreLock(path).release()  # somebody who only looks whether it is free
+    lock = StoreLock(path)
+    assert (tmp_path / "s.db.lock").read_text().startswith(f"{os.getpid()}\n")
+    assert lock.vouches_for(path)
+    path.write_bytes(b"damaged")
+    assert lock.vouches_for(path)
+    path.rename(tmp_path / "moved.db")
+    assert not lock.vouches_for(path)
+    path.write_bytes(b"another")
+    assert not lock.vouches_for(path)
+    lock.release()
+
+
+def test_what_cannot_be_written_down_is_forgotten(tmp_path: Path) -> None:
+    """To vouch for a file that is not there changes nothing."""
+    lock = StoreLock(tmp_path / "s.db")
+    lock.vouch_for(tmp_path / "s.db")
+    assert (tmp_path / "s.db.lock").read_text() == f"{os.getpid()}\n"
+    lock.release()
+
+
+def test_lock_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is told, and the lock is free again."""
+
+    def refuse(descriptor: int, content: bytes, offset: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", refuse)
+        with pytest.raises(StoreUnavailable, match="No space left on device; make room"):
+            StoreLock(tmp_path / "s.db")
+    StoreLock(tmp_path / "s.db").release()
+
+
 def test_release_lets_the_next_in(tmp_path: Path) -> None:
     """Released once or twice, the lock is free."""
     lock = StoreLock(tmp_path / "s.db")

@@ -102,7 +102,7 @@ def test_what_is_no_id_finds_nothing(store: Store, reader: StoreReader, prefix: 
 def test_span_pruned_between_two_reads(store: Store, reader: StoreReader) -> None:
     """A span whose bytes are gone by the time they are read is left out."""
     store.add([make_row(1)])
-    with store._use() as connection:
+    with store._file.use() as connection:
         connection.execute("DELETE FROM span_bytes")
     assert reader.find(span_id(1)) == []
 

@@ -1,0 +1,49 @@
+"""Who may call, and how many at once?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.commands.check_findings import bad, good, note
+from proxy.configuration_error import ConfigurationError
+from proxy.file_limit import hard_file_limit
+from proxy.inbound_keys import explain_exposed_keys, read_inbound_keys
+from proxy.limits import FILES_PER_CONNECTION, MAX_OTHER_FILES, count_room
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proxy.commands.check_findings import Finding
+    from proxy.settings import Settings
+
+__all__ = ("check_file_limit", "check_inbound_keys")
+
+
+def check_inbound_keys(settings: Settings) -> Iterator[Finding]:
+    """Whether the keys that are asked for can be read, and held keys are exposed without them."""
+    try:
+        keys = read_inbound_keys(settings)
+    except ConfigurationError as error:
+        yield bad("inbound keys", str(error), "correct the entry; no part of a key is shown here")
+        return
+    if exposed := explain_exposed_keys(settings):
+        what_it_is, _, mend = exposed.partition(": ")
+        yield note("inbound keys", what_it_is, mend)
+    elif keys is not None:
+        yield good("inbound keys", f"{len(keys.digests)} known; a caller who shows none gets a 401")
+
+
+def check_file_limit(settings: Settings) -> Iterator[Finding]:
+    """Whether as many connections as the settings allow can be open at once."""
+    wanted = settings.max_connections * FILES_PER_CONNECTION + MAX_OTHER_FILES
+    limit = hard_file_limit()
+    words = f"each process may have {limit:,}, enough for {count_room(limit):,} calls at once"
+    if limit >= wanted:
+        yield good("open files", words)
+    else:
+        yield note(
+            "open files",
+            f"{words}, not for the {settings.max_connections:,} of max_connections",
+            f"raise the hard limit to {wanted:,} (ulimit -Hn, LimitNOFILE=, --ulimit nofile), or "
+            f"lower SPANTAP_MAX_CONNECTIONS to {count_room(limit):,}",
+        )

@@ -1,0 +1,105 @@
+"""Certificates of ours: can they be used, and for how long?
+
+An expiry date is read from a certificate's DER (RFC 5280, section 4.1): the standard library tells
+it of those alone that a connection has verified.
+"""
+
+from __future__ import annotations
+
+import binascii
+import contextlib
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from proxy.app import build_tls
+from proxy.commands.check_findings import bad, good, note
+from proxy.configuration_error import ConfigurationError
+from proxy.listener_tls import build_listener_tls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from proxy.commands.check_findings import Finding
+    from proxy.settings import Settings
+
+__all__ = ("check_certificates", "read_expiry_dates")
+
+_SOON = timedelta(days=30)
+"""Renewals are under way by then: those of 90 days are renewed 30 days before their end."""
+
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
+
+_CONSTRUCTED_VERSION = 0xA0
+_UTC_TIME = 0x17
+
+
+def check_certificates(settings: Settings) -> Iterator[Finding]:
+    """A finding for each file that the settings name; none where they name none."""
+    for build in (build_tls, build_listener_tls):
+        try:
+            build(settings)
+        except ConfigurationError as error:
+            yield bad("certificates", str(error), "name a PEM file that can be read")
+            return
+    if settings.ca_file is not None:
+        yield _judge("ca_file", settings.ca_file, are_alternatives=True)
+    for name, path in (("client_cert", settings.client_cert), ("tls_cert", settings.tls_cert)):
+        if path is not None:
+            yield _judge(name, path, are_alternatives=False)
+
+
+def _judge(name: str, path: Path, *, are_alternatives: bool) -> Finding:
+    """Of a file of authorities some may have ended; of a chain none."""
+    dates = read_expiry_dates(path.read_bytes())
+    if not dates:
+        return note(name, f"no certificate is found in {path}", "name a PEM file that holds some")
+    now = datetime.now(UTC)
+    first, last = min(dates), max(dates)
+    mend = f"put a renewed one into {path}, and restart"
+    if (last if are_alternatives else first) <= now:
+        return bad(name, f"{path} ended on {first:%Y-%m-%d}", mend)
+    if first <= now + _SOON:
+        ends = "ends" if first > now else "holds one that ended"
+        return note(name, f"{path} {ends} on {first:%Y-%m-%d}", mend)
+    return good(name, f"{path} is good until {first:%Y-%m-%d}")
+
+
+def read_expiry_dates(pem: bytes) -> list[datetime]:
+    """When each certificate in a PEM file ends; one that cannot be read is left out."""
+    dates = []
+    for encoded in _PEM.findall(pem):
+        with contextlib.suppress(ValueError, IndexError):
+            dates.append(_not_after(binascii.a2b_base64(encoded)))
+    return dates
+
+
+def _not_after(der: bytes) -> datetime:
+    """``tbsCertificate.validity.notAfter``.
+
+    Raises:
+        IndexError, ValueError: it is no certificate.
+    """
+    at, _ = _content(der, 0)  # Certificate
+    at, _ = _content(der, at)  # tbsCertificate
+    if der[at] == _CONSTRUCTED_VERSION:
+        _, at = _content(der, at)
+    for _ in ("serialNumber", "signature", "issuer"):
+        _, at = _content(der, at)
+    at, _ = _content(der, at)  # validity
+    _, at = _content(der, at)  # notBefore
+    start, end = _content(der, at)
+    text = der[start:end].decode("ascii")
+    if der[at] == _UTC_TIME:  # two digits of a year from 1950 to 2049
+        text = f"{'20' if text < '5' else '19'}{text}"
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+
+
+def _content(der: bytes, at: int) -> tuple[int, int]:
+    """Where the content of the element at `at` begins and ends."""
+    length, start = der[at + 1], at + 2
+    if length & 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(der[at + 2 : start])
+    return start, start + length

@@ -1,0 +1,70 @@
+"""What ``spantap check`` found, and how it is told.
+
+Findings quote strangers (a backend's words, a certificate's), so they are escaped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TextIO
+
+from proxy.commands.escape import escape_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ("Finding", "Verdict", "bad", "good", "note", "print_findings")
+
+
+class Verdict(StrEnum):
+    """How bad it is."""
+
+    GOOD = "good"
+    NOTE = "note"
+    """It works, and somebody should know or will have to act."""
+    BAD = "bad"
+    """``spantap serve`` would not start, or would not do what the settings say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was probed.
+
+    Attributes:
+        what: the thing, in a word or two.
+        words: what it is like, a sentence.
+        mend: what to do about it, a sentence; empty where there is nothing to do.
+    """
+
+    verdict: Verdict
+    what: str
+    words: str
+    mend: str = ""
+
+
+def good(what: str, words: str) -> Finding:
+    """Nothing to do."""
+    return Finding(verdict=Verdict.GOOD, what=what, words=words)
+
+
+def note(what: str, words: str, mend: str) -> Finding:
+    """Something to know."""
+    return Finding(verdict=Verdict.NOTE, what=what, words=words, mend=mend)
+
+
+def bad(what: str, words: str, mend: str) -> Finding:
+    """Something to mend."""
+    return Finding(verdict=Verdict.BAD, what=what, words=words, mend=mend)
+
+
+def print_findings(findings: Iterable[Finding], out: TextIO) -> bool:
+    """Tell them as they come; whether one of them was bad."""
+    found_bad = False
+    for finding in findings:
+        found_bad |= finding.verdict is Verdict.BAD
+        out.write(f"{finding.verdict:<5} {finding.what}: {escape_line(finding.words)}\n")
+        if finding.mend:
+            out.write(f"      -> {escape_line(finding.mend)}\n")
+        out.flush()
+    return found_bad

@@ -1,0 +1,88 @@
+"""What is recorded, and does the backend take it?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from proxy.commands.check_findings import bad, good, note
+from proxy.configuration_error import ConfigurationError
+from proxy.span_settings import SpanSettings, build_span_rules
+from telemetry.delivery import Verdict
+from telemetry.errors import TelemetryError
+from telemetry.exporter import open_sender
+from telemetry.metrics.metrics_exporter import open_metrics_sender
+from telemetry.metrics.metrics_settings import read_metrics_settings
+from telemetry.otel_environment import check_otel_environment, find_reason_for_no_spans
+from telemetry.otlp_settings import read_otlp_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from proxy.commands.check_findings import Finding
+    from proxy.settings import Settings
+    from telemetry.delivery import Sender
+
+__all__ = ("check_backend", "check_content", "sends_spans")
+
+
+def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether what is said about spans can be followed, and what of it hides content."""
+    try:
+        rules = build_span_rules(SpanSettings.of(settings), environ)
+    except ConfigurationError as error:
+        yield bad("content", str(error), "correct it; docs/settings.md lists what may be said")
+        return
+    if reason := find_reason_for_no_spans(environ):
+        yield note("content", f"nothing is recorded: {reason}", "unset it where that is not meant")
+        return
+    hidden = [name for name, is_on in asdict(rules.privacy).items() if is_on is True]
+    patterns = "" if rules.redaction is None else "; what the patterns find is hidden"
+    if not settings.content:
+        yield good("content", f"no content is recorded{patterns}")
+    elif hidden:
+        yield good("content", f"content is recorded, with {', '.join(hidden)}{patterns}")
+    else:
+        yield good("content", f"all content is recorded{patterns}")
+
+
+def sends_spans(environ: Mapping[str, str]) -> bool:
+    """Whether the settings name a backend of spans; false where they are wrong."""
+    try:
+        return read_otlp_settings(environ) is not None
+    except TelemetryError:
+        return False
+
+
+def check_backend(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """A finding for the backend of spans, and one for that of metrics where there is one."""
+    try:
+        check_otel_environment(environ)
+        spans, metrics = read_otlp_settings(environ), read_metrics_settings(environ)
+    except TelemetryError as error:
+        yield bad("OTLP", str(error), "correct it; docs/settings.md lists what may be said")
+        return
+    if spans is not None:
+        hint = "look to OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL and _HEADERS"
+        yield _probe("spans", open_sender(spans), hint)
+    elif environ.get("OTEL_TRACES_EXPORTER") == "none":
+        yield good("OTLP", "OTEL_TRACES_EXPORTER is none: spans stay in the store")
+    else:
+        yield good(
+            "OTLP",
+            "no endpoint: spans stay in the store, see `spantap traces`. To send them, set "
+            "OTEL_EXPORTER_OTLP_ENDPOINT, for Phoenix http://localhost:6006",
+        )
+    if metrics is not None:
+        hint = "look to OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or set OTEL_METRICS_EXPORTER=none"
+        yield _probe("metrics", open_metrics_sender(metrics.otlp), hint)
+
+
+def _probe(kind: str, sender: Sender, hint: str) -> Finding:
+    try:
+        answer = sender.send(b"")  # a request that holds nothing is a valid one
+    finally:
+        sender.close()
+    if answer.verdict is Verdict.DELIVERED:
+        return good("OTLP", f"{sender.backend} takes {kind}")
+    return bad("OTLP", f"{sender.backend} does not take {kind}: {answer.words}", hint)

@@ -1,0 +1,184 @@
+"""Can ``spantap serve`` own the store, what is in it, and has it room to grow?
+
+Nothing is made and nothing of the store is changed.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proxy.commands.check_findings import bad, good, note
+from telemetry.errors import StoreError, StoreLocked
+from telemetry.schema import wal_path
+from telemetry.store_lock import StoreLock
+from telemetry.store_survey import survey_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proxy.commands.check_findings import Finding
+    from proxy.settings import Settings
+    from telemetry.store_survey import StoreSurvey
+
+__all__ = ("check_store",)
+
+_ANOTHER = "name another store with --store or SPANTAP_STORE"
+
+_MIB = 1024 * 1024
+
+_LEAST_ROOM_BYTES = 16 * _MIB
+"""With less, a disk is full: some thousand spans, and the write-ahead log."""
+
+_LONG_WAIT_SECONDS = 60.0
+"""A backend that is well takes a span within seconds."""
+
+
+def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
+    """What is found about the store.
+
+    Args:
+        settings: where it is, and how large it may grow.
+        sends: there is a backend that spans go to.
+    """
+    path = settings.store
+    if (obstacle := _find_obstacle(path)) is not None:
+        yield bad("store", f"{path} cannot be written: {obstacle}", f"mend that, or {_ANOTHER}")
+        return
+    size_bytes = _size_bytes(path)
+    try:
+        holder = _find_holder(path)
+        if size_bytes == 0:
+            yield good("store", f"{path} will be made when served")
+        else:
+            survey = survey_store(path, is_in_use=holder is not None)
+            yield from _judge_file(path, survey, holder)
+            yield from _judge_spans(survey, sends=sends)
+    except StoreError as error:
+        yield bad("store", str(error), f"follow that, or {_ANOTHER}")
+        return
+    yield from _judge_past_damage(path)
+    yield _judge_room(settings, size_bytes + _size_bytes(wal_path(path)))
+
+
+def _find_obstacle(path: Path) -> str | None:
+    """What is in the way of writing a file, in its folder or where that would be made."""
+    folder = _existing_folder(path)
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"the folder {folder} is read-only or not ours to write in"
+    if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+        return "it is read-only, or no file of ours"
+    return None
+
+
+def _existing_folder(path: Path) -> Path:
+    folder = path.parent.absolute()
+    while not os.path.exists(folder):  # noqa: PTH110 - Path.exists raises below a closed folder
+        folder = folder.parent
+    return folder
+
+
+def _find_holder(path: Path) -> str | None:
+    """Who has the store, ``None`` where nobody has; found out without making a lock.
+
+    Raises:
+        StoreUnavailable: the lock cannot be looked at.
+    """
+    if Path(f"{path}.lock").exists():
+        try:
+            StoreLock(path).release()
+        except StoreLocked as error:
+            return str(error.holder_pid or "unknown")
+    return None
+
+
+def _judge_file(path: Path, survey: StoreSurvey, holder: str | None) -> Iterator[Finding]:
+    if survey.damage:
+        yield bad(
+            "store",
+            f"{path} is damaged: {survey.damage}",
+            "save what is in it by `sqlite3 FILE .recover`; a `spantap serve` that meets damage "
+            "moves the file aside, saves what it can, and begins a new one",
+        )
+    elif holder is not None:
+        yield good("store", f"{path} is in use by process {holder}, as while a spantap runs")
+    else:
+        extent = "" if survey.is_checked else " as far as there was time to look"
+        yield good("store", f"{path} is sound{extent}, and free")
+
+
+def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
+    """What waits, and what was refused."""
+    waited_seconds = 0.0
+    if survey.oldest_pending_ns is not None:
+        waited_seconds = max(0.0, (time.time_ns() - survey.oldest_pending_ns) / 1e9)
+    waiting = f"{_count(survey.pending)} to be sent, the oldest for {_duration(waited_seconds)}"
+    if survey.pending and not sends:
+        yield note("spans", f"{waiting}, and there is no backend", "set an OTLP endpoint")
+    elif waited_seconds > _LONG_WAIT_SECONDS:
+        reason = f"; last error: {survey.pending_error}" if survey.pending_error else ""
+        mend = "they are sent once a spantap runs and the backend takes them, see below"
+        yield note("spans", f"{waiting}{reason}", mend)
+    elif survey.pending:
+        yield good("spans", waiting)
+    if survey.rejected:
+        yield note(
+            "spans",
+            f"{_count(survey.rejected)} set aside because the backend refused them; the last with: "
+            f"{survey.rejected_error or 'no words'}",
+            "see `spantap traces`, then let the backend take them, or lower SPANTAP_MAX_SPAN_BYTES",
+        )
+
+
+def _judge_past_damage(path: Path) -> Iterator[Finding]:
+    """Stores that were moved aside when they were found to be damaged."""
+    target = path.resolve()
+    found = sorted(target.parent.glob(f"{glob.escape(target.name)}.damaged-*[0-9Z]"))
+    if found:
+        yield note(
+            "store",
+            f"a damaged store was moved aside, last to {found[-1]}",
+            "save what is in it by `sqlite3 FILE .recover`, delete it, and look to the disk",
+        )
+
+
+def _judge_room(settings: Settings, size_bytes: int) -> Finding:
+    """Whether the disk has what the store may still take."""
+    free_bytes = shutil.disk_usage(_existing_folder(settings.store)).free
+    wanted_bytes = max(0, settings.store_max_bytes - size_bytes)
+    words = (
+        f"{_size(free_bytes)} are free; the store has {_size(size_bytes)} and may grow "
+        f"to {_size(settings.store_max_bytes)}"
+    )
+    mend = "make room, or lower SPANTAP_STORE_MAX_BYTES"
+    if free_bytes < min(_LEAST_ROOM_BYTES, wanted_bytes):
+        return bad("disk", words, f"{mend}: spans wait in memory meanwhile, and some will be lost")
+    if free_bytes < wanted_bytes:
+        return note("disk", words, mend)
+    return good("disk", words)
+
+
+def _size_bytes(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _count(number: int) -> str:
+    return "1 span is" if number == 1 else f"{number:,} spans are"
+
+
+def _size(size_bytes: int) -> str:
+    unit, length = ("GiB", 1024 * _MIB) if size_bytes >= 1024 * _MIB else ("MiB", _MIB)
+    return f"{size_bytes / length:,.1f} {unit}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

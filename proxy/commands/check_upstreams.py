@@ -1,0 +1,90 @@
+"""Do the upstreams answer, and where do chats go?"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from proxy.app import build_client, build_upstreams
+from proxy.commands.check_findings import bad, good, note
+from proxy.configuration_error import ConfigurationError
+from proxy.errors import GatewayError
+from proxy.headers import RequestChanges, request_headers
+from proxy.upstream_client import UpstreamRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proxy.commands.check_findings import Finding
+    from proxy.routes import Upstream, UpstreamTable
+    from proxy.settings import Settings
+
+__all__ = ("check_upstreams",)
+
+_PROBE = "/v1/models"
+"""Costs nothing, and every OpenAI-compatible server has it or says 404."""
+
+_NOWHERE = logging.NullHandler()
+"""The client's log lines say what the findings say."""
+
+_MENDS = {
+    "upstream_connect_timeout": "look whether a firewall is in the way, or HTTPS_PROXY is missing",
+    "upstream_timeout": "look into its log, or raise SPANTAP_FIRST_BYTE_TIMEOUT_SECONDS",
+    "upstream_tls_error": "name its authority with SPANTAP_CA_FILE, or write http:// if meant",
+    "forward_proxy_error": "look to HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
+    "upstream_unreachable": "look whether it runs, and to the URL's host and port",
+    "upstream_invalid_response": "look whether the URL's port speaks HTTP, or https:// is missing",
+    "upstream_closed_before_response": "look into its log, and whether https:// is missing",
+}
+"""By the code of :mod:`proxy.upstream_errors`."""
+
+
+def check_upstreams(settings: Settings) -> Iterator[Finding]:
+    """Two findings for each upstream: where it is, and what it answers."""
+    logging.getLogger("spantap.upstream").addHandler(_NOWHERE)
+    try:
+        upstreams = build_upstreams(settings)
+        yield from asyncio.run(_probe_all(settings, upstreams))
+    except ConfigurationError as error:
+        yield bad("upstreams", str(error), "mend that setting; docs/settings.md has its form")
+
+
+async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Finding]:
+    client = build_client(settings)
+    findings = []
+    try:
+        for upstream in upstreams:
+            what = f"upstream {upstream.name!r}"
+            joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
+            findings.append(good(what, f"{upstream.prefix}/v1/chat/completions goes to {joined}"))
+            try:
+                response = await client.send(_probe(upstream))
+            except GatewayError as error:
+                mend = _MENDS.get(error.code, "look to its URL")
+                findings.append(bad(what, error.message.rstrip("."), mend))
+            else:
+                findings.append(_judge(what, response.status))
+                response.close()
+    finally:
+        await client.close()
+    return findings
+
+
+def _probe(upstream: Upstream) -> UpstreamRequest:
+    changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)
+    return UpstreamRequest(
+        upstream=upstream,
+        method="GET",
+        target=upstream.join(_PROBE),
+        headers=request_headers(((b"Accept", b"*/*"),), changes),
+    )
+
+
+def _judge(what: str, status: int) -> Finding:
+    if status in {401, 403}:
+        return good(what, f"reachable (status {status}: it wants a key, which your client sends)")
+    if status >= 500:
+        words = f"reachable, but it answers with status {status}"
+        return note(what, words, "look into its log; calls get the same answer through spantap")
+    return good(what, f"reachable (status {status})")

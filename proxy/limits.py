@@ -1,0 +1,75 @@
+"""What one client, and all of them together, may take of a worker."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proxy.settings import Settings
+
+__all__ = ("DownstreamLimits", "count_room", "fit_file_limit")
+
+_log = logging.getLogger("spantap.downstream")
+
+FILES_PER_CONNECTION = 2
+"""A client's connection, and its request's to the upstream."""
+
+MAX_OTHER_FILES = 256
+"""Open files besides: listeners, the store, idle connections to upstreams, and those clients
+(:data:`proxy.overflow.MAX_TURNED_AWAY`) that are just being told that there are too many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownstreamLimits:
+    """Limits of client connections; for the reasons of the numbers see :mod:`proxy.settings`.
+
+    Attributes:
+        max_connections: open at once in this worker.
+        header_seconds: from a connection's beginning, or a further request's first byte, to the
+            end of the request's head; 0 means none.
+        body_idle_seconds: between two reads of a request's body; 0 means none.
+        stall_seconds: how long a client may take nothing of its answer; 0 means for ever.
+    """
+
+    max_connections: int = 4096
+    header_seconds: float = 60.0
+    body_idle_seconds: float = 60.0
+    stall_seconds: float = 900.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> DownstreamLimits:
+        """Them, as set, with no more connections than the limit of open files has room for."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return cls(
+            max_connections=fit_file_limit(settings.max_connections, soft),
+            header_seconds=settings.header_timeout_seconds,
+            body_idle_seconds=settings.client_idle_timeout_seconds,
+            stall_seconds=settings.client_stall_timeout_seconds,
+        )
+
+
+def count_room(max_files: int) -> int:
+    """How many connections so many open files have room for; a small number is halved."""
+    others = min(MAX_OTHER_FILES, max_files // 2)
+    return max(1, (max_files - others) // FILES_PER_CONNECTION)
+
+
+def fit_file_limit(max_connections: int, max_files: int) -> int:
+    """So many connections, or as many as so many open files (-1: any number) have room for.
+
+    One more could not be accepted, nor its request sent; better to turn it away with a word.
+    """
+    room = count_room(max_files)
+    if max_files == resource.RLIM_INFINITY or room >= max_connections:
+        return max_connections
+    _log.warning(
+        "the limit of open files (%d) has room for %d client connections, not for "
+        "max_connections, which is %d; raise it (ulimit -n)",
+        max_files,
+        room,
+        max_connections,
+    )
+    return room

@@ -1,0 +1,56 @@
+"""TLS on the traffic port, where a certificate is set.
+
+HTTP/1.1 is all that is spoken, so it is all that ALPN offers; TLS 1.2 is the least, as RFC 9325
+(section 3.1.1) wants it. Clients show no certificate: for who may call see
+:mod:`proxy.inbound_keys`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from proxy.configuration_error import ConfigurationError
+
+if TYPE_CHECKING:
+    from proxy.settings import Settings
+
+__all__ = ("HANDSHAKE_SECONDS", "build_listener_tls")
+
+HANDSHAKE_SECONDS = 10.0
+"""How long a client's handshake may take (``ssl_handshake_timeout``): it holds a connection and a
+file, and asyncio alone would wait for a minute."""
+
+
+def build_listener_tls(settings: Settings) -> ssl.SSLContext | None:
+    """The context for ``loop.create_server``; ``None`` for a port that speaks plain HTTP.
+
+    Raises:
+        ConfigurationError: certificate or key cannot be used; the sentence names the files, and
+            nothing that is in them.
+    """
+    if settings.tls_cert is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # costs us more than whoever asks for it
+    context.set_alpn_protocols(["http/1.1"])
+    files = f"setting 'tls_cert': {settings.tls_cert}"
+    if settings.tls_key is not None:
+        files += f" with 'tls_key': {settings.tls_key}"
+    try:
+        # Without a password given here, OpenSSL would ask for one on the terminal.
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_has_no_password)
+    except ssl.SSLError as error:
+        reason = (error.reason or "no PEM of what it takes in it").replace("_", " ")
+        raise ConfigurationError(f"{files} cannot be used: {reason}") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(f"{files} cannot be read: {reason}") from error
+    except ValueError:
+        raise ConfigurationError(f"{files} has a password; give a key without one") from None
+    return context
+
+
+def _has_no_password() -> str:
+    raise ValueError

@@ -1,0 +1,13 @@
+"""The processes of ``spantap serve``: a supervisor, its workers, and the one that observes.
+
+::
+
+    supervisor     binds the ports, starts the others, serves the admin port; no traffic
+    worker (1..n)  relays; sends frames
+    telemetry      observes, stores, exports
+
+Each is started by exec and imports only what it needs. A child has a control channel to the
+supervisor (:mod:`proxy.processes.messages`), whose end tells it that the supervisor is gone.
+Workers send frames to telemetry over a Unix socket whose listening end the supervisor keeps, so
+that it outlives any telemetry process (``design.md`` section 3, "Processes").
+"""

@@ -1,0 +1,50 @@
+"""A child's end of the control channel for an event loop; see :mod:`proxy.processes.control`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from proxy.processes.control import READ_BYTES
+from proxy.processes.messages import encode_message
+
+if TYPE_CHECKING:
+    from proxy.processes.control import Control
+    from proxy.processes.messages import Message
+
+__all__ = ("AsyncControl",)
+
+_log = logging.getLogger("spantap")
+
+
+class AsyncControl:
+    """The channel, for tasks. Its socket does not block."""
+
+    def __init__(self, control: Control) -> None:
+        """Take over where `control` has read to."""
+        self._sock = control.sock
+        self._reader = control.reader
+        self._sending = asyncio.Lock()
+
+    async def receive(self) -> list[Message]:
+        """The next messages; none once the supervisor is gone."""
+        loop = asyncio.get_running_loop()
+        messages = list(self._reader.feed(b""))
+        while not messages:
+            try:
+                data = await loop.sock_recv(self._sock, READ_BYTES)
+            except OSError:
+                return []
+            if not data:
+                return []
+            messages.extend(self._reader.feed(data))
+        return messages
+
+    async def send(self, message: Message) -> None:
+        """Send a message; to a supervisor that is gone nothing is sent."""
+        async with self._sending:
+            try:
+                await asyncio.get_running_loop().sock_sendall(self._sock, encode_message(message))
+            except OSError:
+                _log.debug("the supervisor is gone")

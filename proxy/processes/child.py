@@ -1,0 +1,243 @@
+"""One child of the supervisor: started, heard, and started again when it ends unasked.
+
+Rules:
+
+1. A child that has never been ready is not started again: it cannot follow the settings, and has
+   said why. One that has been is started again without end: traffic needs it.
+2. The first restart comes at once; a child that keeps ending is waited for longer each time, up to
+   :data:`MAX_WAIT_SECONDS`, and that is said loudly.
+3. What a child counted is not lost with it, but for its last second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from proxy.processes.messages import (
+    Counters,
+    Finished,
+    MessageReader,
+    Ready,
+    encode_message,
+)
+from telemetry.metrics.snapshot import merge, without_gauges
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.processes.messages import Cut, Drain, Finish, Linger, Message, Start
+    from telemetry.metrics.snapshot import Snapshot
+
+__all__ = ("Child", "Role")
+
+_log = logging.getLogger("spantap.supervisor")
+
+STEADY_SECONDS = 1.0
+"""A child that lived so long, once ready, has not ended because of how it was started."""
+
+FIRST_WAIT_SECONDS = 0.25
+"""Before the second restart in a row; each further one waits twice as long."""
+
+MAX_WAIT_SECONDS = 15.0
+"""The longest wait: whatever made a child end may have been mended by then."""
+
+LOUD_AFTER = 3
+"""Restarts in a row after which it is called a crash loop."""
+
+HANG_SECONDS = 5.0
+"""How long a child may live that has closed its channel."""
+
+MAX_UNSENT_BYTES = 1024 * 1024
+"""Past it no more numbers are sent to a child that does not read."""
+
+_READ_BYTES = 64 * 1024
+
+
+class Role(StrEnum):
+    """What a child does; also the name of its module in this package."""
+
+    WORKER = "worker"
+    TELEMETRY = "telemetry"
+
+
+class Child:
+    """A place for one process after the other.
+
+    Args:
+        role: what it does.
+        start: what it is told first.
+        inherited: sockets that it gets.
+
+    Attributes:
+        ready: it does its work now.
+        finished: the last word of one that ended as it was asked to.
+        restarts: how often it was started again.
+        notes: lines for the operator, of the first one that was ready.
+    """
+
+    def __init__(self, role: Role, start: Start, inherited: Sequence[socket.socket]) -> None:
+        self.role = role
+        self.name = f"{role} {start.number}" if start.number else str(role)
+        self.ready = asyncio.Event()
+        self.finished: Finished | None = None
+        self.restarts = 0
+        self.notes: tuple[tuple[int, str], ...] = ()
+        self._start = start
+        self._inherited = inherited
+        # Of those that ended, and of the present one; one value, for other threads read it.
+        self._counted: tuple[Snapshot | None, Snapshot | None] = (None, None)
+        self._has_been_ready = False
+        self._failures = 0
+        self._orders: list[Message] = []
+        self._ending = asyncio.Event()
+        self._process: asyncio.subprocess.Process | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self.status: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the present one."""
+        return self._process.pid if self._process is not None else None
+
+    def numbers(self) -> list[Snapshot]:
+        """What it counts and has counted; any thread may ask."""
+        return [snapshot for snapshot in self._counted if snapshot is not None]
+
+    def past_numbers(self) -> list[Snapshot]:
+        """What those counted that have ended."""
+        past, _ = self._counted
+        return [past] if past is not None else []
+
+    def order(self, message: Linger | Drain | Cut | Finish) -> None:
+        """Tell the present one, and each that comes after it."""
+        self._orders.append(message)
+        self._write(message)
+
+    def tell_numbers(self, snapshot: Snapshot) -> None:
+        """Tell the present one, unless earlier numbers wait still."""
+        if self._writer and self._writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
+            self._write(Counters(snapshot=snapshot))
+
+    def _write(self, message: Message) -> None:
+        if self._writer is not None:
+            self._writer.write(encode_message(message))
+
+    def expect_end(self) -> None:
+        """From now on its end is no accident."""
+        self._ending.set()
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def run(self) -> None:
+        """Start it, again and again, until its end is expected or it cannot be started."""
+        loop = asyncio.get_running_loop()
+        while not self._ending.is_set():
+            since = await self._live()
+            if self._ending.is_set() or not self._has_been_ready:
+                return
+            steady = since is not None and loop.time() - since >= STEADY_SECONDS
+            self._failures = 1 if steady else self._failures + 1
+            self.restarts += 1
+            wait_seconds = self._wait_seconds()
+            self._tell_end(wait_seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_seconds):
+                    await self._ending.wait()
+
+    async def _live(self) -> float | None:
+        """One process from its start to its end; since when it was ready, on the loop's clock."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            descriptors = [theirs.fileno(), *(sock.fileno() for sock in self._inherited)]
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",  # a folder `proxy` where we are started must not be taken for ours
+                "-m",
+                f"proxy.processes.{self.role}",
+                *map(str, descriptors),
+                pass_fds=descriptors,
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+        for message in (self._start, *self._orders):
+            self._write(message)
+        since = await self._hear(reader)
+        self._writer.transport.abort()
+        self._writer = None
+        self.ready.clear()
+        self.status = await self._wait_for_exit()
+        if numbers := self.numbers():
+            self._counted = (without_gauges(merge(numbers)), None)
+        return since
+
+    async def _hear(self, reader: asyncio.StreamReader) -> float | None:
+        """What it says, until it says no more; when it was ready."""
+        since = None
+        messages = MessageReader()
+        with contextlib.suppress(OSError):
+            while data := await reader.read(_READ_BYTES):
+                for message in messages.feed(data):
+                    if isinstance(message, Ready):
+                        since = asyncio.get_running_loop().time()
+                        self.notes = self.notes or message.notes
+                        self._has_been_ready = True
+                        self.ready.set()
+                    elif isinstance(message, Counters):
+                        self._counted = (self._counted[0], message.snapshot)
+                    elif isinstance(message, Finished):
+                        self.finished = message
+        return since
+
+    async def _wait_for_exit(self) -> int:
+        process = self._process
+        if process is None:
+            raise AssertionError("it was started")
+        try:
+            async with asyncio.timeout(HANG_SECONDS):
+                return await process.wait()
+        except TimeoutError:
+            self.kill()
+            return await process.wait()
+
+    def _wait_seconds(self) -> float:
+        if self._failures <= 1:
+            return 0.0
+        return min(FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 2, 16), MAX_WAIT_SECONDS)
+
+    def _tell_end(self, wait_seconds: float) -> None:
+        how = _describe_status(self.status)
+        when = f"in {wait_seconds:g} s" if wait_seconds else "now"
+        if self._failures >= LOUD_AFTER:
+            _log.error(
+                "crash loop: the %s process %s %s, %d times in a row; it is started again %s. "
+                "See its lines above this one, and `spantap check`",
+                self.name,
+                self.pid,
+                how,
+                self._failures,
+                when,
+            )
+        else:
+            _log.error(
+                "the %s process %s %s; it is started again %s", self.name, self.pid, how, when
+            )
+
+
+def _describe_status(status: int | None) -> str:
+    """How a process ended, in words."""
+    if status is None or status >= 0:
+        return f"ended with status {status}"
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"was ended by signal {-status}"

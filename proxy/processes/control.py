@@ -1,0 +1,89 @@
+"""A child's end of the control channel: the socket that the supervisor has given it.
+
+Its end of file means that the supervisor is gone, however it went.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from proxy.processes.messages import MessageReader, Start, encode_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proxy.processes.messages import Message
+
+__all__ = ("COUNTERS_SECONDS", "FAILED_TO_START", "READ_BYTES", "Control", "begin_child")
+
+_log = logging.getLogger("spantap")
+
+COUNTERS_SECONDS = 1.0
+"""Between two reports of a child's numbers: those on the admin port are no older."""
+
+FAILED_TO_START = 2
+"""Exit status of a child that cannot follow its settings, and has said why."""
+
+READ_BYTES = 64 * 1024
+
+
+class Control:
+    """The channel, blocking: for one thread that reads and one that writes.
+
+    Attributes:
+        sock: the socket.
+        reader: what it has read and not given yet is in there.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.reader = MessageReader()
+        self._messages = self._read()
+
+    def receive(self) -> Message | None:
+        """The next message; ``None`` once the supervisor is gone."""
+        return next(self._messages, None)
+
+    def send(self, message: Message) -> None:
+        """Send a message; to a supervisor that is gone nothing is sent."""
+        try:
+            self.sock.sendall(encode_message(message))
+        except OSError:
+            _log.debug("the supervisor is gone")
+
+    def _read(self) -> Iterator[Message]:
+        while data := self._read_some():
+            yield from self.reader.feed(data)
+
+    def _read_some(self) -> bytes:
+        try:
+            return self.sock.recv(READ_BYTES)
+        except OSError:
+            return b""
+
+
+def begin_child() -> tuple[Control, Start, list[int]]:
+    """What every child does first: find its channel, and read what it is to do.
+
+    The arguments are numbers of inherited descriptors; the channel's comes first.
+
+    Returns:
+        The channel, what to do, and the other descriptors.
+
+    Raises:
+        SystemExit: the supervisor went before it said what to do.
+    """
+    # Ends are the supervisor's to order: a terminal's Ctrl-C and a service manager's SIGTERM
+    # reach every process of the group at once, and would cut what is to be drained.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    descriptors = [int(argument) for argument in sys.argv[1:]]
+    control = Control(socket.socket(fileno=descriptors[0]))
+    start = control.receive()
+    if not isinstance(start, Start):
+        sys.exit(FAILED_TO_START)
+    return control, start, descriptors[1:]

@@ -1,0 +1,141 @@
+"""What the supervisor and its children say to each other, and its form on the control channel.
+
+Each message is its length (big-endian, 4 bytes) and so many bytes of MessagePack.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from telemetry.metrics.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = (
+    "Counters",
+    "Cut",
+    "Drain",
+    "Finish",
+    "Finished",
+    "Linger",
+    "Message",
+    "MessageReader",
+    "Ready",
+    "Start",
+    "encode_message",
+)
+
+MAX_MESSAGE_BYTES = 256 * 1024 * 1024
+"""Far more than all metrics with all their series; past it the channel is taken for broken."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
+    """To a child, first: what it is to do.
+
+    Attributes:
+        settings: all of them, as JSON (:mod:`proxy.processes.handed_settings`).
+        number: which worker it is, from 1.
+        frames_path: the Unix socket to telemetry.
+        supervisor_pid: whom an operator ends to end it all.
+    """
+
+    settings: bytes
+    number: int
+    frames_path: str
+    supervisor_pid: int
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
+    """From a child: it does its work now.
+
+    Attributes:
+        notes: lines for the operator, with their level (:mod:`logging`).
+    """
+
+    notes: tuple[tuple[int, str], ...] = ()
+
+
+class Counters(msgspec.Struct, frozen=True, kw_only=True, tag="counters"):
+    """From a child: its numbers. To telemetry: everybody else's, for the OTLP backend."""
+
+    snapshot: Snapshot
+
+
+class Linger(msgspec.Struct, frozen=True, tag="linger"):
+    """To a worker: go on answering, and let no connection be used again."""
+
+
+class Drain(msgspec.Struct, frozen=True, kw_only=True, tag="drain"):
+    """To a worker: take no more connections, and end when what is open has ended.
+
+    Attributes:
+        seconds: after which it is cut.
+    """
+
+    seconds: float
+
+
+class Cut(msgspec.Struct, frozen=True, tag="cut"):
+    """To a worker: end at once."""
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
+    """To telemetry: no more frames will come; commit, flush, end.
+
+    Attributes:
+        flush_seconds: how long the backend is waited for.
+    """
+
+    flush_seconds: float
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
+    """From a child, last.
+
+    Attributes:
+        lost: spans (of telemetry) or exchanges (of a worker) that are lost with it.
+    """
+
+    lost: int = 0
+
+
+Message = Start | Ready | Counters | Linger | Drain | Cut | Finish | Finished
+
+_LENGTH = struct.Struct(">I")
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+def encode_message(message: Message) -> bytes:
+    """A message as it goes over the channel."""
+    data = _encoder.encode(message)
+    return _LENGTH.pack(len(data)) + data
+
+
+class MessageReader:
+    """Takes reads of the channel, gives messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """The messages that are whole with `data`.
+
+        Raises:
+            ValueError: the bytes are no messages.
+        """
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (size,) = _LENGTH.unpack_from(self._buffer)
+            if size > MAX_MESSAGE_BYTES:
+                raise ValueError(f"a message claims to have {size} bytes")
+            end = _LENGTH.size + size
+            if len(self._buffer) < end:
+                return
+            message = _decoder.decode(bytes(self._buffer[_LENGTH.size : end]))
+            del self._buffer[:end]
+            yield message

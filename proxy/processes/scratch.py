@@ -1,0 +1,81 @@
+"""Files that live as long as the processes: the socket to telemetry, and the settings on their way.
+
+They are in the folder for temporary files, else beside the store: a container may have no other
+place to write to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from proxy.configuration_error import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("frames_socket", "settings_file")
+
+_FRAMES_BACKLOG = 64
+"""Workers that wait for telemetry to come back: each has one connection."""
+
+
+def settings_file(store: Path, handed: bytes) -> IO[bytes]:
+    """A file without a name that holds `handed`, at its beginning.
+
+    Raises:
+        ConfigurationError: no file can be made.
+    """
+    for folder in _folders(store):
+        with contextlib.suppress(OSError):
+            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - it outlives this program
+            file.write(handed)
+            file.seek(0)
+            return file
+    raise _no_folder(store)
+
+
+@contextlib.contextmanager
+def frames_socket(store: str) -> Iterator[socket.socket]:
+    """A listening Unix socket in a folder that its owner alone can enter; gone with the block.
+
+    Raises:
+        ConfigurationError: none can be made.
+    """
+    for parent in _folders(Path(store)):
+        try:
+            folder = tempfile.mkdtemp(prefix="spantap-", dir=parent)
+        except OSError:
+            continue
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            try:
+                sock.bind(f"{folder}/frames")  # fails where the path is longer than some 100 bytes
+                sock.listen(_FRAMES_BACKLOG)
+            except OSError:
+                continue
+            yield sock
+            return
+        finally:
+            sock.close()
+            shutil.rmtree(folder, ignore_errors=True)
+    raise _no_folder(Path(store))
+
+
+def _folders(store: Path) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        yield tempfile.gettempdir()
+    with contextlib.suppress(OSError):
+        store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield str(store.parent)
+
+
+def _no_folder(store: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"no temporary file can be made, neither in the system's folder for them nor in "
+        f"{store.parent}; set TMPDIR to a folder that can be written"
+    )

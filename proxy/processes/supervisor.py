@@ -1,0 +1,246 @@
+"""The supervisor: binds the ports, starts the others, keeps them running, serves the admin port.
+
+Run as ``python -m proxy.processes.supervisor SETTINGS``, the descriptor of a file that holds them.
+
+Rules (``design.md`` section 3, "Processes"):
+
+1. Listeners are bound once, here, and stay open across restarts of workers: connections that come
+   meanwhile wait.
+2. No traffic and no observing here, and few imports: there is little that could fail.
+3. The end is orderly. First workers, as long as they may take, then telemetry, which loses nothing
+   that workers have sent. A second signal shortens all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from proxy.admin import AdminServer
+from proxy.commands.signals import ShutdownSignals
+from proxy.configuration_error import ConfigurationError
+from proxy.listening import listen
+from proxy.logs import set_up_logging
+from proxy.processes.child import Child, Role
+from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
+from proxy.processes.handed_settings import SupervisorSettings
+from proxy.processes.messages import Cut, Drain, Finish, Linger, Start
+from proxy.processes.scratch import frames_socket
+from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES
+from telemetry.metrics.registry import MetricsRegistry
+from telemetry.metrics.snapshot import merge
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Awaitable, Iterable, Iterator, Mapping
+
+    from telemetry.metrics.registry import Reading
+    from telemetry.metrics.snapshot import Snapshot
+
+__all__ = ("main",)
+
+_log = logging.getLogger("spantap")
+
+FLUSH_SECONDS = 5.0
+"""How long the end waits for the backend; what is not sent stays in the store."""
+
+END_SECONDS = 12.0
+"""How long a child may take beyond what it was given: to cut, to acknowledge, to commit."""
+
+
+def main() -> int:
+    """Supervise until SIGTERM or SIGINT; the exit status."""
+    with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is no path
+        handed = file.read()
+    settings = msgspec.json.decode(handed, type=SupervisorSettings)
+    set_up_logging(settings.log_level, settings.log_format, "supervisor")
+    try:
+        with (
+            contextlib.closing(listen("traffic", settings.host, settings.port)) as traffic,
+            contextlib.closing(listen("admin", settings.admin_host, settings.admin_port)) as admin,
+            frames_socket(settings.store) as frames,
+        ):
+            return asyncio.run(Supervisor(settings, handed, traffic, admin, frames).run())
+    except ConfigurationError as error:
+        print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        return FAILED_TO_START
+
+
+class Supervisor:
+    """All children, and the admin port that speaks for them.
+
+    Args:
+        settings: those that concern it.
+        handed: all of them, for the children.
+        traffic: the listening socket of workers.
+        admin: that of the admin port.
+        frames: that of the way from workers to telemetry.
+    """
+
+    def __init__(
+        self,
+        settings: SupervisorSettings,
+        handed: bytes,
+        traffic: socket.socket,
+        admin: socket.socket,
+        frames: socket.socket,
+    ) -> None:
+        self._settings = settings
+        self._traffic = traffic
+        self._admin_socket = admin
+        self._going = False
+        self._registry = MetricsRegistry()
+        self._registry.read_from(self._read_metrics)
+
+        def start(number: int) -> Start:
+            return Start(
+                settings=handed,
+                number=number,
+                frames_path=frames.getsockname(),
+                supervisor_pid=os.getpid(),
+            )
+
+        self._telemetry = Child(Role.TELEMETRY, start(0), [frames])
+        self._workers = [
+            Child(Role.WORKER, start(number), [traffic])
+            for number in range(1, settings.workers + 1)
+        ]
+        self._children = [self._telemetry, *self._workers]
+
+    async def run(self) -> int:
+        """Supervise; the exit status."""
+        signals = ShutdownSignals(asyncio.get_running_loop())
+        admin = AdminServer(self._admin_socket, is_ready=self._is_ready, metrics=self._numbers)
+        admin.start()
+        running = {child: asyncio.ensure_future(child.run()) for child in self._children}
+        telling = asyncio.ensure_future(self._tell_numbers())
+        try:
+            if not await self._all_ready(running.values(), signals):
+                if signals.first.is_set():
+                    return 0
+                return max((child.status or 0) for child in self._children) or 1
+            self._announce()
+            await signals.first.wait()
+            return await self._end(running, signals)
+        finally:
+            telling.cancel()
+            await self._end_at_once(running.values())
+            await asyncio.to_thread(admin.close)
+
+    def _is_ready(self) -> bool:
+        return not self._going and any(worker.ready.is_set() for worker in self._workers)
+
+    async def _all_ready(
+        self, running: Iterable[asyncio.Future[None]], signals: ShutdownSignals
+    ) -> bool:
+        """Wait for the children; false where one cannot be started, or the end comes first."""
+        ready = asyncio.ensure_future(_all(child.ready.wait() for child in self._children))
+        ended = asyncio.ensure_future(signals.first.wait())
+        awaited: set[asyncio.Future[Any]] = {ready, ended, *running}
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        is_ready = ready.done()
+        for future in (ready, ended):
+            future.cancel()
+        return is_ready
+
+    def _announce(self) -> None:
+        _log.info(
+            "listening on %s, admin on %s",
+            _url(self._traffic, "https" if self._settings.tls_cert else "http"),
+            _url(self._admin_socket, "http"),
+        )
+        for child in (self._workers[0], self._telemetry):
+            for level, note in child.notes:
+                _log.log(level, "%s", note)
+
+    async def _end(
+        self, running: Mapping[Child, asyncio.Future[None]], signals: ShutdownSignals
+    ) -> int:
+        """Go, in order (rule 3); the exit status."""
+        settings = self._settings
+        _log.info(
+            "going: readiness says no for %g s, then draining for up to %g s; "
+            "a second signal ends at once",
+            settings.linger_seconds,
+            settings.drain_seconds,
+        )
+        self._going = True
+        self._order(Linger())
+        await signals.unless_second(lambda: asyncio.sleep(settings.linger_seconds))
+        self._traffic.close()
+        self._order(Drain(seconds=settings.drain_seconds))
+        for worker in self._workers:
+            worker.expect_end()
+        waited = [running[worker] for worker in self._workers]
+        await signals.unless_second(lambda: _wait(waited, settings.drain_seconds + END_SECONDS))
+        if signals.is_second:
+            self._order(Cut())
+            await _wait(waited, END_SECONDS)
+        for worker in self._workers:
+            worker.kill()
+        await _wait(waited, END_SECONDS)
+        flush_seconds = 0.0 if signals.is_second else FLUSH_SECONDS
+        self._telemetry.expect_end()
+        self._telemetry.order(Finish(flush_seconds=flush_seconds))
+        await _wait([running[self._telemetry]], flush_seconds + END_SECONDS)
+        finished = self._telemetry.finished
+        if finished is None:
+            _log.error("telemetry did not end in time: spans that it had not stored are lost")
+            return 1
+        return 1 if finished.lost else 0
+
+    async def _end_at_once(self, running: Iterable[asyncio.Future[None]]) -> None:
+        """Leave no child behind."""
+        for child in self._children:
+            child.expect_end()
+            child.kill()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _order(self, message: Linger | Drain | Cut) -> None:
+        for worker in self._workers:
+            worker.order(message)
+
+    def _numbers(self) -> Snapshot:
+        """Everybody's numbers; any thread may ask."""
+        parts = [self._registry.snapshot()]
+        for child in self._children:
+            parts += child.numbers()
+        return merge(parts)
+
+    async def _tell_numbers(self) -> None:
+        """Tell telemetry all but its own present numbers, for the OTLP backend."""
+        while True:
+            parts = [self._registry.snapshot(), *self._telemetry.past_numbers()]
+            for worker in self._workers:
+                parts += worker.numbers()
+            self._telemetry.tell_numbers(merge(parts))
+            await asyncio.sleep(COUNTERS_SECONDS)
+
+    def _read_metrics(self) -> Iterator[Reading]:
+        for role in Role:
+            children = [child for child in self._children if child.role is role]
+            yield PROCESSES, (role.value,), sum(child.ready.is_set() for child in children)
+            yield PROCESS_RESTARTS, (role.value,), sum(child.restarts for child in children)
+
+
+async def _all(awaitables: Iterable[Awaitable[object]]) -> None:
+    await asyncio.gather(*awaitables)
+
+
+async def _wait(futures: Iterable[asyncio.Future[None]], timeout_seconds: float) -> None:
+    await asyncio.wait(set(futures), timeout=timeout_seconds)
+
+
+def _url(sock: socket.socket, scheme: str) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

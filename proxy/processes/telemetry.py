@@ -1,0 +1,158 @@
+"""The telemetry process: observes, stores, exports.
+
+Run as ``python -m proxy.processes.telemetry CONTROL FRAMES``, two inherited descriptors: the
+control channel, and the listening Unix socket that workers connect to.
+
+Its main thread reads frames and commits (:mod:`proxy.processes.frame_intake`); others report its
+numbers, obey the supervisor, and export.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.configuration_error import ConfigurationError
+from proxy.logs import set_up_logging
+from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
+from proxy.processes.frame_intake import FrameIntake
+from proxy.processes.handed_settings import StoreSettings
+from proxy.processes.messages import Counters, Finish, Finished, Ready
+from proxy.span_settings import SpanSettings, build_span_rules
+from telemetry.errors import TelemetryError
+from telemetry.metrics.snapshot import merge
+from telemetry.otel_environment import find_reason_for_no_spans
+from telemetry.pipeline import Pipeline
+from telemetry.store_rows import Retention
+
+if TYPE_CHECKING:
+    from proxy.processes.control import Control
+    from telemetry.metrics.snapshot import Snapshot
+
+__all__ = ("main",)
+
+_DAY_NS = 24 * 3600 * 1_000_000_000
+
+
+def main() -> int:
+    """Be the telemetry process; the exit status."""
+    control, start, (frames,) = begin_child()
+    settings = msgspec.json.decode(start.settings, type=StoreSettings)
+    set_up_logging(settings.log_level, settings.log_format, "telemetry")
+    others = _OthersNumbers()
+    try:
+        pipeline = _open_pipeline(settings, start.settings, others)
+    except (ConfigurationError, TelemetryError) as error:
+        print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        return FAILED_TO_START
+    pipeline.start()
+    intake = FrameIntake(socket.socket(fileno=frames), pipeline.service)
+    obeying = _Obedience(control, intake, others)
+    obeying.start()
+    control.send(Ready(notes=_describe(settings, pipeline)))
+    reporting = _Report(control, pipeline)
+    reporting.start()
+    intake.run()
+    lost = pipeline.close(obeying.flush_seconds)
+    reporting.finish()
+    control.send(Finished(lost=lost))
+    return 0
+
+
+def _open_pipeline(settings: StoreSettings, handed: bytes, others: _OthersNumbers) -> Pipeline:
+    """The observing half that the settings and the environment describe.
+
+    Raises:
+        ConfigurationError: a setting or variable cannot be followed.
+        TelemetryError: an ``OTEL_*`` variable cannot be followed, or the store not be opened.
+    """
+    return Pipeline.open(
+        settings.path,
+        retention=Retention(
+            max_age_ns=int(settings.store_max_age_days * _DAY_NS),
+            max_bytes=settings.store_max_bytes,
+        ),
+        rules=build_span_rules(msgspec.json.decode(handed, type=SpanSettings), os.environ),
+        environ=os.environ,
+        fsync_each_commit=settings.store_fsync,
+        holder_pid=os.getppid(),  # the supervisor: to end this process alone would not end it
+        more_numbers=others.take,
+    )
+
+
+def _describe(settings: StoreSettings, pipeline: Pipeline) -> tuple[tuple[int, str], ...]:
+    """Where spans go, for the log."""
+    if reason := find_reason_for_no_spans(os.environ):
+        return ((logging.WARNING, f"calls are relayed, and nothing is recorded: {reason}"),)
+    where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
+    return ((logging.INFO, f"spans are recorded in {settings.store} and {where}"),)
+
+
+class _OthersNumbers:
+    """The last numbers that the supervisor told of all other processes."""
+
+    def __init__(self) -> None:
+        self.latest: Snapshot | None = None
+
+    def take(self, own: Snapshot) -> Snapshot:
+        """Everybody's numbers together."""
+        latest = self.latest
+        return own if latest is None else merge([own, latest])
+
+
+class _Obedience(threading.Thread):
+    """Waits for what the supervisor says.
+
+    Attributes:
+        flush_seconds: how long the backend may be waited for at the end.
+    """
+
+    def __init__(self, control: Control, intake: FrameIntake, others: _OthersNumbers) -> None:
+        super().__init__(name="spantap-control", daemon=True)
+        self.flush_seconds = 0.0
+        self._control = control
+        self._intake = intake
+        self._others = others
+
+    def run(self) -> None:
+        """Until it is told to finish, or the supervisor is gone."""
+        while (message := self._control.receive()) is not None:
+            if isinstance(message, Counters):
+                self._others.latest = message.snapshot
+            elif isinstance(message, Finish):
+                self.flush_seconds = message.flush_seconds
+                break
+        self._intake.finish()
+
+
+class _Report(threading.Thread):
+    """Tells the supervisor our numbers now and then; on a thread, for the store may be slow."""
+
+    def __init__(self, control: Control, pipeline: Pipeline) -> None:
+        super().__init__(name="spantap-report", daemon=True)
+        self._control = control
+        self._pipeline = pipeline
+        self._ending = threading.Event()
+
+    def run(self) -> None:
+        """Until the end, and once more then."""
+        while True:
+            stopping = self._ending.wait(COUNTERS_SECONDS)
+            self._control.send(Counters(snapshot=self._pipeline.metrics.snapshot()))
+            if stopping:
+                return
+
+    def finish(self) -> None:
+        """Report for the last time."""
+        self._ending.set()
+        self.join(COUNTERS_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

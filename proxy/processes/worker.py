@@ -1,0 +1,133 @@
+"""The worker process: relays, and sends frames to telemetry.
+
+Run as ``python -m proxy.processes.worker CONTROL LISTENER``, two inherited descriptors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from codec._version import __version__
+from proxy.app import Proxy, build_upstreams
+from proxy.clock import SystemClock
+from proxy.configuration_error import ConfigurationError
+from proxy.file_limit import quieten_file_limit, raise_file_limit
+from proxy.inbound_keys import explain_exposed_keys
+from proxy.logs import set_up_logging
+from proxy.processes.async_control import AsyncControl
+from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
+from proxy.processes.frame_link import FrameLink
+from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready
+from proxy.settings import Settings
+from telemetry.frame_outbox import FrameOutbox
+from telemetry.frame_records import Hello
+from telemetry.shedding import Shedding
+
+if TYPE_CHECKING:
+    from proxy.processes.control import Control
+    from proxy.processes.messages import Start
+
+__all__ = ("main",)
+
+_log = logging.getLogger("spantap")
+
+ACK_SECONDS = 5.0
+"""How long the end waits for telemetry to commit; what was sent is read to its end anyway."""
+
+
+def main() -> int:
+    """Be a worker; the exit status."""
+    control, start, (listener,) = begin_child()
+    settings = Settings.model_validate_json(start.settings)
+    set_up_logging(settings.log_level, settings.log_format, f"worker {start.number}")
+    raise_file_limit()
+    control.sock.setblocking(False)  # noqa: FBT003 - its only parameter
+    try:
+        asyncio.run(_work(settings, start, control, socket.socket(fileno=listener)))
+    except ConfigurationError as error:
+        print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
+        return FAILED_TO_START
+    return 0
+
+
+async def _work(
+    settings: Settings, start: Start, channel: Control, listener: socket.socket
+) -> None:
+    """Relay until told to end, or until the supervisor is gone.
+
+    Raises:
+        ConfigurationError: the settings cannot be followed.
+    """
+    quieten_file_limit(asyncio.get_running_loop(), SystemClock())
+    control = AsyncControl(channel)
+    hello = Hello(worker=start.number, pid=os.getpid(), version=__version__)
+    outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
+    link = FrameLink(start.frames_path, hello, outbox)
+    proxy = Proxy(settings, link)
+    proxy.metrics.read_from(link.read_metrics)
+    linking = asyncio.ensure_future(link.run())
+    await proxy.start(listener)
+    await control.send(Ready(notes=_describe(settings)))
+    reporting = asyncio.ensure_future(_report(proxy, control))
+    try:
+        await _obey(proxy, control)
+    finally:
+        await proxy.close()
+        lost = await link.finish(ACK_SECONDS)
+        reporting.cancel()
+        linking.cancel()
+        await control.send(Counters(snapshot=proxy.metrics.snapshot()))
+        await control.send(Finished(lost=lost))
+
+
+async def _obey(proxy: Proxy, control: AsyncControl) -> None:
+    """Do what the supervisor says; returns when it is time to end."""
+    draining: asyncio.Task[None] | None = None
+    receiving = asyncio.ensure_future(control.receive())
+    while True:
+        awaited = {receiving, draining} if draining is not None else {receiving}
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        if receiving.done():
+            messages = receiving.result()
+            for message in messages:
+                if isinstance(message, Linger):
+                    proxy.linger()
+                elif isinstance(message, Drain) and draining is None:
+                    draining = asyncio.ensure_future(proxy.drain(message.seconds))
+            if not messages or any(isinstance(message, Cut) for message in messages):
+                break
+            receiving = asyncio.ensure_future(control.receive())
+        if draining is not None and draining.done():
+            break
+    receiving.cancel()
+    if draining is not None and not draining.done():
+        draining.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await draining
+
+
+async def _report(proxy: Proxy, control: AsyncControl) -> None:
+    while True:
+        await control.send(Counters(snapshot=proxy.metrics.snapshot()))
+        await asyncio.sleep(COUNTERS_SECONDS)
+
+
+def _describe(settings: Settings) -> tuple[tuple[int, str], ...]:
+    """Where the paths go, and who may go there, for the log."""
+    notes = []
+    if warning := explain_exposed_keys(settings):
+        notes.append((logging.WARNING, warning))
+    for upstream in build_upstreams(settings):
+        joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
+        notes.append((logging.INFO, f"{upstream.prefix}/v1/chat/completions goes to {joined}"))
+    return tuple(notes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

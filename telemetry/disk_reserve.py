@@ -1,0 +1,66 @@
+"""Room on the disk that is held while there is some, and given up when there is none.
+
+On a full disk SQLite cannot even delete: what it writes goes into the WAL first, and that cannot be
+folded in without room either. With the reserve given up a store gets out of this by itself. While
+it is not held the store must not grow, or the room would be gone for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+__all__ = ("RESERVE_BYTES", "DiskReserve")
+
+RESERVE_BYTES = 16 << 20
+"""What a WAL holds at most before it is folded in: 4 MB, and the largest commit of spans on top."""
+
+_SHARE = 8
+"""On a small disk, one part in so many of it."""
+
+_FULL_BYTES = 1 << 20
+"""A disk with less room than this counts as full, whatever an error said."""
+
+
+class DiskReserve:
+    """The file ``<store>.reserve``; for one thread at a time.
+
+    Attributes:
+        held: whether it is there, whole.
+    """
+
+    def __init__(self, store: Path) -> None:
+        """Prepare for the store at `store`."""
+        self._path = Path(f"{store.resolve()}.reserve")
+        self.held = False
+
+    def hold(self) -> None:
+        """Hold the reserve where there is twice as much room, and it is not held.
+
+        What it gave up is thus not taken again before somebody has made room.
+        """
+        if self.held:
+            return
+        with contextlib.suppress(OSError):
+            status = os.statvfs(self._path.parent)
+            size_bytes = min(RESERVE_BYTES, status.f_blocks * status.f_frsize // _SHARE)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "r+b") as file:
+                missing_bytes = size_bytes - os.fstat(file.fileno()).st_size
+                if 2 * missing_bytes <= status.f_bavail * status.f_frsize:
+                    os.posix_fallocate(file.fileno(), 0, size_bytes)
+                    self.held = True
+
+    def give_up(self) -> None:
+        """Give the room back to the disk."""
+        self.held = False
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def is_needed(self) -> bool:
+        """Whether the disk is full; not, where that cannot be told."""
+        with contextlib.suppress(OSError):
+            status = os.statvfs(self._path.parent)
+            return status.f_bavail * status.f_frsize < _FULL_BYTES
+        return False

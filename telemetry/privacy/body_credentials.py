@@ -1,0 +1,211 @@
+"""Credentials that a request's body carries, found in the places where providers take them (R7).
+
+Rules:
+
+1. Places are known: Azure's ``data_sources``, tools that are no functions (MCP), lists of MCP
+   servers and connectors, headers and keys for a gateway. Messages, prompts and the schemas of
+   functions are content, and not looked into.
+2. In a place, a string whose name ends like that of a credential is one; so is each header's value,
+   but for those that are known to be harmless, and what a URL has as its user or under such a name
+   in its query.
+3. What is found is masked wherever it occurs in what is recorded: providers quote what they refuse.
+   What is relayed is not touched.
+4. A value of less than :data:`MIN_CREDENTIAL_CHARS` is none: masking it would garble words.
+5. More credentials than :data:`MAX_CREDENTIALS`, or places with more than :data:`MAX_LOOKED_VALUES`
+   values, are no request of this world: then all text of the call is masked (R5).
+6. In a body that is no JSON, names alone are looked for, in its text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from codec.jsontext import decode_json
+from telemetry.privacy.json_strings import REDACTED, rewrite_strings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from telemetry.exchange import Exchange
+
+__all__ = (
+    "MAX_CREDENTIALS",
+    "MAX_LOOKED_VALUES",
+    "MIN_CREDENTIAL_CHARS",
+    "BodyCredentials",
+    "find_body_credentials",
+)
+
+MIN_CREDENTIAL_CHARS = 8
+"""Of a credential (rule 4)."""
+
+MAX_CREDENTIALS = 32
+"""Each is looked for in every text of a span; real requests have one or two."""
+
+MAX_LOOKED_VALUES = 10_000
+"""Real places hold some dozens; so many take ten milliseconds."""
+
+_PLACES: Final = frozenset(
+    {
+        *("data_sources", "dataSources"),  # Azure OpenAI, "on your data"
+        *("mcp_servers", "connectors"),  # Anthropic and Cohere
+        *("litellm_params", "fallbacks", "model_list"),  # LiteLLM
+        *("providerOptions", "provider_options"),  # Vercel's gateway: the user's own keys
+        *("headers", "extra_headers", "extra_body"),  # LiteLLM, and slips in the use of SDKs
+    }
+)
+"""Members of a body that are places as a whole (rule 1)."""
+
+_KEYS: Final = frozenset(
+    {
+        *("api_key", "apiKey", "api-key", "authorization", "Authorization"),
+        *("access_token", "azure_ad_token", "aws_secret_access_key", "aws_session_token"),
+        "vertex_credentials",
+    }
+)
+"""Members of a body that are credentials themselves; LiteLLM takes all of these."""
+
+_FUNCTION_MEMBERS: Final = frozenset({"function", "parameters", "input_schema", "description"})
+"""Of a tool: what a function is made of."""
+
+_HEADERS: Final = frozenset({"headers", "extra-headers", "http-headers"})
+_HARMLESS_HEADERS: Final = frozenset(
+    {
+        *("accept", "accept-encoding", "accept-language", "cache-control", "content-type"),
+        *("http-referer", "origin", "referer", "user-agent", "x-title"),
+    }
+)
+
+_ENDS: Final = (
+    *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),
+    *("connection-string", "cookie", "credential", "credentials", "jwt", "sig", "signature"),
+)
+"""Ends of the names of credentials (rule 2)."""
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NAME = re.compile(rf"(?:^|-)(?:[a-z]*api)?(?:{'|'.join(_ENDS)})$")
+_IN_TEXT = re.compile(
+    rf'"(?:{"|".join(sorted(_KEYS))}|key|token|password|connection_string)"'
+    r'\s*+:\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+")',
+    re.DOTALL,
+)
+_IN_QUERY = re.compile(r"[?&]([^=&#]{1,64})=([^&#]+)")
+_IN_AUTHORITY = re.compile(r"^[a-z]{2,5}://([^/?#]+)@", re.IGNORECASE)
+
+
+class BodyCredentials:
+    """The credentials of one request, to be masked in what is recorded of it. Immutable.
+
+    Args:
+        values: each credential.
+        too_many: not all are there (rule 5).
+    """
+
+    def __init__(self, values: Iterable[str], *, too_many: bool = False) -> None:
+        # What is in another one comes after it.
+        self._values = tuple(sorted(values, key=len, reverse=True))
+        self._too_many = too_many
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to mask."""
+        return bool(self._values) or self._too_many
+
+    def redact_json(self, text: str) -> str:
+        """A text, JSON or not, with every credential masked; else the very same text."""
+        if self._too_many:
+            return REDACTED
+        return rewrite_strings(text, self._redact, over=MIN_CREDENTIAL_CHARS)
+
+    def _redact(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, REDACTED)
+        return text
+
+
+_NONE = BodyCredentials(())
+
+
+def find_body_credentials(exchange: Exchange) -> BodyCredentials:
+    """The credentials that the body of a request carries."""
+    if exchange.request is not None:
+        places = list(_find_places(exchange.request.body))
+        return _collect(places) if places else _NONE
+    if not exchange.request_body:
+        return _NONE
+    found: set[str] = set()
+    for match in _IN_TEXT.finditer(exchange.request_body.decode("utf-8", "replace")):
+        found |= _forms(_unquote_json(match[1]))
+        if len(found) > MAX_CREDENTIALS:
+            return BodyCredentials((), too_many=True)
+    return BodyCredentials(found)
+
+
+def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values to look at (rule 1)."""
+    for name in members.keys() & (_PLACES | _KEYS):
+        yield name, members[name]
+    tools = members.get("tools")
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict) and tool.get("type") != "function":
+            yield from ((name, tool[name]) for name in tool.keys() - _FUNCTION_MEMBERS)
+
+
+def _collect(places: list[tuple[str, Any]]) -> BodyCredentials:
+    found: set[str] = set()
+    waiting = [(_plain(name), value, False) for name, value in places]
+    for _ in range(MAX_LOOKED_VALUES):
+        if not waiting or len(found) > MAX_CREDENTIALS:
+            break
+        name, value, in_headers = waiting.pop()
+        if isinstance(value, str):
+            found |= _forms(value) if _is_credential(name, in_headers) else _in_url(value)
+        elif isinstance(value, dict):
+            waiting += (
+                # `{"authorization": {"type": ..., "value": ...}}`, as Mistral's connectors have it
+                (name if inner == "value" else _plain(inner), item, name in _HEADERS)
+                for inner, item in value.items()
+            )
+        elif isinstance(value, list):
+            waiting += ((name, item, in_headers) for item in value)
+    if waiting or len(found) > MAX_CREDENTIALS:
+        return BodyCredentials((), too_many=True)
+    return BodyCredentials(found)
+
+
+def _plain(name: str) -> str:
+    """A name in the one spelling that is looked for: ``accessToken`` as ``access-token``."""
+    return _HUMP.sub("-", name).replace("_", "-").lower()
+
+
+def _is_credential(name: str, in_headers: bool) -> bool:  # noqa: FBT001 - private, one caller
+    if in_headers:
+        return name not in _HARMLESS_HEADERS
+    return _NAME.search(name) is not None
+
+
+def _in_url(text: str) -> set[str]:
+    """The credentials in a URL; there are none in what is no URL."""
+    if "://" not in text:
+        return set()
+    found: set[str] = set()
+    if user := _IN_AUTHORITY.match(text):
+        found |= _forms(user[1]).union(*map(_forms, user[1].split(":")))
+    for name, value in _IN_QUERY.findall(text):
+        if _is_credential(_plain(name), in_headers=False):
+            found |= _forms(value)
+    return found
+
+
+def _forms(value: str) -> set[str]:
+    """A credential as it stands, without its scheme, and without escapes of URLs."""
+    forms = {value, value.rpartition(" ")[2], unquote(value)}
+    return {form for form in forms if len(form) >= MIN_CREDENTIAL_CHARS}
+
+
+def _unquote_json(literal: str) -> str:
+    try:
+        return str(decode_json(literal))
+    except ValueError:
+        return literal[1:-1]

@@ -1,0 +1,373 @@
+"""The load tool, built from the C beside this and run as processes.
+
+``main.c`` says what it is. An upstream and a load on it, by way of what is measured::
+
+    with LoadUpstream(chunks=200, rate=50) as upstream:
+        load = ClientLoad(port=proxy_port, mode="stream", connections=500, requests=500)
+        result = run_client(load)
+    assert upstream.counts.streams == result.answered == 500
+
+Rules:
+
+1. A process that was started has ended when its ``with`` block has.
+2. The program is built once for each text of its source, compiler flags included, and appears
+   under its name whole or not at all, for several test processes may build at a time.
+3. Nothing here imports pytest: benchmarks use it too. Who pins processes to cores has their
+   ``pid``.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from codec.jsontext import decode_json_object
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = (
+    "LOAD_TOOL_OBSTACLE",
+    "ClientLoad",
+    "ClientResult",
+    "LoadClient",
+    "LoadToolError",
+    "LoadUpstream",
+    "Percentiles",
+    "UpstreamCounts",
+    "build_load_tool",
+    "run_client",
+)
+
+_FOLDER = Path(__file__).parent
+_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+
+_END_SECONDS = 10.0
+"""How long an upstream may take to print its counts: it drains nothing."""
+
+
+def _find_obstacle() -> str | None:
+    if not sys.platform.startswith("linux"):
+        return "the load tool needs Linux (epoll)"
+    if shutil.which("cc") is None:
+        return "the load tool needs a C compiler called cc"
+    return None
+
+
+LOAD_TOOL_OBSTACLE = _find_obstacle()
+"""Why the tool cannot run here, for a test's ``skipif``; None where it can."""
+
+
+class LoadToolError(Exception):
+    """The tool could not be built, was called wrongly, or failed; its own words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles:
+    """Durations of one kind; percentiles are at most 1/128 too high.
+
+    Attributes:
+        count: how many.
+        p50_ns: median; 0 where there are none, as the others.
+        p90_ns: 90th percentile.
+        p99_ns: 99th percentile.
+        max_ns: the longest, exactly.
+    """
+
+    count: int
+    p50_ns: int
+    p90_ns: int
+    p99_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamCounts:
+    """What an upstream did.
+
+    Attributes:
+        connections: that it accepted.
+        requests: whole ones.
+        streams: those of them that were answered by a stream.
+        chunks: content chunks sent.
+        aborted: answers whose connection went away before they were sent whole.
+        broken: connections closed for what is no HTTP, or was pipelined.
+        cpu_seconds: its own.
+    """
+
+    connections: int
+    requests: int
+    streams: int
+    chunks: int
+    aborted: int
+    broken: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLoad:
+    """What a client sends.
+
+    Attributes:
+        port: on loopback.
+        mode: whole answers or streams.
+        connections: kept ones, and so the most requests at a time.
+        requests: how many in all; 0: until ``seconds`` are over.
+        seconds: when it stops to send; 0: when ``requests`` are sent.
+        rate: requests/s in all, counted from when they are due; 0: each connection sends its next
+            request when it has its answer.
+        model: the model, and what the users of the requests (``MODEL-0``, ``MODEL-1``, ...) begin
+            with; up to 64 letters, digits, dots, dashes and underscores.
+        silence_seconds: after how long without a byte in or out it gives up on what is open.
+    """
+
+    port: int
+    mode: Literal["json", "stream"]
+    connections: int = 1
+    requests: int = 0
+    seconds: float = 0
+    rate: float = 0
+    model: str = "load"
+    silence_seconds: float = 30
+
+    def __post_init__(self) -> None:
+        if not self.requests and not self.seconds:
+            raise ValueError("a load ends after some requests or some seconds")
+
+    @property
+    def arguments(self) -> list[str]:
+        """For the command line."""
+        arguments = ["client", "--port", str(self.port), "--mode", self.mode]
+        arguments += ["--connections", str(self.connections), "--rate", str(self.rate)]
+        arguments += ["--requests", str(self.requests)] if self.requests else []
+        arguments += ["--seconds", str(self.seconds), "--model", self.model]
+        return [*arguments, "--silence", str(self.silence_seconds)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientResult:
+    """What came of a load: ``requests == answered + cut + unanswered``.
+
+    Attributes:
+        requests: sent, or meant for a connection that was refused.
+        answered: whose answer came whole; a stream of status 200 up to ``[DONE]``.
+        statuses: of those, by status.
+        cut: whose answer began and did not come whole.
+        cut_numbers: which, the first 10,000; the user of number n was ``MODEL-n``.
+        unanswered: refused, reset or silent before the head of an answer.
+        unanswered_numbers: which, the first 10,000.
+        silent: whether it gave up on what was open.
+        body_bytes: received, framing aside.
+        seconds: from the first request to the last byte.
+        answers_per_second: whole answers (or streams) in that time.
+        cpu_seconds: its own.
+        chunk_delay: from the stamp in a chunk (of a whole answer: in its content) to its arrival.
+        ttfb: from a request to the first byte of its answer's body.
+        latency: from a request to the last byte of its answer, where that is whole. Both last ones
+            are of status 200.
+    """
+
+    requests: int
+    answered: int
+    statuses: dict[int, int]
+    cut: int
+    cut_numbers: tuple[int, ...]
+    unanswered: int
+    unanswered_numbers: tuple[int, ...]
+    silent: bool
+    body_bytes: int
+    seconds: float
+    answers_per_second: float
+    cpu_seconds: float
+    chunk_delay: Percentiles
+    ttfb: Percentiles
+    latency: Percentiles
+
+    @property
+    def cpu_seconds_per_1000(self) -> float:
+        """What the client itself cost for 1,000 answers."""
+        return self.cpu_seconds * 1000 / self.answered if self.answered else 0.0
+
+
+@functools.cache
+def build_load_tool() -> Path:
+    """Compile the program, where this text of it was not compiled before.
+
+    ``LOAD_CFLAGS`` in the environment adds flags, such as ``-fsanitize=address,undefined``.
+
+    Raises:
+        LoadToolError: there is an obstacle, or the compiler complains.
+    """
+    if LOAD_TOOL_OBSTACLE:
+        raise LoadToolError(LOAD_TOOL_OBSTACLE)
+    flags = [*_FLAGS, *shlex.split(os.environ.get("LOAD_CFLAGS", ""))]
+    digest = hashlib.sha256(" ".join(flags).encode())
+    for path in sorted(_FOLDER.glob("*.[ch]")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    program = _FOLDER / ".cache" / digest.hexdigest()[:16] / "load"
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+            built = Path(folder, "load")
+            sources = sorted(str(path) for path in _FOLDER.glob("*.c"))
+            _compile(["cc", *flags, "-o", str(built), *sources])
+            built.replace(program)
+    return program
+
+
+def _compile(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LoadToolError(done.stderr)
+
+
+class _Process:
+    """One run of the program, which ends with its ``with`` block (rule 1)."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [build_load_tool(), *self._arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        with self._process:  # closes the pipes, and waits
+            self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        """For who pins it to cores, or kills it."""
+        return self._process.pid
+
+    def _read_end(self, timeout_seconds: float) -> dict[str, Any]:
+        try:
+            output, errors = self._process.communicate(timeout=timeout_seconds)
+        except subprocess.TimeoutExpired:
+            raise LoadToolError(f"it did not end in {timeout_seconds} s") from None
+        if self._process.returncode:
+            status = self._process.returncode
+            raise LoadToolError(f"status {status}: {errors.decode(errors='replace')}")
+        return decode_json_object(output)
+
+
+class LoadUpstream(_Process):
+    """An OpenAI-shaped upstream in a process of its own, as a context manager.
+
+    Args:
+        port: on loopback; 0: any free one.
+        chunks: content chunks of each stream.
+        rate: chunks/s of each stream; 0: as fast as the reader takes them.
+        chunk_bytes: text in each of them, at least 20.
+        json_bytes: text in an answer that is no stream, at least 20.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        chunks: int = 200,
+        rate: float = 0,
+        chunk_bytes: int = 32,
+        json_bytes: int = 256,
+    ) -> None:
+        arguments = ["upstream", "--port", str(port), "--chunks", str(chunks), "--rate", str(rate)]
+        arguments += ["--chunk-bytes", str(chunk_bytes), "--json-bytes", str(json_bytes)]
+        super().__init__(arguments)
+        self.port = port
+        self._counts: UpstreamCounts | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        line = self._process.stdout.readline()
+        if not line:
+            with self._process:
+                raise LoadToolError(self._process.stderr.read().decode(errors="replace"))
+        self.port = decode_json_object(line)["port"]
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        try:
+            if self._process.poll() != -signal.SIGKILL:  # somebody wanted that
+                self.stop()
+        finally:
+            super().__exit__(*exc_info)
+
+    @property
+    def url(self) -> str:
+        """What ``SPANTAP_UPSTREAM`` takes."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def counts(self) -> UpstreamCounts:
+        """What it did, once it has ended.
+
+        Raises:
+            LoadToolError: it has not ended, or was killed.
+        """
+        if self._counts is None:
+            raise LoadToolError("the upstream has not been stopped, or was killed")
+        return self._counts
+
+    def stop(self) -> UpstreamCounts:
+        """End it, which cuts what is open, and have its counts.
+
+        Raises:
+            LoadToolError: it failed, or was killed.
+        """
+        if self._counts is None:
+            self._process.send_signal(signal.SIGTERM)
+            self._counts = UpstreamCounts(**self._read_end(_END_SECONDS))
+        return self._counts
+
+
+class LoadClient(_Process):
+    """A client in a process of its own that works while the ``with`` block does something else."""
+
+    def __init__(self, load: ClientLoad) -> None:
+        super().__init__(load.arguments)
+
+    def stop(self) -> None:
+        """Send no more; what is open goes on, and :meth:`wait` has the result."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout_seconds: float = 600) -> ClientResult:
+        """Wait for its end; to be called once.
+
+        Raises:
+            LoadToolError: it was called wrongly, failed or was killed, or the time is over.
+        """
+        members = self._read_end(timeout_seconds)
+        for name in ("chunk_delay", "ttfb", "latency"):
+            members[name] = Percentiles(**members[name])
+        for name in ("cut_numbers", "unanswered_numbers"):
+            members[name] = tuple(members[name])
+        statuses = {int(status): count for status, count in members.pop("statuses").items()}
+        return ClientResult(**members, statuses=statuses)
+
+
+def run_client(load: ClientLoad, timeout_seconds: float = 600) -> ClientResult:
+    """Send a load and wait for what came of it.
+
+    Raises:
+        LoadToolError: as :meth:`LoadClient.wait`.
+    """
+    with LoadClient(load) as client:
+        return client.wait(timeout_seconds)

@@ -1,0 +1,88 @@
+"""The traffic port alone, with inbound keys and TLS: no admin port, no processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from proxy.clock import SystemClock
+from proxy.downstream_server import DownstreamServer
+from proxy.exchange import ExchangeRules
+from proxy.forward_proxy import ForwardProxy
+from proxy.handler import Handler
+from proxy.inbound_keys import read_inbound_keys
+from proxy.listener_tls import HANDSHAKE_SECONDS, build_listener_tls
+from proxy.logs import limit_lines
+from proxy.open_exchanges import OpenExchanges
+from proxy.rejections import Rejections
+from proxy.routes import UpstreamTable
+from proxy.settings import Settings
+from proxy.tap import RecordedHeaders, TapSource
+from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
+from telemetry.client_context import HeaderMap
+from telemetry.identity import SpanIdentitySource
+from tests.proxy.harness import Address, ObservingSink
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@dataclass
+class RunningListener:
+    """A traffic port on loopback, what it observed and what it refused."""
+
+    address: Address
+    sink: ObservingSink
+    server: DownstreamServer
+
+
+@contextlib.asynccontextmanager
+async def running_listener(
+    upstream: str, *, handshake_seconds: float = HANDSHAKE_SECONDS, **chosen: Any
+) -> AsyncIterator[RunningListener]:
+    """Listen in front of an upstream, by these settings."""
+    settings = Settings(upstream=upstream, **chosen)
+    sink, clock = ObservingSink(), SystemClock()
+    client = UpstreamClient(
+        tls=ssl.create_default_context(),
+        timeouts=UpstreamTimeouts(connect_seconds=5, first_byte_seconds=10, idle_seconds=10),
+        forward_proxy=ForwardProxy(),
+        max_header_bytes=settings.max_header_bytes,
+    )
+    upstreams = UpstreamTable.from_config(upstream, settings.upstreams, settings.usage)
+    handler = Handler(
+        upstreams=upstreams,
+        client=client,
+        taps=TapSource(sink, clock, RecordedHeaders.of(HeaderMap.build(settings.headers))),
+        identities=SpanIdentitySource(settings.trace_parent),
+        rejections=Rejections(clock),
+        rules=ExchangeRules(
+            max_body_bytes=settings.max_body_bytes,
+            on_disconnect=settings.on_disconnect,
+            propagate=settings.propagate,
+        ),
+        open_exchanges=OpenExchanges(),
+        inbound_keys=read_inbound_keys(settings),
+        on_refused=lambda message: server.count_refused(message),  # noqa: PLW0108 - made below
+    )
+    server = DownstreamServer(
+        handler, max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock)
+    )
+    loop = asyncio.get_running_loop()
+    tls = build_listener_tls(settings)
+    listener = await loop.create_server(
+        server,
+        "127.0.0.1",
+        0,
+        ssl=tls,
+        ssl_handshake_timeout=handshake_seconds if tls is not None else None,
+    )
+    try:
+        yield RunningListener(listener.sockets[0].getsockname()[:2], sink, server)
+    finally:
+        listener.close()
+        await server.shutdown(0.1)
+        await client.close()

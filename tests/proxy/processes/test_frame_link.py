@@ -1,0 +1,220 @@
+"""``proxy.processes.frame_link`` and ``frame_intake``: frames over a real Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from proxy.processes import frame_link
+from proxy.processes.frame_intake import FrameIntake
+from proxy.processes.frame_link import FrameLink
+from proxy.processes.scratch import frames_socket
+from telemetry.errors import StoreUnavailable
+from telemetry.frame_records import Hello, encode_hello
+from telemetry.metrics.instruments import TAP_QUEUE
+from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.service import TelemetryService
+from tests.telemetry import tap_frames
+from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, exchange_frames
+from tests.telemetry.test_service import FailingStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+HELLO = Hello(worker=1, pid=4321, version="0")
+
+
+class Intake:
+    """An intake on a thread of its own, and the rows that came of it."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.store = FailingStore()
+        recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+        service = TelemetryService(recorder, self.store, now_ns=time.time_ns)  # type: ignore[arg-type]  # quacks
+        self._intake = FrameIntake(listener.dup(), service)
+        self._thread = threading.Thread(target=self._intake.run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def finish(self) -> None:
+        self._intake.finish()
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    @property
+    def outcomes(self) -> dict[int, str]:
+        return {int(row.span_id, 16): row.outcome for row in self.store.rows}
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[socket.socket]:
+    with frames_socket(str(tmp_path / "t.db")) as sock:
+        yield sock
+
+
+@contextlib.asynccontextmanager
+async def linked(listener: socket.socket) -> AsyncIterator[FrameLink]:
+    """A link that runs; its end closes the connection."""
+    link = FrameLink(listener.getsockname(), HELLO)
+    running = asyncio.ensure_future(link.run())
+    try:
+        yield link
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def emit(link: FrameLink, number: int, *, ended: bool = True) -> None:
+    frames = exchange_frames(*(WHOLE_STREAM if ended else (ROLE, HEL)), number=number)
+    for frame in frames if ended else frames[:-1]:
+        link.emit(frame)
+
+
+async def test_what_is_emitted_is_stored_and_then_forgotten(listener: socket.socket) -> None:
+    """Acknowledged after the commit, so that nothing is held any more."""
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener) as link:
+        for number in range(1, 101):
+            emit(link, number)
+        assert await link.finish(10) == 0
+        assert {number for _, _, number in link.read_metrics()} == {0}
+    intake.finish()
+    assert intake.outcomes == dict.fromkeys(range(1, 101), "completed")
+
+
+async def test_frames_wait_for_a_telemetry_that_is_not_there_yet(listener: socket.socket) -> None:
+    """Emitting goes on meanwhile, and all of it arrives."""
+    async with linked(listener) as link:
+        for number in range(1, 11):
+            emit(link, number)
+            await asyncio.sleep(0.005)
+        assert len(link.outbox) == 10
+        [(_, _, queued)] = [reading for reading in link.read_metrics() if reading[0] is TAP_QUEUE]
+        assert queued > 0
+        assert await link.finish(0.05) == 10
+        intake = Intake(listener)
+        intake.start()
+        assert await link.finish(10) == 0
+    intake.finish()
+    assert len(intake.outcomes) == 10
+
+
+async def test_after_a_telemetry_that_died_all_that_was_not_stored_is_sent_again(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that reads and never acknowledges, then is gone, costs nothing."""
+    monkeypatch.setattr(frame_link, "RECONNECT_SECONDS", 0.01)
+    async with linked(listener) as link:
+        listener.setblocking(False)
+        doomed, _ = await asyncio.get_running_loop().sock_accept(listener)
+        emit(link, 1)
+        emit(link, 2, ended=False)
+        assert await asyncio.get_running_loop().sock_recv(doomed, 1 << 20)
+        doomed.close()
+        intake = Intake(listener)
+        intake.start()
+        await until(lambda: intake.outcomes == {1: "completed"})
+        for frame in exchange_frames(*WHOLE_STREAM, number=2)[5:]:
+            link.emit(frame)  # what came of it after the restart
+        assert await link.finish(10) == 0
+    intake.finish()
+    assert set(intake.outcomes) == {1, 2}
+
+
+async def test_rule_2_a_worker_that_goes_with_exchanges_open_is_lost(
+    listener: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its open exchanges end as ``worker_lost``, another worker's do not."""
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener) as other:
+        emit(other, 2, ended=False)
+        async with linked(listener) as link:
+            emit(link, 1, ended=False)
+            await asyncio.sleep(0.1)
+        await until(lambda: intake.outcomes == {1: "worker_lost"})
+        other.emit(tap_frames.end(2))
+        assert await other.finish(10) == 0
+    intake.finish()
+    assert intake.outcomes[2] != "worker_lost"
+    assert "the worker process 4321 ended with 1 exchanges open" in caplog.text
+
+
+async def test_rule_2_who_sends_no_frames_is_disconnected(
+    listener: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing of it is recorded, and the others go on."""
+    intake = Intake(listener)
+    intake.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
+        stranger.connect(listener.getsockname())
+        stranger.sendall(encode_hello(HELLO) + b"\0\0\0\1\0\0\0\0\xc1")
+        assert await asyncio.to_thread(stranger.recv, 1) == b""
+    async with linked(listener) as link:
+        emit(link, 1)
+        assert await link.finish(10) == 0
+    intake.finish()
+    assert intake.outcomes == {1: "completed"}
+    assert "disconnected" in caplog.text
+
+
+async def test_rule_1_nothing_is_acknowledged_while_the_store_fails(
+    listener: socket.socket,
+) -> None:
+    """The worker keeps it, until the store takes it."""
+    intake = Intake(listener)
+    intake.store.error = StoreUnavailable("full")
+    intake.start()
+    async with linked(listener) as link:
+        emit(link, 1)
+        assert await link.finish(0.4) == 1
+        intake.store.error = None
+        assert await link.finish(10) == 0
+    intake.finish()
+
+
+async def test_what_a_worker_sent_before_its_end_is_read_to_its_end(
+    listener: socket.socket,
+) -> None:
+    """A finish that comes meanwhile waits for it."""
+    async with linked(listener) as link:
+        for number in range(1, 21):
+            emit(link, number)
+        await asyncio.sleep(0.1)
+    intake = Intake(listener)
+    intake.start()
+    intake.finish()
+    assert len(intake.outcomes) == 20
+
+
+async def test_a_telemetry_that_stands_still_delays_nobody(listener: socket.socket) -> None:
+    """R2: emitting many megabytes that nobody reads takes no turn of the loop for long."""
+    async with linked(listener) as link:
+        loop = asyncio.get_running_loop()
+        longest = 0.0
+        for number in range(1, 200):
+            before = loop.time()
+            for frame in exchange_frames(b"x" * 100_000, number=number):
+                link.emit(frame)
+            await asyncio.sleep(0)
+            longest = max(longest, loop.time() - before)
+        print(f"longest turn {longest * 1000:.1f} ms for 20 MB that nobody read")
+        assert link.outbox.held_bytes > 19_000_000
+    assert longest < 5

@@ -1,0 +1,502 @@
+"""Clients that stop in the middle of sending or of taking, and those that are merely slow."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+
+from proxy.errors import late_request_body
+from proxy.stall_watch import StallWatch, count_unacknowledged
+from telemetry.exchange import EndKind, Outcome
+from telemetry.frames import End
+from telemetry.judgement import judge
+from tests.proxy.harness import (
+    ANSWER,
+    CHAT,
+    DONE,
+    STREAM,
+    STREAMED_CHAT,
+    USAGE_EVENT,
+    Address,
+    Connection,
+    ScriptedUpstream,
+    TurnedLoop,
+    chunk_event,
+    parse_answer,
+    read_answer,
+    read_to_end,
+    request_bytes,
+)
+from tests.proxy.limited import limited_proxy
+from tests.proxy.test_downstream import serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from aiohttp import web
+
+    from proxy.downstream import Downstream
+
+SMALL = 4096
+"""Of the kernel's buffers on both sides, so that a few hundred KiB are more than they hold."""
+
+LARGE_EVENT = chunk_event(f'"content":"{"a" * 30_000}"')
+CHAT_PATH = b"/v1/chat/completions"
+
+
+@contextlib.asynccontextmanager
+async def slow_client(address: Address, data: bytes) -> AsyncIterator[socket.socket]:
+    """A connection whose client reads when it wants to, by :func:`take`."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+        sock.setblocking(False)
+        await loop.sock_connect(sock, address)
+        await loop.sock_sendall(sock, data)
+        yield sock
+
+
+async def take(sock: socket.socket, size: int) -> bytes:
+    """So many bytes."""
+    loop, data = asyncio.get_running_loop(), bytearray()
+    while len(data) < size and (piece := await loop.sock_recv(sock, size - len(data))):
+        data += piece
+    return bytes(data)
+
+
+async def take_to_end(sock: socket.socket) -> tuple[bytes, bool]:
+    """Everything, and whether the end was a reset."""
+    data = bytearray()
+    try:
+        while piece := await take(sock, 65_536):
+            data += piece
+    except ConnectionError:
+        return bytes(data), True
+    return bytes(data), False
+
+
+async def flood(connection: Connection) -> None:
+    """More than all buffers hold."""
+    await connection.begin_stream()
+    await connection.send_chunks(STREAM[0], end=False)
+    await connection.send_chunks(*[LARGE_EVENT] * 200, *STREAM[1:], USAGE_EVENT, DONE)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for it."""
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+# --- clients that take nothing of their answer
+
+
+async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """By a reset; the upstream is cancelled, what came is kept; counted, told in one line."""
+    closed = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        try:
+            await flood(connection)
+        finally:
+            closed.set()
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        limited_proxy(
+            upstream.url, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.3
+        ) as running,
+    ):
+        async with slow_client(running.address, request_bytes(STREAMED_CHAT)) as sock:
+            end = await running.wait_for_end()
+            received, reset = await take_to_end(sock)
+        async with asyncio.timeout(5):
+            await closed.wait()
+        await until(lambda: not running.server.connections)
+        [exchange] = running.sink.exchanges
+    assert end.kind is EndKind.CLIENT_STALLED
+    assert "took nothing" in end.message
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    assert exchange.error_type is None
+    assert exchange.response is not None
+    assert exchange.response.choices[0].message.content
+    assert reset
+    assert not received.endswith(b"0\r\n\r\n")
+    assert running.server.stalled_count == 1
+    lines = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert lines == ["cut a client that took nothing of its answer for 0.3 s"]
+
+
+async def test_rule_7_the_policy_drain_holds_for_a_client_that_was_cut() -> None:
+    """The rest is read for its usage, and the span says why the client is gone."""
+    async with (
+        ScriptedUpstream(flood) as upstream,
+        limited_proxy(
+            upstream.url,
+            send_buffer_bytes=SMALL,
+            client_stall_timeout_seconds=0.2,
+            on_disconnect="drain",
+        ) as running,
+    ):
+        async with slow_client(running.address, request_bytes(STREAMED_CHAT)):
+            end = await running.wait_for_end()
+        [exchange] = running.sink.exchanges
+    assert end.kind is EndKind.CLIENT_STALLED
+    assert exchange.response is not None
+    assert exchange.response.usage is not None
+
+
+async def test_rule_7_what_is_not_observed_is_cut_too() -> None:
+    """A download that nobody takes."""
+    async with (
+        ScriptedUpstream(lambda c: c.answer(b"x" * 3_000_000)) as upstream,
+        limited_proxy(
+            upstream.url, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.2
+        ) as running,
+    ):
+        async with slow_client(running.address, request_bytes(target=b"/v1/files")) as sock:
+            await until(lambda: running.server.stalled_count)
+            _, reset = await take_to_end(sock)
+        await until(lambda: not running.open_exchanges)
+    assert reset
+    assert not running.sink.frames
+
+
+async def test_rule_7_over_tls_it_is_the_same() -> None:
+    """A client that takes nothing is cut, one too many is told so, half a head is a 408."""
+    authority = trustme.CA()
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(serving)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with (
+        ScriptedUpstream(flood) as upstream,
+        limited_proxy(
+            upstream.url,
+            send_buffer_bytes=SMALL,
+            tls=serving,
+            max_connections=1,
+            header_timeout_seconds=0.3,
+            client_stall_timeout_seconds=0.3,
+        ) as running,
+        slow_client(running.address, b"") as sock,
+    ):
+        _, slow = await asyncio.open_connection(
+            sock=sock.dup(), ssl=trusting, server_hostname="127.0.0.1", limit=SMALL
+        )
+        slow.write(request_bytes(STREAMED_CHAT))
+        await until(lambda: running.server.requests_count)
+        reader, writer = await asyncio.open_connection(*running.address, ssl=trusting)
+        writer.write(request_bytes())
+        crowded = parse_answer(await read_answer(reader), reset=False)
+        writer.close()
+        assert crowded.error["code"] == "too_many_connections"
+        assert (await running.wait_for_end()).kind is EndKind.CLIENT_STALLED
+        await until(lambda: not running.server.connections)
+        slow.transport.abort()
+        reader, writer = await asyncio.open_connection(*running.address, ssl=trusting)
+        writer.write(request_bytes()[:40])
+        late = parse_answer(await read_answer(reader), reset=False)
+        writer.close()
+        assert late.error["code"] == "request_timeout"
+        await until(lambda: not running.server.connections)
+
+
+@pytest.mark.parametrize("close", [True, False], ids=["closing", "kept"])
+async def test_rule_7_an_answer_that_was_given_whole_and_is_never_taken_holds_nothing(
+    *, close: bool
+) -> None:
+    """The exchange is over and complete; what waits in our buffer is not kept for ever."""
+    body = ANSWER[:-1] + b" " * 50_000 + b"}"
+    async with (
+        ScriptedUpstream(lambda c: c.answer(body)) as upstream,
+        limited_proxy(
+            upstream.url, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.2
+        ) as running,
+    ):
+        async with slow_client(running.address, request_bytes(close=close)) as sock:
+            assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
+            await until(lambda: running.server.stalled_count)
+            _, reset = await take_to_end(sock)
+        await until(lambda: not running.server.connections)
+    assert reset
+
+
+@pytest.mark.parametrize("pace", [4 * SMALL, 100 * SMALL])
+def test_rule_7_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
+    """A little in all but the limit, for hours; and to the end (on a turned loop)."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, TurnedLoop)
+        async with (
+            ScriptedUpstream(flood) as upstream,
+            limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
+            slow_client(running.address, request_bytes(STREAMED_CHAT)) as sock,
+        ):
+            received = b""
+            for _ in range(12):
+                received += await take(sock, pace)
+                await asyncio.sleep(0.01)
+                await loop.turn(800, step=25)
+            received += (await take_to_end(sock))[0]
+            assert received.endswith(b"0\r\n\r\n")
+            assert len(received) > 200 * len(LARGE_EVENT)
+            assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
+            assert running.server.stalled_count == 0
+
+    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
+        runner.run(main())
+
+
+def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
+    """The time counts from what it took last (on a turned loop)."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, TurnedLoop)
+        async with (
+            ScriptedUpstream(flood) as upstream,
+            limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
+            slow_client(running.address, request_bytes(STREAMED_CHAT)) as sock,
+        ):
+            await take(sock, 4 * SMALL)
+            await asyncio.sleep(0.05)
+            await loop.turn(850, step=25)
+            await take(sock, 4 * SMALL)
+            await asyncio.sleep(0.05)
+            await loop.turn(850, step=25)
+            assert running.server.stalled_count == 0
+            for _ in range(1000):  # the kernels take their own time over the last bytes
+                await loop.turn(100, step=25)
+                if running.server.stalled_count:
+                    break
+            assert (await running.wait_for_end()).kind is EndKind.CLIENT_STALLED
+
+    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
+        runner.run(main())
+
+
+async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
+    """The transport's mark and one read of the upstream's; the rest waits at the upstream."""
+    async with (
+        ScriptedUpstream(flood) as upstream,
+        limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
+        slow_client(running.address, request_bytes(STREAMED_CHAT)),
+    ):
+        await until(lambda: running.server.connections)
+        [connection] = running.server.connections
+        assert connection.transport is not None
+        transport = connection.transport
+        sizes: list[int] = []
+        while len(sizes) < 3 or sizes[-3] != sizes[-1]:
+            await asyncio.sleep(0.1)
+            sizes.append(transport.get_write_buffer_size())
+        assert 64 * 1024 < sizes[-1] < 64 * 1024 + 400_000
+
+
+async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:
+    """Nothing is added to a buffer that has enough."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await client.send_head(200, "OK", (), has_body=True)
+        while True:
+            await client.send(b"x" * 100)
+
+    async with (
+        serving(handler) as (address, server),
+        slow_client(address, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ):
+        await until(lambda: [c for c in server.connections if c.writing_paused])
+        [connection] = server.connections
+        await asyncio.sleep(0.05)
+        assert connection.transport is not None
+        assert connection.transport.get_write_buffer_size() < 64 * 1024 + 200
+
+
+class FakeTransport(asyncio.Transport):
+    """A transport in which so many bytes wait."""
+
+    waiting = 1
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.05])
+async def test_a_peer_is_watched_only_where_there_is_a_limit_and_something_waits(
+    limit: float,
+) -> None:
+    """0 is for ever; what is gone from the buffer is the kernel's business."""
+    stalls: list[bool] = []
+    with socket.socket() as sock:
+        transport = FakeTransport({"socket": sock})
+        watch = StallWatch(limit, lambda: stalls.append(True))
+        watch.begin(transport)
+        await asyncio.sleep(0.15)
+        assert stalls == [True] * bool(limit)
+        transport.waiting = 0
+        watch.begin(transport)
+        await asyncio.sleep(0.15)
+        assert stalls == [True] * bool(limit)
+    assert count_unacknowledged(transport) == 0
+
+
+# --- clients that stop in the middle of their request
+
+
+def half_a_request(target: bytes, *, chunked: bool) -> bytes:
+    """A head, and a body that does not end."""
+    if not chunked:
+        return request_bytes(CHAT, target=target)[:-10]
+    head = b"POST %b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % target
+    return head + b"%x\r\n%b" % (len(CHAT), CHAT[:-10])
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "counted"])
+async def test_a_body_that_does_not_go_on_is_a_408_and_one_span(*, chunked: bool) -> None:
+    """The connection ends; nothing reaches the upstream; the client is as one that left."""
+    async with (
+        ScriptedUpstream(lambda c: c.answer()) as upstream,
+        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(half_a_request(CHAT_PATH, chunked=chunked))
+        async with asyncio.timeout(5):
+            late = parse_answer(await read_to_end(reader), reset=False)
+        writer.close()
+        end = await running.wait_for_end()
+        [exchange] = running.sink.exchanges
+        assert not upstream.requests
+    assert (late.status, late.error["code"]) == (408, "request_timeout")
+    assert late.error["type"] == "invalid_request_error"
+    assert late.field(b"connection") == b"close"
+    assert end.kind is EndKind.REQUEST_TIMEOUT
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    assert exchange.request_body == CHAT[:-10]
+    assert running.client.failure_count == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "settings"),
+    [(CHAT_PATH, {"max_body_bytes": 1024}), (b"/v1/files", {})],
+    ids=["larger than is recorded", "not observed"],
+)
+async def test_a_body_that_stops_while_it_is_relayed_is_a_408_too(
+    target: bytes, settings: dict[str, Any]
+) -> None:
+    """The upstream sees a request that breaks off, never one that ends, and is not blamed."""
+    broken: list[bytes] = []
+
+    async def script(connection: Connection) -> None:
+        broken.append(await read_to_end(connection.reader))
+
+    body = b"x" * 5000
+    async with (
+        ScriptedUpstream(script, reads_body=False) as upstream,
+        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2, **settings) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(request_bytes(body, target=target)[:-1000])
+        async with asyncio.timeout(5):
+            late = parse_answer(await read_to_end(reader), reset=False)
+        writer.close()
+        await until(lambda: broken)
+        if target == CHAT_PATH:
+            assert (await running.wait_for_end()).kind is EndKind.REQUEST_TIMEOUT
+        assert running.client.failure_count == 0
+    assert (late.status, late.error["code"]) == (408, "request_timeout")
+    assert len(broken[0]) < len(body)
+
+
+async def test_bytes_that_are_none_of_the_body_do_not_hold_it_open() -> None:
+    """An endless extension of a chunk is silence."""
+    async with (
+        ScriptedUpstream(lambda c: c.answer()) as upstream,
+        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(half_a_request(CHAT_PATH, chunked=True) + CHAT[-10:] + b"\r\n2;")
+        reading = asyncio.ensure_future(read_to_end(reader))
+        while not reading.done() and running.server.connections:
+            with contextlib.suppress(ConnectionError):
+                writer.write(b"a")
+                await writer.drain()
+            await asyncio.sleep(0.02)
+        assert parse_answer(await reading, reset=False).status == 408
+        writer.close()
+
+
+def test_a_body_that_trickles_is_no_silent_one() -> None:
+    """Two bytes in each 50 s of 60 (on a turned loop)."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, TurnedLoop)
+        async with (
+            ScriptedUpstream(lambda c: c.answer()) as upstream,
+            limited_proxy(upstream.url) as running,
+        ):
+            reader, writer = await asyncio.open_connection(*running.address)
+            request = request_bytes(CHAT)
+            writer.write(request[: -len(CHAT)])
+            for start in range(0, len(CHAT), 2):
+                writer.write(CHAT[start : start + 2])
+                await asyncio.sleep(0.005)
+                await loop.turn(50)
+            assert (await read_to_end(reader)).endswith(ANSWER)
+            assert upstream.last.body == CHAT
+            writer.close()
+
+    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
+        runner.run(main())
+
+
+def test_a_body_may_stop_for_a_day_where_no_time_is_set() -> None:
+    """0: none (on a turned loop)."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, TurnedLoop)
+        async with (
+            ScriptedUpstream(lambda c: c.answer()) as upstream,
+            limited_proxy(upstream.url, client_idle_timeout_seconds=0) as running,
+        ):
+            reader, writer = await asyncio.open_connection(*running.address)
+            request = request_bytes(CHAT)
+            writer.write(request[:-10])
+            await asyncio.sleep(0.01)
+            await loop.turn(86_400, step=600)
+            writer.write(request[-10:])
+            assert (await read_to_end(reader)).endswith(ANSWER)
+            writer.close()
+
+    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
+        runner.run(main())
+
+
+@pytest.mark.parametrize("kind", [EndKind.CLIENT_STALLED, EndKind.REQUEST_TIMEOUT])
+def test_a_client_that_was_given_up_has_left_and_the_anomaly_says_how(kind: EndKind) -> None:
+    """No error, no success, as for a client that closes."""
+    end = End(exchange=1, at_ns=1, kind=kind, message="m")
+    judgement = judge(end=end, status=None, streamed=False, response=None)
+    assert judgement.outcome is Outcome.CLIENT_DISCONNECTED
+    assert judgement.error_type is None
+    assert judgement.anomaly == kind.value
+
+
+def test_a_late_body_is_the_client_s_fault() -> None:
+    """408, and the setting's name in words."""
+    error = late_request_body()
+    assert (error.status, error.end) == (408, EndKind.REQUEST_TIMEOUT)
+    assert "client idle timeout" in error.message

@@ -1,0 +1,119 @@
+"""``telemetry.frame_outbox``: frames are kept until they are acknowledged, within limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry.exchange import Outcome
+from telemetry.frame_outbox import FrameOutbox
+from telemetry.frame_records import RecordReader, decode_record
+from telemetry.observer import Observer
+from telemetry.shedding import Shedding
+from tests.telemetry import tap_frames
+from tests.telemetry.tap_frames import ANSWER, ASKED, WHOLE_STREAM, exchange_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from telemetry.frames import Frame
+
+
+def emit(outbox: FrameOutbox, frames: Iterable[Frame]) -> list[Frame]:
+    """Emit frames; they are given back as a list."""
+    emitted = list(frames)
+    for frame in emitted:
+        outbox.emit(frame)
+    return emitted
+
+
+def sent(outbox: FrameOutbox, limit_bytes: int = 1 << 20) -> list[Frame]:
+    """All frames that the outbox gives out now."""
+    pieces = []
+    while taken := outbox.take(limit_bytes):
+        pieces += taken
+    return [decode_record(record) for record in RecordReader().feed(b"".join(pieces))]
+
+
+def test_what_is_emitted_is_sent_once_in_order() -> None:
+    """Two exchanges, their frames mixed."""
+    outbox = FrameOutbox()
+    one, two = (list(exchange_frames(*WHOLE_STREAM, number=number)) for number in (1, 2))
+    mixed = [frame for pair in zip(one, two, strict=True) for frame in pair]
+    assert sent(outbox) == []
+    emit(outbox, mixed)
+    assert sent(outbox, limit_bytes=100) == mixed
+    assert sent(outbox) == []
+
+
+def test_rule_1_what_is_not_acknowledged_is_sent_again_after_a_rewind() -> None:
+    """By exchange, in the order of their begins; what was acknowledged is forgotten."""
+    outbox = FrameOutbox()
+    one, two, three = (emit(outbox, exchange_frames(ANSWER, number=number)) for number in (1, 2, 3))
+    assert sent(outbox) == one + two + three
+    outbox.acknowledge(2)
+    outbox.acknowledge(99)
+    begun = emit(outbox, [tap_frames.begin(4)])
+    outbox.rewind()
+    assert sent(outbox) == one + three + begun
+    for number in (1, 3, 4):
+        outbox.acknowledge(number)
+    assert (len(outbox), outbox.held_bytes) == (0, 0)
+    outbox.rewind()
+    assert sent(outbox) == []
+
+
+def test_what_was_half_sent_when_the_connection_broke_is_sent_whole() -> None:
+    """A rewind begins at the beginning, whatever was taken before it."""
+    outbox = FrameOutbox()
+    frames = emit(outbox, exchange_frames(*WHOLE_STREAM))
+    assert len(outbox.take(1)) == 1
+    outbox.rewind()
+    assert sent(outbox) == frames
+
+
+def test_rule_2_past_the_limit_bodies_are_left_out_and_the_span_says_so() -> None:
+    """Begin, head and end pass; the record is marked."""
+    outbox = FrameOutbox(Shedding(shed_bytes=2_000, max_bytes=100_000))
+    frames = exchange_frames(ANSWER, b"x" * 4_000, asked=ASKED, number=1)
+    emit(outbox, frames)
+    observer = Observer()
+    [exchange] = [made for made in map(observer.feed, sent(outbox)) if made is not None]
+    assert "observer_limit" in exchange.anomalies
+    assert outbox.shedding.shed_bytes == 4_000
+
+
+def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole() -> None:
+    """They are counted, and hold nothing."""
+    outbox = FrameOutbox(Shedding(shed_bytes=100, max_bytes=1_000))
+    for number in range(1, 50):
+        emit(outbox, exchange_frames(ANSWER, number=number))
+    assert outbox.shedding.shed_exchanges == 49 - len(outbox) > 30
+
+
+@given(st.lists(st.sampled_from(["emit", "take", "ack", "rewind"]), max_size=40), st.data())
+def test_whatever_happens_each_exchange_is_there_whole_after_the_last_rewind(
+    steps: list[str], data: st.DataObject
+) -> None:
+    """Every exchange that was not acknowledged gives its record, complete."""
+    outbox = FrameOutbox()
+    unsettled: set[int] = set()
+    for number, step in enumerate(steps, start=1):
+        if step == "emit":
+            emit(outbox, exchange_frames(*WHOLE_STREAM, number=number))
+            unsettled.add(number)
+        elif step == "take":
+            outbox.take(data.draw(st.integers(1, 5_000)))
+        elif step == "rewind":
+            outbox.rewind()
+        elif unsettled:
+            settled = data.draw(st.sampled_from(sorted(unsettled)))
+            outbox.acknowledge(settled)
+            unsettled.discard(settled)
+    outbox.rewind()
+    observer = Observer()
+    made = [exchange for exchange in map(observer.feed, sent(outbox)) if exchange is not None]
+    assert [int(exchange.identity.span_id, 16) for exchange in made] == sorted(unsettled)
+    assert all(exchange.outcome is Outcome.COMPLETED for exchange in made)

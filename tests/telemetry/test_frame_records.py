@@ -1,0 +1,85 @@
+"""``telemetry.frame_records``: frames as records of a byte stream."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry import frame_records
+from telemetry.frame_records import (
+    INLINE_BYTES,
+    AckReader,
+    Hello,
+    MalformedRecordError,
+    RecordReader,
+    decode_hello,
+    decode_record,
+    encode_acks,
+    encode_hello,
+    encode_record,
+)
+from telemetry.frames import Frame, RequestBody, ResponseData
+from tests.telemetry import tap_frames
+from tests.telemetry.tap_frames import WHOLE_STREAM, exchange_frames
+
+HELLO = Hello(worker=2, pid=77, version="1.2")
+LARGE = bytes(range(256)) * 400
+FRAMES: list[Frame] = [
+    *exchange_frames(*WHOLE_STREAM, number=7),
+    RequestBody(exchange=8, data=LARGE, size_bytes=len(LARGE)),
+    RequestBody(exchange=8, data=None, size_bytes=5),
+    RequestBody(exchange=8, data=b"", size_bytes=0),
+    ResponseData(8, 1, LARGE),
+    ResponseData(8, 2, LARGE[:INLINE_BYTES]),
+]
+WIRE = encode_hello(HELLO) + b"".join(piece for frame in FRAMES for piece in encode_record(frame))
+
+
+def read(*pieces: bytes) -> tuple[Hello, list[Frame]]:
+    """What a reader makes of these reads."""
+    reader = RecordReader()
+    first, *rest = [record for piece in pieces for record in reader.feed(piece)]
+    return decode_hello(first), [decode_record(record) for record in rest]
+
+
+@given(st.lists(st.integers(0, len(WIRE)), max_size=12))
+def test_rule_1_however_the_stream_is_cut_the_records_are_the_same(cuts: list[int]) -> None:
+    """The very frames, in their order."""
+    edges = [0, *sorted(cuts), len(WIRE)]
+    pieces = [WIRE[a:b] for a, b in itertools.pairwise(edges)]
+    assert read(*pieces) == (HELLO, FRAMES)
+
+
+def test_rule_2_a_large_body_is_sent_as_it_is() -> None:
+    """The payload is the very object, and a small body is one piece with its frame."""
+    *_, payload = encode_record(ResponseData(1, 2, LARGE))
+    assert payload is LARGE
+    assert len(encode_record(ResponseData(1, 2, LARGE[:INLINE_BYTES]))) == 1
+
+
+def test_rule_3_what_is_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lengths beyond reason, bytes that are no frame, a stream without its hello."""
+    with pytest.raises(MalformedRecordError, match="claims"):
+        list(RecordReader().feed(b"\xff" * 9))
+    with pytest.raises(MalformedRecordError, match="no frame"):
+        decode_record((b"\xc1", b""))
+    with pytest.raises(MalformedRecordError, match="hello"):
+        decode_hello((b"\xc1", b""))
+    record = b"".join(encode_record(tap_frames.begin()))
+    monkeypatch.setattr(frame_records, "MAX_RECORD_BYTES", len(record) - 8)
+    assert len(list(RecordReader().feed(record))) == 1
+    monkeypatch.setattr(frame_records, "MAX_RECORD_BYTES", len(record) - 9)
+    with pytest.raises(MalformedRecordError):
+        list(RecordReader().feed(record))
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.integers(1, 9))
+def test_acknowledgements_survive_any_cut(numbers: list[int], size: int) -> None:
+    """Numbers in, the same numbers out."""
+    wire = encode_acks(numbers)
+    reader = AckReader()
+    pieces = [wire[at : at + size] for at in range(0, len(wire), size)]
+    assert [number for piece in pieces for number in reader.feed(piece)] == numbers
