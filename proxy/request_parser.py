@@ -208,7 +208,11 @@ class RequestParser:
             status, message = explain_fault(error, self._max_header_bytes)
         if not self._body.is_eof():
             if not parsed or parsed[-1][1] is not self._body:
-                self._body.set_exception(RequestPayloadError(message))
+                broken = RequestPayloadError(message)
+                self._body.set_exception(broken)
+                # Once more: the end of a chunk in the same piece may have woken the reader, which
+                # looks for data alone and waits again.
+                self._loop.call_soon(self._body.set_exception, broken)
                 self._on_broken_body(message)
                 return
             parsed.pop()

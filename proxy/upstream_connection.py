@@ -179,6 +179,9 @@ class UpstreamProtocol(ResponseHandler):
         payload = self._payload
         if payload is not None and not payload.is_eof() and payload.exception() is None:
             payload.set_exception(exc, *cause)
+            # Once more: the end of a chunk in the same read may have woken the reader, which
+            # looks for data alone and waits again.
+            self._loop.call_soon(functools.partial(payload.set_exception, exc, *cause))
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop watching."""

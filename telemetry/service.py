@@ -51,8 +51,8 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Spans in memory while the store is unavailable: a few thousand long chats."""
 
 BATCH_BYTES = 8 * 1024 * 1024
-"""Spans that are committed without waiting for :meth:`TelemetryService.commit`, so that a backlog
-of frames does not become a backlog of spans."""
+"""Spans that are committed together; so many do not wait for :meth:`TelemetryService.commit`, so
+that a backlog of frames does not become a backlog of spans."""
 
 PRUNE_SECONDS = 1.0
 """Between two looks at the store's size and age limits, where the last one left nothing to do."""
@@ -158,12 +158,8 @@ class TelemetryService:
     def commit(self) -> None:
         """Put what waits into the store, and see to the store's limits now and then."""
         try:
-            if self._waiting:
-                self._add([row for row, _ in self._waiting])
-                for _, receipt in self._waiting:
-                    _settle(receipt)
-                self._waiting.clear()
-                self._waiting_bytes = 0
+            while self._waiting:
+                self._commit_batch()
                 self._on_stored()
             self._prune()
         except StoreError as error:
@@ -178,6 +174,24 @@ class TelemetryService:
                     "the store takes spans again; %d were dropped so far", self.counts.dropped
                 )
             self._store_fails = False
+
+    def _commit_batch(self) -> None:
+        """Commit the oldest, so many that a disk with little room may have it for them.
+
+        Raises:
+            StoreError: they wait on.
+        """
+        batch: list[SpanRow] = []
+        size_bytes = 0
+        for row, _ in self._waiting:
+            if batch and size_bytes + len(row.span) > BATCH_BYTES:
+                break
+            batch.append(row)
+            size_bytes += len(row.span)
+        self._add(batch)
+        for _ in batch:
+            _settle(self._waiting.popleft()[1])
+        self._waiting_bytes -= size_bytes
 
     def _count(self, exchange: Exchange) -> None:
         try:

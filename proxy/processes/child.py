@@ -143,7 +143,11 @@ class Child:
         """Start it, again and again, until its end is expected or it cannot be started."""
         loop = asyncio.get_running_loop()
         while not self._ending.is_set():
-            since = await self._live()
+            try:
+                since = await self._live()
+            except OSError as error:
+                _log.error("the %s process cannot be started: %s", self.name, error)
+                since = None
             if self._ending.is_set() or not self._has_been_ready:
                 return
             steady = since is not None and loop.time() - since >= STEADY_SECONDS
@@ -157,18 +161,7 @@ class Child:
 
     async def _live(self) -> float | None:
         """One process from its start to its end; since when it was ready, on the loop's clock."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            descriptors = [theirs.fileno(), *(sock.fileno() for sock in self._inherited)]
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",  # a folder `proxy` where we are started must not be taken for ours
-                "-m",
-                f"proxy.processes.{self.role}",
-                *map(str, descriptors),
-                pass_fds=descriptors,
-                stdin=asyncio.subprocess.DEVNULL,
-            )
+        ours = await self._spawn()
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         for message in (self._start, *self._orders):
             self._write(message)
@@ -181,23 +174,57 @@ class Child:
             self._counted = (without_gauges(merge(numbers)), None)
         return since
 
+    async def _spawn(self) -> socket.socket:
+        """Start a process; our end of its channel.
+
+        Raises:
+            OSError: no process can be made.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            descriptors = [theirs.fileno(), *(sock.fileno() for sock in self._inherited)]
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-P",  # a folder `proxy` where we are started must not be taken for ours
+                    "-m",
+                    f"proxy.processes.{self.role}",
+                    *map(str, descriptors),
+                    pass_fds=descriptors,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,  # a terminal's Ctrl-C is for the supervisor alone
+                )
+            except BaseException:
+                ours.close()
+                raise
+        return ours
+
     async def _hear(self, reader: asyncio.StreamReader) -> float | None:
         """What it says, until it says no more; when it was ready."""
         since = None
         messages = MessageReader()
-        with contextlib.suppress(OSError):
+        try:
             while data := await reader.read(_READ_BYTES):
                 for message in messages.feed(data):
                     if isinstance(message, Ready):
                         since = asyncio.get_running_loop().time()
-                        self.notes = self.notes or message.notes
-                        self._has_been_ready = True
-                        self.ready.set()
-                    elif isinstance(message, Counters):
-                        self._counted = (self._counted[0], message.snapshot)
-                    elif isinstance(message, Finished):
-                        self.finished = message
+                    self._take(message)
+        except ValueError as error:  # of msgspec, too
+            _log.error("the %s process says what is no message: %s", self.name, error)
+            self.kill()
+        except OSError:
+            pass  # it is gone
         return since
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Ready):
+            self.notes = self.notes or message.notes
+            self._has_been_ready = True
+            self.ready.set()
+        elif isinstance(message, Counters):
+            self._counted = (self._counted[0], message.snapshot)
+        elif isinstance(message, Finished):
+            self.finished = message
 
     async def _wait_for_exit(self) -> int:
         process = self._process

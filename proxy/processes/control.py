@@ -9,6 +9,7 @@ import logging
 import signal
 import socket
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from proxy.processes.messages import MessageReader, Start, encode_message
@@ -32,7 +33,7 @@ READ_BYTES = 64 * 1024
 
 
 class Control:
-    """The channel, blocking: for one thread that reads and one that writes.
+    """The channel, blocking: for one thread that reads, and others that write.
 
     Attributes:
         sock: the socket.
@@ -43,15 +44,17 @@ class Control:
         self.sock = sock
         self.reader = MessageReader()
         self._messages = self._read()
+        self._sending = threading.Lock()
 
     def receive(self) -> Message | None:
         """The next message; ``None`` once the supervisor is gone."""
         return next(self._messages, None)
 
     def send(self, message: Message) -> None:
-        """Send a message; to a supervisor that is gone nothing is sent."""
+        """Send a message, on any thread; to a supervisor that is gone nothing is sent."""
         try:
-            self.sock.sendall(encode_message(message))
+            with self._sending:
+                self.sock.sendall(encode_message(message))
         except OSError:
             _log.debug("the supervisor is gone")
 

@@ -126,7 +126,13 @@ class Supervisor:
                     return 0
                 return max((child.status or 0) for child in self._children) or 1
             self._announce()
-            await signals.first.wait()
+            told = asyncio.ensure_future(signals.first.wait())
+            # A child is kept running without end; should that fail, it must not go unnoticed.
+            awaited: set[asyncio.Future[Any]] = {told, *running.values()}
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if not told.done():
+                _log.critical("a process is no longer looked after: spantap ends")
+                signals.first.set()
             return await self._end(running, signals)
         finally:
             telling.cancel()

@@ -37,6 +37,9 @@ __all__ = ("main",)
 
 _log = logging.getLogger("spantap")
 
+REPORT_SECONDS = 2.0
+"""How long the end waits for a supervisor that does not read."""
+
 ACK_SECONDS = 5.0
 """How long the end waits for telemetry to commit; what was sent is read to its end anyway."""
 
@@ -74,16 +77,19 @@ async def _work(
     linking = asyncio.ensure_future(link.run())
     await proxy.start(listener)
     await control.send(Ready(notes=_describe(settings)))
-    reporting = asyncio.ensure_future(_report(proxy, control))
+    ending = asyncio.Event()
+    reporting = asyncio.ensure_future(_report(proxy, control, ending))
     try:
         await _obey(proxy, control)
     finally:
         await proxy.close()
         lost = await link.finish(ACK_SECONDS)
-        reporting.cancel()
         linking.cancel()
-        await control.send(Counters(snapshot=proxy.metrics.snapshot()))
-        await control.send(Finished(lost=lost))
+        ending.set()
+        # Not cancelled, for half a message would spoil what follows it.
+        await asyncio.wait({reporting}, timeout=REPORT_SECONDS)
+        if reporting.done():
+            await control.send(Finished(lost=lost))
 
 
 async def _obey(proxy: Proxy, control: AsyncControl) -> None:
@@ -112,10 +118,15 @@ async def _obey(proxy: Proxy, control: AsyncControl) -> None:
             await draining
 
 
-async def _report(proxy: Proxy, control: AsyncControl) -> None:
-    while True:
+async def _report(proxy: Proxy, control: AsyncControl, ending: asyncio.Event) -> None:
+    """Tell our numbers now and then, and a last time at the end."""
+    is_last = False
+    while not is_last:
+        is_last = ending.is_set()
         await control.send(Counters(snapshot=proxy.metrics.snapshot()))
-        await asyncio.sleep(COUNTERS_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(COUNTERS_SECONDS):
+                await ending.wait()
 
 
 def _describe(settings: Settings) -> tuple[tuple[int, str], ...]:

@@ -1,0 +1,265 @@
+"""Calls over raw sockets: every byte under control, and what became of each, span included.
+
+The same call can be made directly and through the proxy, and both answers compared. It has a trace
+id of its own, which its span takes over: spans are counted call by call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import socket
+import time
+import uuid
+from collections import Counter
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from telemetry.store_reader import MAX_LISTED, StoreReader
+from tests.proxy.harness import STREAMED_CHAT, request_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from telemetry.store_rows import SpanSummary
+
+    Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+__all__ = (
+    "ASK_SECONDS",
+    "Call",
+    "Seen",
+    "added_latency",
+    "ask",
+    "ask_all",
+    "connected",
+    "count_lost",
+    "make_call",
+    "parse_answer",
+    "seen_alike",
+    "wait_for_spans",
+)
+
+ASK_SECONDS = 30.0
+"""How long an answer may take to end: many times what the slowest row lets it."""
+
+SPAN_SECONDS = 30.0
+"""How long spans may take to be there: a busy machine's 250 ms (R8)."""
+
+_HOP_BY_HOP = frozenset(
+    {b"connection", b"content-length", b"keep-alive", b"trailer", b"transfer-encoding"}
+)
+"""What may differ between a direct answer and a proxied one (``design.md`` section 1)."""
+
+_DIGITS = re.compile(rb"[0-9A-Fa-f]+").fullmatch
+
+
+# --- calls and what became of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request.
+
+    Attributes:
+        trace_id: 32 hexadecimal digits, those of its span.
+        data: on the wire.
+    """
+
+    trace_id: str
+    data: bytes = field(repr=False)
+
+
+def make_call(
+    script: str, body: bytes = STREAMED_CHAT, *, head: bytes = b"", close: bool = True
+) -> Call:
+    """A chat that the upstream answers by a script.
+
+    Args:
+        script: its name, and what else stands in the path, such as ``streams/17``.
+        body: of the request.
+        head: further fields, each with its line end.
+        close: the connection is for this call alone.
+    """
+    trace_id = uuid.uuid4().hex
+    traceparent = f"traceparent: 00-{trace_id}-{uuid.uuid4().hex[:16]}-01\r\n".encode()
+    target = f"/{script}/v1/chat/completions".encode()
+    data = request_bytes(body, target=target, head=head + traceparent, close=close)
+    return Call(trace_id=trace_id, data=data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a client saw of one call.
+
+    Attributes:
+        status: code and reason; empty where no head came.
+        fields: of the head, but for those of this hop.
+        body: without framing.
+        whole: it ended as its framing says.
+        seconds: from the connection's begin to its end.
+    """
+
+    status: bytes = b""
+    fields: tuple[tuple[bytes, bytes], ...] = ()
+    body: bytes = field(default=b"", repr=False)
+    whole: bool = False
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def code(self) -> int:
+        """The status code; 0 where no head came."""
+        return int(self.status.partition(b" ")[0] or b"0")
+
+
+def parse_answer(raw: bytes, *, reset: bool = False, seconds: float = 0.0) -> Seen:
+    """Take apart what came until the connection ended, interim answers left out."""
+    while True:
+        head, found, rest = raw.partition(b"\r\n\r\n")
+        if not found:
+            return Seen(seconds=seconds)
+        line, *lines = head.split(b"\r\n")
+        status = line.partition(b" ")[2]
+        if not status.startswith(b"1"):
+            break
+        raw = rest
+    pairs = [(name, value.lstrip(b" ")) for name, _, value in (x.partition(b":") for x in lines)]
+    framing = {name.lower(): value for name, value in pairs}
+    if b"transfer-encoding" in framing:
+        body, whole = _join_chunks(rest)
+    elif b"content-length" in framing:
+        length = int(framing[b"content-length"])
+        body, whole = rest[:length], len(rest) >= length
+    else:
+        body, whole = rest, not reset
+    fields = tuple((n.lower(), v) for n, v in pairs if n.lower() not in _HOP_BY_HOP)
+    return Seen(status=status, fields=fields, body=body, whole=whole, seconds=seconds)
+
+
+def _join_chunks(data: bytes) -> tuple[bytes, bool]:
+    """The bytes in a chunked body up to its end or first fault, and whether it was its end."""
+    pieces: list[bytes] = []
+    while True:
+        line, found, rest = data.partition(b"\r\n")
+        digits = line.partition(b";")[0]
+        if not found or not _DIGITS(digits):
+            return b"".join(pieces), False
+        size = int(digits, 16)
+        if size == 0:
+            return b"".join(pieces), rest == b"\r\n" or rest.endswith(b"\r\n\r\n")
+        pieces.append(rest[:size])
+        if rest[size : size + 2] != b"\r\n":
+            return b"".join(pieces), False
+        data = rest[size + 2 :]
+
+
+@asynccontextmanager
+async def connected(port: int, *, buffer_bytes: int = 0) -> AsyncIterator[Streams]:
+    """A new connection on loopback, gone at the end.
+
+    Args:
+        port: of the other side.
+        buffer_bytes: of its receive buffer; 0 leaves that to the system.
+    """
+    with contextlib.closing(socket.socket()) as sock:
+        if buffer_bytes:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+        sock.connect(("127.0.0.1", port))
+        reader, writer = await asyncio.open_connection(sock=sock, limit=buffer_bytes or 1 << 20)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+            await asyncio.sleep(0)  # the transport closes in the loop's next turn
+
+
+async def ask(
+    port: int, data: bytes, *, marker: bytes = b"", on_marker: Callable[[], None] | None = None
+) -> Seen:
+    """Send bytes on a new connection, and read until it ends.
+
+    Args:
+        port: on loopback.
+        data: what is sent, at once.
+        marker: bytes of the answer's body.
+        on_marker: called when they have come.
+    """
+    begun = time.monotonic()
+    raw, reset = bytearray(), False
+    async with connected(port) as (reader, writer), asyncio.timeout(ASK_SECONDS):
+        writer.write(data)
+        try:
+            while piece := await reader.read(1 << 18):
+                raw += piece
+                if on_marker is not None and marker in raw:
+                    on_marker()
+                    on_marker = None
+        except ConnectionError:
+            reset = True
+    return parse_answer(bytes(raw), reset=reset, seconds=time.monotonic() - begun)
+
+
+async def ask_all(port: int, calls: Iterable[Call], *, at_once: int = 16) -> list[Seen]:
+    """Make the calls, so many at a time; the answers in order of the calls."""
+    waiting = list(enumerate(calls))
+    seen: dict[int, Seen] = {}
+
+    async def work() -> None:
+        while waiting:
+            number, call = waiting.pop()
+            seen[number] = await ask(port, call.data)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(at_once, len(waiting))):
+            group.create_task(work())
+    return [seen[number] for number in sorted(seen)]
+
+
+def seen_alike(direct: Sequence[Seen], proxied: Sequence[Seen]) -> int:
+    """How many answers are the same on both ways; every one, or the first that is not is shown."""
+    for number, pair in enumerate(zip(direct, proxied, strict=True)):
+        assert pair[0] == pair[1], (number, pair, pair[0].body[-300:], pair[1].body[-300:])
+    return len(direct)
+
+
+def added_latency(direct: Sequence[Seen], proxied: Sequence[Seen]) -> str:
+    """What the proxy adds to a whole call, connection and all, in the middle and at the 99 %."""
+    texts = []
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        near, far = (sorted(seen.seconds for seen in side) for side in (direct, proxied))
+        added = far[int(share * (len(far) - 1))] - near[int(share * (len(near) - 1))]
+        texts.append(f"{name} {added * 1000:+.1f} ms")
+    return ", ".join(texts)
+
+
+# --- spans
+
+
+def wait_for_spans(store: Path, calls: Sequence[Call]) -> dict[str, SpanSummary]:
+    """The spans of these calls by trace id, when all are there or time is up.
+
+    A call with two of them fails here (R3); one without is for :func:`count_lost`.
+    """
+    wanted = {call.trace_id for call in calls}
+    until = time.monotonic() + SPAN_SECONDS
+    found: dict[str, SpanSummary] = {}
+    counts: Counter[str] = Counter()
+    last = 0
+    while len(found) < len(wanted) and time.monotonic() < until:
+        with StoreReader(store) as reader:
+            while rows := reader.after(last, MAX_LISTED):
+                last = rows[-1].seq
+                found.update((row.trace_id, row) for row in rows if row.trace_id in wanted)
+                counts.update(row.trace_id for row in rows if row.trace_id in wanted)
+        time.sleep(0.05)
+    twice = [trace_id for trace_id, count in counts.items() if count > 1]
+    assert not twice, twice
+    return found
+
+
+def count_lost(calls: Sequence[Call], spans: Mapping[str, SpanSummary]) -> int:
+    """How many calls have no span."""
+    return sum(call.trace_id not in spans for call in calls)

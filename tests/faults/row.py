@@ -1,0 +1,97 @@
+"""One row of the fault matrix: what was sent, what was lost, what the client saw, what it cost.
+
+A test builds a :class:`Row` from what it measured, asserts what must hold, and hands it to
+:func:`report`. Where ``SPANTAP_FAULTS_RESULTS`` names a file, each row is also appended there as a
+line of JSON, and ::
+
+    python -m tests.faults.row FILE
+
+renders that file as the table of ``docs/reliability.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+__all__ = ("RESULTS_VARIABLE", "Row", "read_rows", "render_table", "report")
+
+RESULTS_VARIABLE = "SPANTAP_FAULTS_RESULTS"
+"""Names the file that rows are appended to; unset: they are printed only."""
+
+_COLUMNS = ("Fault", "Sent", "Lost", "The client saw", "Added latency", "Figures", "Command")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one fault came to.
+
+    Attributes:
+        name: the fault, in words.
+        sent: exchanges that clients began.
+        lost: those of them whose span neither arrived nor is in the store.
+        client_saw: in words, such as ``every answer, whole``.
+        added_latency: in words with figures, and against what.
+        figures: whatever else was measured, by name.
+        command: what makes the row again.
+    """
+
+    name: str
+    sent: int
+    lost: int
+    client_saw: str
+    added_latency: str
+    figures: dict[str, str | int | float] = field(default_factory=dict)
+    command: str = "make faults"
+
+
+def report(row: Row) -> None:
+    """Print `row` as a block, and append it to the results file where one is named."""
+    facts = dataclasses.asdict(row)
+    name, figures = facts.pop("name"), facts.pop("figures")
+    lines = [f"  {key.replace('_', ' ')}: {value}" for key, value in (facts | figures).items()]
+    print("\n".join(["", name, *lines]))
+    if path := os.environ.get(RESULTS_VARIABLE):
+        # In one write, for tests run side by side.
+        with Path(path).open("ab", buffering=0) as results:
+            results.write(msgspec.json.encode(row) + b"\n")
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows in a results file, in the order of their first run; of a repeated one the last.
+
+    Raises:
+        msgspec.DecodeError: a line is no row.
+    """
+    decoder = msgspec.json.Decoder(Row)
+    rows = [decoder.decode(line) for line in path.read_bytes().splitlines()]
+    return list({row.name: row for row in rows}.values())
+
+
+def render_table(rows: list[Row]) -> str:
+    """`rows` as a Markdown table, with a line end after each of its lines."""
+    lines = [_COLUMNS, ("---",) * len(_COLUMNS), *map(_cells, rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    figures = "; ".join(f"{name}: {value}" for name, value in row.figures.items())
+    cells = (
+        row.name,
+        f"{row.sent:,}",
+        f"{row.lost:,}",
+        row.client_saw,
+        row.added_latency,
+        figures,
+        f"`{row.command}`",
+    )
+    return tuple(" ".join(cell.replace("|", r"\|").split()) for cell in cells)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_table(read_rows(Path(sys.argv[1]))))

@@ -1,0 +1,217 @@
+"""The scene of a row about the backend: load through a proxy whose backend comes and goes.
+
+Each row is the same play: a calm load while the backend is healthy, the same load during the fault,
+then the backend is well and must come to hold one span of every exchange.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from telemetry.store_reader import StoreReader
+from telemetry.store_rows import SpanState
+from tests.e2e.processes import find_free_port, wait_until
+from tests.faults.backend import TAKE_ALL, Backend, Ledger
+from tests.faults.load import Load, LoadResult, build_marks, run_load, running_load
+from tests.faults.row import Row, report
+from tests.faults.stage import is_long, running_spantap
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from telemetry.store_rows import SpanSummary
+    from tests.faults.backend import Judgement, SentSpan
+    from tests.faults.load import RunningLoad
+    from tests.faults.stage import RunningSpantap
+
+__all__ = ("ARRIVAL_SECONDS", "Scene", "playing")
+
+ARRIVAL_SECONDS = 150.0 if is_long() else 45.0
+"""How long nothing may arrive: the exporter's waits double up to a minute after a long outage, and
+are a few seconds after a short one; the rest is for a loaded machine."""
+
+_WARM_UP = 16
+"""Exchanges before anything is measured: the first ones import and connect."""
+
+
+class Scene:
+    """A proxy, its backend's port and ledger, and all load that was sent so far.
+
+    Attributes:
+        spantap: the proxy.
+        ledger: what the backend holds.
+        sent: the marks of all exchanges begun.
+    """
+
+    def __init__(self, spantap: RunningSpantap, port: int, tls: ssl.SSLContext | None) -> None:
+        self.spantap = spantap
+        self.ledger = Ledger()
+        self.sent: set[str] = set()
+        self._port = port
+        self._tls = tls
+        self._numbers = itertools.count()
+        self._seen: list[LoadResult] = []
+
+    def backend(
+        self,
+        judge: Callable[[list[SentSpan]], Judgement] = lambda _: TAKE_ALL,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> Backend:
+        """The backend up where the proxy expects it; it is well unless told otherwise.
+
+        Args:
+            judge: decides on each request.
+            tls: another certificate than the one that the proxy trusts.
+        """
+        return Backend(self.ledger, judge, port=self._port, tls=tls or self._tls)
+
+    def load(self, count: int, *, rate: float = 0.0, pad_bytes: int = 0) -> LoadResult:
+        """Send `count` exchanges, with marks that none had before; what the clients saw."""
+        load = self._build_load(count, rate, pad_bytes)
+        self._seen.append(run_load(load))
+        return self._seen[-1]
+
+    @contextmanager
+    def loading(self, count: int, *, rate: float = 0.0) -> Iterator[RunningLoad]:
+        """The same while something else happens."""
+        with running_load(self._build_load(count, rate, 0)) as running:
+            yield running
+            self._seen.append(running.wait())
+
+    def calm_load(self, count: int, *, rate: float = 0.0) -> LoadResult:
+        """Warm up, then send `count` exchanges with a healthy backend, which gets them all."""
+        with self.backend():
+            self.load(_WARM_UP)
+            calm = self.load(count, rate=rate)
+            self.wait_for_all()
+        return calm
+
+    def wait_for_all(self, missing: frozenset[str] = frozenset()) -> None:
+        """Wait until the backend holds a span of each exchange but `missing`, and none waits."""
+        self.ledger.wait_for(self.sent - missing, ARRIVAL_SECONDS)
+        self.wait_for_none_pending()
+
+    def wait_for_none_pending(self) -> None:
+        """Wait until the store has nothing to be sent."""
+        wait_until(
+            lambda: not self.count_states()[SpanState.PENDING], ARRIVAL_SECONDS, "nothing pending"
+        )
+
+    def wait_for_number(self, name: str, is_right: Callable[[float], bool]) -> float:
+        """A number of the admin port once it `is_right`: processes tell theirs now and then."""
+        wait_until(
+            lambda: is_right(self.spantap.metrics().get(name, 0.0)),
+            ARRIVAL_SECONDS,
+            f"{name} is right",
+        )
+        return self.spantap.metrics()[name]
+
+    def stored(self) -> list[SpanSummary]:
+        """What the store holds, in the order in which it was recorded."""
+        with StoreReader(self.spantap.store) as reader:
+            rows: list[SpanSummary] = []
+            while page := reader.after(rows[-1].seq if rows else 0):
+                rows += page
+        return rows
+
+    def count_states(self) -> Counter[SpanState]:
+        """How many spans of the store are in each state."""
+        return Counter(row.state for row in self.stored())
+
+    def finish(
+        self,
+        name: str,
+        during: LoadResult,
+        calm: LoadResult,
+        figures: dict[str, str | int | float] | None = None,
+        *,
+        set_aside: frozenset[str] = frozenset(),
+        counted_lost: int = 0,
+    ) -> None:
+        """Assert what holds in every row, and report it.
+
+        Args:
+            name: the fault.
+            during: what the clients saw during it.
+            calm: what they saw before.
+            figures: what else to tell, by name.
+            set_aside: marks of the spans that the backend refused for good.
+            counted_lost: how many spans the proxy says are lost.
+        """
+        arrived = self.ledger.marks
+        lost = self.sent - arrived.keys() - set_aside
+        sent = replace(
+            during,
+            sent=sum(seen.sent for seen in self._seen),
+            whole=sum(seen.whole for seen in self._seen),
+        )
+        row = Row(
+            name=name,
+            sent=len(self.sent),
+            lost=len(lost),
+            client_saw=sent.in_words,
+            added_latency=during.compare(calm),
+            figures={
+                "exchanges/s during it": round(during.sent / during.seconds),
+                "came more than once, the same": self.ledger.again,
+                **(figures or {}),
+            },
+        )
+        report(row)
+        assert sent.whole == len(self.sent), "a client was hurt (R2)"
+        assert len(lost) == counted_lost, "spans are lost that nobody counted (R8)"
+        assert arrived.keys() <= self.sent, "spans of nobody"
+        assert set(arrived.values()) == {1}, "an exchange has two spans (R3)"
+        assert not self.ledger.changed, "a span came again and said something else"
+        numbers = self.spantap.metrics()
+        assert counted_lost or not numbers["spantap_spans_dropped_total"]
+        assert numbers["spantap_spans_failed_total"] == 0
+        assert "Traceback" not in self.spantap.log
+
+    def _build_load(self, count: int, rate: float, pad_bytes: int) -> Load:
+        load = Load(
+            port=self.spantap.port,
+            prefix=f"load{next(self._numbers)}",
+            count=count,
+            rate=rate,
+            pad_bytes=pad_bytes,
+        )
+        self.sent |= build_marks(load)
+        return load
+
+
+@contextmanager
+def playing(
+    folder: Path,
+    upstream: str,
+    *,
+    tls: ssl.SSLContext | None = None,
+    store: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Scene]:
+    """A scene whose backend is down; at its end the proxy must end well.
+
+    Args:
+        folder: an empty folder.
+        upstream: the base URL of the upstream.
+        tls: the backend's, where its endpoint is ``https``.
+        store: where the store is, if not in `folder`.
+        environment: further variables.
+    """
+    port = find_free_port()
+    with running_spantap(
+        folder,
+        upstream=f"{upstream}/v1",
+        endpoint=f"{'https' if tls else 'http'}://127.0.0.1:{port}",
+        environment=environment,
+        store=store,
+    ) as spantap:
+        yield Scene(spantap, port, tls)
+        assert spantap.terminate() == 0, spantap.log

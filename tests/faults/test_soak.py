@@ -1,0 +1,143 @@
+"""Half an hour of mixed traffic at about half of what the machine does: nothing grows.
+
+``make soak``; ``SPANTAP_SOAK_SECONDS`` sets how long. Not part of ``make faults``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.backend import Backend, Ledger
+from tests.faults.row import Row, report
+from tests.faults.stage import running_spantap
+from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadClient, LoadUpstream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.faults.stage import RunningSpantap
+
+SECONDS = float(os.environ.get("SPANTAP_SOAK_SECONDS", "0"))
+
+pytestmark = [
+    pytest.mark.skipif(not SECONDS, reason="SPANTAP_SOAK_SECONDS is not set; see `make soak`"),
+    pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or ""),
+    pytest.mark.timeout(SECONDS + 600),
+]
+
+JSON_PER_SECOND = 60.0
+STREAMS_PER_SECOND = 6.0
+CHUNKS = 100
+CHUNKS_PER_SECOND = 50.0
+
+SAMPLE_SECONDS = 5.0
+SETTLING = 1 / 3
+"""Which part of the time is not judged: caches fill, and allocators find their size."""
+
+MAX_SLOPE_BYTES = 1_000_000
+"""Per ten minutes and process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look at all processes: memory and open files, by process id."""
+
+    at_seconds: float
+    rss_bytes: dict[int, int]
+    open_files: dict[int, int]
+
+
+def look(spantap: RunningSpantap) -> Sample:
+    return Sample(time.monotonic(), spantap.rss_bytes(), spantap.open_files())
+
+
+def slope_bytes(samples: list[Sample], pid: int) -> float:
+    """Growth per ten minutes, by least squares."""
+    points = [(sample.at_seconds, sample.rss_bytes[pid]) for sample in samples]
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    rise = sum((x - mean_x) * (y - mean_y) for x, y in points)
+    return rise / sum((x - mean_x) ** 2 for x, _ in points) * 600
+
+
+def test_nothing_grows_under_steady_traffic(tmp_path: Path) -> None:
+    """Memory flat, open files flat, spans received = exchanges sent."""
+    ledger = Ledger()
+    with (
+        LoadUpstream(chunks=CHUNKS, rate=CHUNKS_PER_SECOND) as upstream,
+        Backend(ledger) as backend,
+        running_spantap(tmp_path, upstream=upstream.url, endpoint=backend.url) as spantap,
+    ):
+        plain = ClientLoad(
+            port=spantap.port,
+            mode="json",
+            connections=16,
+            seconds=SECONDS,
+            rate=JSON_PER_SECOND,
+            model="plain",
+        )
+        streams = ClientLoad(
+            port=spantap.port,
+            mode="stream",
+            connections=64,
+            seconds=SECONDS,
+            rate=STREAMS_PER_SECOND,
+            model="stream",
+        )
+        begun = time.monotonic()
+        samples = []
+        with LoadClient(plain) as json_client, LoadClient(streams) as stream_client:
+            while time.monotonic() < begun + SECONDS:
+                time.sleep(SAMPLE_SECONDS)
+                samples.append(look(spantap))
+            results = {"plain": json_client.wait(120), "stream": stream_client.wait(120)}
+        sent = {
+            f"{name}-{number}"
+            for name, result in results.items()
+            for number in range(result.requests)
+        }
+        ledger.wait_for(sent, 60)
+        pids = {spantap.pid: "supervisor"} | {
+            pid: role for role, [pid] in spantap.children().items()
+        }
+        assert spantap.terminate() == 0, spantap.log
+    judged = [s for s in samples if s.at_seconds > begun + SECONDS * SETTLING]
+    slopes = {role: slope_bytes(judged, pid) for pid, role in pids.items()}
+    files = {role: {s.open_files[pid] for s in judged} for pid, role in pids.items()}
+    whole = sum(result.answered for result in results.values())
+    report(
+        Row(
+            name=f"soak: {SECONDS / 60:g} minutes of plain calls and streams",
+            sent=len(sent),
+            lost=len(sent - ledger.marks.keys()),
+            client_saw="every answer, whole" if whole == len(sent) else f"{whole} answers whole",
+            added_latency=", ".join(
+                f"{name} p99 {result.latency.p99_ns / 1e6:.0f} ms"
+                for name, result in results.items()
+            ),
+            figures={
+                **{
+                    f"{role}: growth per 10 minutes": f"{slope / 1e6:+.2f} MB"
+                    for role, slope in slopes.items()
+                },
+                **{
+                    f"{role}: memory": f"{judged[-1].rss_bytes[pid] / 1e6:.0f} MB"
+                    for pid, role in pids.items()
+                },
+                **{f"{role}: open files": f"{min(n)} to {max(n)}" for role, n in files.items()},
+            },
+            command="make soak",
+        )
+    )
+    assert whole == len(sent)
+    assert set(ledger.marks) == sent
+    assert not ledger.changed
+    assert all(slope < MAX_SLOPE_BYTES for slope in slopes.values()), slopes
+    first, last = judged[: len(judged) // 4], judged[-(len(judged) // 4) :]
+    for pid in pids:
+        assert max(s.open_files[pid] for s in last) <= max(s.open_files[pid] for s in first) + 8

@@ -1,0 +1,179 @@
+"""``proxy.processes.child``: a child is started, heard, and started again when it ends unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+from proxy.processes import child as child_module
+from proxy.processes.child import Child, Role
+from proxy.processes.messages import Finish, Finished, Start
+from telemetry.metrics.instruments import EXCHANGES_OPEN, REQUESTS
+from telemetry.metrics.snapshot import merge
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    import pytest
+
+START = Start(settings=b"{}", number=1, frames_path="/x", supervisor_pid=1)
+
+PYTHON = sys.executable
+
+BEGINNING = """
+import socket, sys, time
+from proxy.processes.control import Control
+from proxy.processes.messages import Counters, Finish, Finished, Ready
+from telemetry.metrics.instruments import EXCHANGES_OPEN, REQUESTS
+from telemetry.metrics.registry import MetricsRegistry
+control = Control(socket.socket(fileno=int(sys.argv[4])))
+start = control.receive()
+registry = MetricsRegistry()
+registry.add(REQUESTS, 5)
+registry.set(EXCHANGES_OPEN, 7)
+"""
+
+
+@contextlib.asynccontextmanager
+async def running(
+    behaviour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Child, asyncio.Future[None]]]:
+    """A child that behaves like this, ended at the end."""
+    script = tmp_path / "child.py"
+    script.write_text(BEGINNING + textwrap.dedent(behaviour))
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\nexec {PYTHON} {script} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    child = Child(Role.WORKER, START, [])
+    future = asyncio.ensure_future(child.run())
+    try:
+        yield child, future
+    finally:
+        child.expect_end()
+        child.kill()
+        await future
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_rule_1_a_child_that_was_never_ready_is_not_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has said why it cannot; its status is told."""
+    async with running("sys.exit(2)", tmp_path, monkeypatch) as (child, future):
+        await future
+        assert (child.status, child.restarts, child.ready.is_set()) == (2, 0, False)
+
+
+async def test_rule_1_one_that_was_ready_is_started_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new process under the same name, and a line that says how the old one ended."""
+    behaviour = "control.send(Ready(notes=((20, 'hello'),)))\ncontrol.receive()"
+    async with running(behaviour, tmp_path, monkeypatch) as (child, _):
+        await until(child.ready.is_set)
+        first = child.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: child.restarts == 1 and child.ready.is_set())
+        assert child.pid != first
+        assert child.notes == ((20, "hello"),)
+    assert f"worker 1 process {first} was ended by SIGKILL; it is started again now" in caplog.text
+
+
+async def test_rule_2_a_child_that_keeps_ending_is_waited_for_and_called_a_crash_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each time longer, and loudly; the end does not wait for it."""
+    behaviour = "control.send(Ready())\nsys.exit(3)"
+    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+        await until(lambda: child.restarts >= 4)
+        child.expect_end()
+        async with asyncio.timeout(5):
+            await future
+    assert "ended with status 3; it is started again now" in caplog.text
+    assert "ended with status 3; it is started again in 0.25 s" in caplog.text
+    assert "crash loop: the worker 1 process" in caplog.text
+    assert "3 times in a row; it is started again in 0.5 s" in caplog.text
+
+
+async def test_rule_3_what_a_child_counted_goes_on_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counters are added up; what was open is not."""
+    behaviour = """
+        control.send(Ready())
+        control.send(Counters(snapshot=registry.snapshot()))
+        control.receive()
+    """
+    async with running(behaviour, tmp_path, monkeypatch) as (child, _):
+        await until(lambda: len(child.numbers()) == 1)
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        await until(lambda: len(child.numbers()) == 2)
+        numbers = merge(child.numbers()).numbers
+        assert [series.value for series in numbers[REQUESTS.name]] == [10]
+        assert [series.value for series in numbers[EXCHANGES_OPEN.name]] == [7]
+        [past] = child.past_numbers()
+        assert EXCHANGES_OPEN.name not in past.numbers
+
+
+async def test_orders_reach_a_successor_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was ordered while none was there is told first; its last word is kept."""
+    behaviour = """
+        control.send(Ready())
+        if isinstance(control.receive(), Finish):
+            control.send(Finished(lost=3))
+    """
+    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+        await until(child.ready.is_set)
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        await until(lambda: not child.ready.is_set())
+        child.order(Finish(flush_seconds=1))
+        await until(lambda: child.finished == Finished(lost=3))
+        child.expect_end()
+        await future
+
+
+async def test_one_that_talks_nonsense_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And one that closes its channel and lives on, too."""
+    monkeypatch.setattr(child_module, "HANG_SECONDS", 0.1)
+    behaviour = "control.sock.sendall(b'\\0\\0\\0\\1\\xc1')\ntime.sleep(60)"
+    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+        await future
+        assert child.status == -signal.SIGKILL
+    assert "says what is no message" in caplog.text
+    async with running("control.sock.close()\ntime.sleep(60)", tmp_path, monkeypatch) as (
+        child,
+        future,
+    ):
+        await future
+        assert child.status == -signal.SIGKILL
+
+
+async def test_a_process_that_cannot_be_made_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rather than raised into nowhere."""
+    async with running("", tmp_path, monkeypatch):
+        pass
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
+    child = Child(Role.TELEMETRY, START, [])
+    await child.run()
+    assert "the telemetry 1 process cannot be started" in caplog.text

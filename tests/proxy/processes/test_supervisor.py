@@ -1,0 +1,141 @@
+"""``proxy.processes.supervisor``: the processes of a running ``spantap serve``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes import wait_until
+from tests.faults.load import Load, run_load
+from tests.faults.stage import running_spantap
+from tests.faults.upstreams import running_load_upstream
+from tests.proxy.test_serve_command import run
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_two_workers_share_the_port_and_the_numbers(tmp_path: Path) -> None:
+    """Both serve, and the admin port speaks for both; nothing is left behind."""
+    with (
+        running_load_upstream() as upstream,
+        tempfile.TemporaryDirectory() as scratch,  # short: a socket's path has some 100 bytes
+        running_spantap(
+            tmp_path, upstream=upstream, workers=2, environment={"TMPDIR": scratch}
+        ) as spantap,
+    ):
+        assert len(list(Path(scratch).iterdir())) == 1
+        assert [len(pids) for pids in spantap.children().values()] == [2, 1]
+        result = run_load(Load(port=spantap.port, prefix="m", count=200, connections=20))
+        assert result.whole == 200
+        wait_until(lambda: spantap.metrics()["spantap_requests_total"] == 200, 20, "counted")
+        wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 200, 20, "stored")
+        assert spantap.metrics()["spantap_processes"] == 3
+        pids = spantap.pids()
+        assert spantap.terminate() == 0
+        assert not any(map(is_running, pids))
+        assert list(Path(scratch).iterdir()) == []
+
+
+def test_counters_do_not_fall_when_a_process_is_started_again(tmp_path: Path) -> None:
+    """What the dead one had counted is still there, and the restart is counted and said."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+    ):
+        run_load(Load(port=spantap.port, prefix="a", count=20))
+        wait_until(lambda: spantap.metrics()["spantap_requests_total"] == 20, 20, "counted")
+        wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 20, 20, "stored")
+        for role in ("worker", "telemetry"):
+            [pid] = spantap.children()[role]
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: spantap.metrics()["spantap_processes"] == 2, 20, "there again")
+        assert run_load(Load(port=spantap.port, prefix="b", count=20)).whole == 20
+        wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 40, 20, "stored")
+        wait_until(lambda: spantap.metrics()["spantap_requests_total"] == 40, 20, "counted")
+        assert spantap.metrics()["spantap_process_restarts_total"] == 2
+        assert spantap.terminate() == 0
+        assert spantap.log.count("was ended by SIGKILL; it is started again now") == 2
+
+
+def test_connections_wait_while_a_worker_is_started_again(tmp_path: Path) -> None:
+    """The port is the supervisor's: nobody is refused."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+    ):
+        [pid] = spantap.children()["worker"]
+        os.kill(pid, signal.SIGKILL)
+        assert run_load(Load(port=spantap.port, prefix="m", count=1)).whole == 1
+        assert spantap.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"SPANTAP_CA_FILE": "/nowhere"}, "ca_file"),
+        ({"SPANTAP_REDACT_PATTERNS": '{"bad": "("}'}, "redact"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "carrier-pigeon"}, "OTEL_EXPORTER_OTLP_PROTOCOL"),
+    ],
+)
+def test_settings_that_a_child_cannot_follow_end_all_with_one_sentence(
+    settings: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    """Status 2, whoever of them found it."""
+    ports = ("--port", "0", "--admin-port", "0", "--store", str(tmp_path / "t.db"))
+    if "OTEL_EXPORTER_OTLP_PROTOCOL" in settings:
+        settings = {**settings, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+    status, said = run("serve", *ports, **settings)
+    assert (status, said.count("\n")) == (2, 1), said
+    assert words in said
+
+
+def test_a_folder_named_like_ours_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever lies where it is started is not imported."""
+    (tmp_path / "proxy").mkdir()
+    (tmp_path / "proxy" / "__init__.py").write_text("raise SystemExit('not ours')")
+    (tmp_path / "codec.py").write_text("raise SystemExit('not ours')")
+    monkeypatch.chdir(tmp_path)
+    with running_spantap(tmp_path, upstream="http://127.0.0.1:1") as spantap:
+        assert spantap.terminate() == 0, spantap.log
+
+
+def test_a_supervisor_that_stands_still_stops_no_traffic(tmp_path: Path) -> None:
+    """R2: calls are answered and stored; its numbers come when it moves again."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+    ):
+        os.kill(spantap.pid, signal.SIGSTOP)
+        try:
+            time.sleep(2)
+            result = run_load(Load(port=spantap.port, prefix="s", count=50))
+        finally:
+            os.kill(spantap.pid, signal.SIGCONT)
+        assert result.whole == 50
+        wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 50, 20, "stored")
+        assert spantap.terminate() == 0
+
+
+def test_an_admin_port_that_is_taken_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    """Status 2, and the traffic port is free again."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ("--port", "0", "--admin-port", str(port), "--store", str(tmp_path / "t.db"))
+        status, said = run("serve", *arguments)
+    assert (status, said.count("\n")) == (2, 1), said
+    assert f"127.0.0.1:{port}" in said
+    assert not (tmp_path / "t.db").exists()
