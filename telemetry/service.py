@@ -157,23 +157,35 @@ class TelemetryService:
 
     def commit(self) -> None:
         """Put what waits into the store, and see to the store's limits now and then."""
-        try:
-            while self._waiting:
-                self._commit_batch()
-                self._on_stored()
-            self._prune()
-        except StoreError as error:
+        failure: StoreError | None = None
+        # What fails in the first may be what the second mends: it makes room.
+        for step in (self._commit_waiting, self._prune):
+            try:
+                step()
+            except StoreError as error:
+                failure = failure or error
+            except Exception as error:  # noqa: BLE001 - rule 1
+                self._tell(error, "the store is not looked after")
+        self._note_store(failure)
+
+    def _note_store(self, failure: StoreError | None) -> None:
+        """Say when the store begins to fail, and when it no longer does."""
+        if failure is not None:
             if not self._store_fails and self._may_say("store fails"):
-                _log.error("spans wait in memory: %s", error)
-            self._store_fails = True
-        except Exception as error:  # noqa: BLE001 - rule 1
-            self._tell(error, "the store is not looked after")
-        else:
-            if self._store_fails and self._may_say("store recovers"):
-                _log.warning(
-                    "the store takes spans again; %d were dropped so far", self.counts.dropped
-                )
-            self._store_fails = False
+                _log.error("spans wait in memory: %s", failure)
+        elif self._store_fails and self._may_say("store recovers"):
+            _log.warning("the store takes spans again; %d were dropped so far", self.counts.dropped)
+        self._store_fails = failure is not None
+
+    def _commit_waiting(self) -> None:
+        """Commit all that waits.
+
+        Raises:
+            StoreError: some of it waits on.
+        """
+        while self._waiting:
+            self._commit_batch()
+            self._on_stored()
 
     def _commit_batch(self) -> None:
         """Commit the oldest, so many that a disk with little room may have it for them.

@@ -451,3 +451,22 @@ def test_keep_rules_decide_over_unsampled_exchanges(failing: FailingStore) -> No
     assert row.outcome == "client_disconnected"
     [span] = decode_spans(row.span)
     assert decode_json(span.attributes["metadata"])["kept_by"] == "cancelled"
+
+
+def test_a_full_disk_is_looked_after_and_taken_up_again() -> None:
+    """While adding fails the store is pruned all the same: that is what makes room again."""
+
+    class FullStore(FailingStore):
+        """Full until it is pruned."""
+
+        def add(self, rows: Sequence[SpanRow]) -> int:
+            if not self.pruned_ns:
+                raise StoreUnavailable("full")
+            return super().add(rows)
+
+    bench = Bench(FullStore())
+    bench.feed_exchanges(1)
+    bench.service.commit()
+    assert bench.service.waiting == 1
+    bench.service.commit()
+    assert bench.service.waiting == 0
