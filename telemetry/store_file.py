@@ -122,6 +122,7 @@ class StoreFile:
     @contextlib.contextmanager
     def growth(self, connection: sqlite3.Connection) -> Iterator[None]:
         """Inside an operation: what is written here is new, and grows by rule 5."""
+        self._reserve.hold()
         if self._reserve.held:
             yield
             return

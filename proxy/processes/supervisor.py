@@ -32,7 +32,7 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.handed_settings import SupervisorSettings
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Start
 from proxy.processes.scratch import frames_socket
-from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES
+from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.metrics.snapshot import merge
 
@@ -197,7 +197,11 @@ class Supervisor:
         await _wait([running[self._telemetry]], flush_seconds + END_SECONDS)
         finished = self._telemetry.finished
         if finished is None:
-            _log.error("telemetry did not end in time: spans that it had not stored are lost")
+            _log.error(
+                "telemetry did not end in time: what it had not stored is lost, "
+                "%d spans when it last told",
+                self._count_waiting(),
+            )
             return 1
         return 1 if finished.lost else 0
 
@@ -207,6 +211,11 @@ class Supervisor:
             child.expect_end()
             child.kill()
         await asyncio.gather(*running, return_exceptions=True)
+
+    def _count_waiting(self) -> int:
+        """Spans that telemetry held in memory when it last told its numbers."""
+        series = [s.numbers.get(SPANS_WAITING.name, ()) for s in self._telemetry.numbers()]
+        return int(sum(number.value for numbers in series for number in numbers))
 
     def _order(self, message: Linger | Drain | Cut) -> None:
         for worker in self._workers:

@@ -1,7 +1,8 @@
 """Load: chats over kept-alive connections from a process of its own, each with a mark.
 
-The mark of an exchange is its ``user`` member, and so the ``user.id`` of its span: ``PREFIX-N`` for
-N from 0. Each answer is held against the bytes that :mod:`tests.faults.upstreams` sends.
+The mark of an exchange is its ``x-spantap-user-id``, and so the ``user.id`` of its span, also where
+bodies are shed: ``PREFIX-N`` for N from 0. Each answer is held against the bytes that
+:mod:`tests.faults.upstreams` sends.
 """
 
 from __future__ import annotations
@@ -196,12 +197,13 @@ class _Clients:
     def _encode(self, number: int) -> bytes:
         stream = "true" if self._load.chunks else "false"
         body = (
-            f'{{"model":"{MODEL}","user":"{self._load.prefix}-{number}","stream":{stream},'
+            f'{{"model":"{MODEL}","stream":{stream},'
             f'"messages":[{{"role":"user","content":"Is all well? {self._pad}"}}]}}'
         ).encode()
         head = (
             "POST /v1/chat/completions HTTP/1.1\r\nHost: load\r\nContent-Type: application/json\r\n"
-            f"Authorization: Bearer sk-load\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"x-spantap-user-id: {self._load.prefix}-{number}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
         )
         return head.encode() + body
 

@@ -85,11 +85,11 @@ class Scene:
             yield running
             self._seen.append(running.wait())
 
-    def calm_load(self, count: int, *, rate: float = 0.0) -> LoadResult:
+    def calm_load(self, count: int, *, rate: float = 0.0, pad_bytes: int = 0) -> LoadResult:
         """Warm up, then send `count` exchanges with a healthy backend, which gets them all."""
         with self.backend():
             self.load(_WARM_UP)
-            calm = self.load(count, rate=rate)
+            calm = self.load(count, rate=rate, pad_bytes=pad_bytes)
             self.wait_for_all()
         return calm
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tests.faults.backend import SentSpan
     from tests.faults.scene import Scene
 
+pytestmark = pytest.mark.timeout(900 if is_long() else 120)
+
 OUTAGE_COUNT = 30_000
 """Exchanges of ten minutes at 50 a second."""
 

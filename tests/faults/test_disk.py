@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tests.faults.scene import Scene
 
+pytestmark = pytest.mark.timeout(900 if is_long() else 120)
+
 DISK_BYTES = 32 << 20
 """Room for a store of some thousand spans, and quickly filled."""
 
@@ -33,6 +35,9 @@ LARGE_DISK_BYTES = 256 << 20
 """Room for all that memory held."""
 
 LARGE_COUNT = 200
+
+LARGE_RATE = 20.0
+"""So few per second that no body is shed on the way to memory."""
 
 PAD_BYTES = 512 << 10
 """Of a large request, which its span holds twice: so many are thrice what memory may hold."""
@@ -86,6 +91,7 @@ def test_what_a_full_disk_costs_at_the_end_is_said(load_upstream: str, tmp_path:
         with full(disk):
             during = scene.load(scaled(COUNT, least=200))
             wait_for_words(scene, "full")
+            count_waiting(scene)
             assert scene.spantap.terminate() == 1
         said = sum(map(int, SAID_LOST.findall(scene.spantap.log)))
         scene.spantap.start()
@@ -108,9 +114,9 @@ def test_what_memory_cannot_hold_is_counted(load_upstream: str, tmp_path: Path) 
         small_disk(tmp_path, size_bytes=LARGE_DISK_BYTES) as disk,
         playing(tmp_path, load_upstream, store=disk / "traces.db") as scene,
     ):
-        calm = scene.calm_load(CALM_COUNT)
+        calm = scene.calm_load(LARGE_COUNT // 10, rate=LARGE_RATE, pad_bytes=PAD_BYTES)
         with full(disk):
-            during = scene.load(LARGE_COUNT, pad_bytes=PAD_BYTES)
+            during = scene.load(LARGE_COUNT, rate=LARGE_RATE, pad_bytes=PAD_BYTES)
             waiting = count_waiting(scene)
             dropped = int(scene.spantap.metrics()[DROPPED])
         with scene.backend():

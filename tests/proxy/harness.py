@@ -207,7 +207,7 @@ class ObservingSink:
         if (exchange := self.observer.feed(frame)) is not None:
             self.exchanges.append(exchange)
 
-    async def wait_for(self, count: int = 1, seconds: float = 5.0) -> Exchange:
+    async def wait_for(self, count: int = 1, seconds: float = 20.0) -> Exchange:
         """The last of so many exchanges."""
         async with asyncio.timeout(seconds):
             while len(self.exchanges) < count:

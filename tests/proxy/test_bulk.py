@@ -327,9 +327,12 @@ async def test_an_upload_with_broken_framing_breaks_off_on_both_sides(
     ):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(head + b"fa0\r\n%b\r\n" % (b"x" * 4000))
+        async with asyncio.timeout(20):
+            while not upstream.requests:
+                await asyncio.sleep(0.005)
         await asyncio.sleep(0.1)
         writer.write(b"no size\r\n")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             raw, reset = await read_with_end(reader)
         writer.close()
         answer = parse_answer(raw, reset=reset)
