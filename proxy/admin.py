@@ -6,25 +6,31 @@ served by threads: who asks for metrics waits for nobody, and nobody for him.
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from telemetry.metrics.prometheus import CONTENT_TYPE, render
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("AdminServer",)
 
-MAX_REQUESTS = 32
-"""Answered at a time: some probes and a few collectors of metrics; more of them wait."""
+MAX_REQUESTS = 64
+"""Answered at a time: some probes and a few collectors of metrics. The oldest goes for one more:
+who is slow must not keep out the probe that decides whether we live."""
 
 REQUEST_SECONDS = 10.0
-"""How long a client may take for a request, so that an idle one does not keep a thread."""
+"""How long a client may take for a request and its answer."""
+
+POLL_SECONDS = 0.1
+"""Between two looks for clients that took too long."""
 
 
 class AdminServer:
@@ -45,7 +51,10 @@ class AdminServer:
     ) -> None:
         self._server = _Server(listener, is_ready, metrics)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="spantap-admin", daemon=True
+            target=self._server.serve_forever,
+            args=(POLL_SECONDS,),
+            name="spantap-admin",
+            daemon=True,
         )
 
     def start(self) -> None:
@@ -74,22 +83,38 @@ class _Server(ThreadingHTTPServer):
         self.socket = listener
         self.is_ready = is_ready
         self.metrics = metrics
-        self._places = threading.BoundedSemaphore(MAX_REQUESTS)
+        self._since_seconds: dict[socket.socket, float] = {}  # in the order of their beginnings
 
-    def process_request_thread(self, request: object, client_address: object) -> None:
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         """On a thread of its own, answer one connection."""
         try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]  # the base class's words
+            super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._since_seconds.pop(request, None)
 
-    def process_request(self, request: object, client_address: object) -> None:
-        """Wait for a place, so that nobody makes threads without end."""
-        self._places.acquire()
-        super().process_request(request, client_address)  # type: ignore[arg-type]  # as above
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer on a thread; where there are too many, the oldest ends."""
+        too_many = len(self._since_seconds) - MAX_REQUESTS + 1
+        for oldest in list(self._since_seconds)[: max(0, too_many)]:
+            _end(oldest)
+        self._since_seconds[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Now and then: end those that took too long; a timeout for each read is none for all."""
+        limit_seconds = time.monotonic() - REQUEST_SECONDS
+        for request, since_seconds in list(self._since_seconds.items()):
+            if since_seconds < limit_seconds:
+                _end(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that breaks off is no news."""
+
+
+def _end(request: socket.socket) -> None:
+    """Let whoever reads or writes it go on, to its end."""
+    with contextlib.suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
 
 
 class _Request(BaseHTTPRequestHandler):

@@ -5,27 +5,30 @@ Rules (``design.md`` section 3, "Processes"; R2, R5, R8):
 1. An exchange's frames are kept until it is acknowledged, whether they were sent or not. After
    :meth:`FrameOutbox.rewind` all that is kept is to be sent again, in its order; that is harmless,
    for span ids are stable.
-2. What is kept is bounded by the limits of :mod:`telemetry.shedding`: bodies are left out first,
-   and the span says so.
+2. What is kept is bounded. Where room lacks, bodies that were sent already are forgotten first:
+   that costs nothing, unless telemetry dies before it has stored their span, which then says that
+   it was cut. Only where nothing more can be forgotten, because telemetry does not keep up, are
+   new bodies left out, by :mod:`telemetry.shedding`.
 3. Nothing here waits, and a frame is encoded once.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from itertools import chain
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from telemetry.frame_records import encode_record
-from telemetry.shedding import Shedding
+from telemetry.kept_frames import KeptFrames, record_bytes
+from telemetry.shedding import Shedding, body_bytes
 
 if TYPE_CHECKING:
+    from telemetry.frame_records import Record
     from telemetry.frames import Frame
 
 __all__ = ("FrameOutbox",)
 
-_PIECE_BYTES = 64
-"""What a piece takes beside its bytes: the object, and its places in two lists."""
+_LOOKS = 64
+"""So many exchanges, the oldest, are looked at for bodies to forget: looking takes time, too."""
 
 
 class FrameOutbox:
@@ -40,41 +43,67 @@ class FrameOutbox:
     """
 
     def __init__(self, shedding: Shedding | None = None) -> None:
-        self.shedding = shedding or Shedding()
+        self.shedding = Shedding() if shedding is None else shedding
         self.held_bytes = 0
-        self._held: dict[int, list[bytes]] = {}  # pieces by exchange, in the order of their begins
-        self._unsent: deque[bytes] = deque()
+        self._kept: dict[int, KeptFrames] = {}  # by exchange, in the order of their begins
+        self._unsent: deque[tuple[KeptFrames, Record]] = deque()
 
     def __len__(self) -> int:
         """How many exchanges are kept."""
-        return len(self._held)
+        return len(self._kept)
+
+    @property
+    def unsent_count(self) -> int:
+        """How many frames were not sent yet."""
+        return len(self._unsent)
 
     def emit(self, frame: Frame) -> None:
         """Take one frame."""
+        if self.held_bytes + body_bytes(frame) > self.shedding.limit_bytes:
+            self._make_room(frame.exchange)
         admitted = self.shedding.admit(frame, self.held_bytes)
         if admitted is None:
             return
-        pieces = self._held.setdefault(admitted.exchange, [])
-        for piece in encode_record(admitted):
-            pieces.append(piece)
-            self._unsent.append(piece)
-            self.held_bytes += len(piece) + _PIECE_BYTES
+        kept = self._kept.get(admitted.exchange)
+        if kept is None:
+            kept = self._kept[admitted.exchange] = KeptFrames()
+        record = kept.append(admitted)
+        self.held_bytes += record_bytes(record)
+        self._unsent.append((kept, record))
 
     def take(self, limit_bytes: int) -> list[bytes]:
-        """The next pieces to send, at least one where there is one, up to `limit_bytes`."""
+        """The next pieces to send, of one frame at least, up to `limit_bytes`."""
         taken: list[bytes] = []
         size = 0
-        while self._unsent and (not taken or size + len(self._unsent[0]) <= limit_bytes):
-            piece = self._unsent.popleft()
-            taken.append(piece)
-            size += len(piece)
+        while self._unsent:
+            kept, record = self._unsent[0]
+            size += sum(map(len, record))
+            if taken and size > limit_bytes:
+                break
+            self._unsent.popleft()
+            kept.sent_count += 1
+            taken += record
         return taken
 
     def acknowledge(self, number: int) -> None:
         """The exchange is settled: forget it. One that is not known is nothing."""
-        for piece in self._held.pop(number, ()):
-            self.held_bytes -= len(piece) + _PIECE_BYTES
+        if (kept := self._kept.pop(number, None)) is not None:
+            self.held_bytes -= kept.size_bytes
 
     def rewind(self) -> None:
         """The other side has forgotten everything: send it all again (rule 1)."""
-        self._unsent = deque(chain.from_iterable(self._held.values()))
+        self._unsent.clear()
+        for number, kept in self._kept.items():
+            before_bytes = kept.size_bytes
+            if (missing_bytes := kept.begin_again()) and not kept.is_ended:
+                self.shedding.note_gap(number, missing_bytes)
+            self.held_bytes += kept.size_bytes - before_bytes
+            self._unsent.extend((kept, record) for record in kept.records)
+
+    def _make_room(self, number: int) -> None:
+        """Forget bodies that were sent (rule 2): of this exchange, else of the oldest with some."""
+        own = [self._kept[number]] if number in self._kept else []
+        for kept in (*own, *islice(self._kept.values(), _LOOKS)):
+            if freed_bytes := kept.forget_sent_bodies():
+                self.held_bytes -= freed_bytes
+                return

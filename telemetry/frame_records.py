@@ -30,11 +30,14 @@ __all__ = (
     "AckReader",
     "Hello",
     "MalformedRecordError",
+    "Record",
     "RecordReader",
     "decode_hello",
+    "decode_record",
     "encode_acks",
     "encode_hello",
     "encode_record",
+    "split_record",
 )
 
 INLINE_BYTES = 32 * 1024
@@ -45,6 +48,10 @@ MAX_RECORD_BYTES = 1 << 30
 
 _LENGTHS = struct.Struct(">II")
 _NUMBER = struct.Struct(">Q")
+
+
+Record = tuple[bytes, ...]
+"""A record in pieces: one, or two where its payload is apart."""
 
 
 class MalformedRecordError(TelemetryError):
@@ -87,7 +94,7 @@ def decode_hello(record: tuple[bytes, bytes]) -> Hello:
         raise MalformedRecordError("the first record is no hello") from error
 
 
-def encode_record(frame: Frame) -> tuple[bytes, ...]:
+def encode_record(frame: Frame) -> Record:
     """A frame's record, in one piece or two (rule 2)."""
     if isinstance(frame, ResponseData | RequestBody):
         payload = frame.data
@@ -96,6 +103,11 @@ def encode_record(frame: Frame) -> tuple[bytes, ...]:
             return _LENGTHS.pack(len(data), len(payload)) + data, payload
     data = encode_frame(frame)
     return (_LENGTHS.pack(len(data), 0) + data,)
+
+
+def split_record(record: Record) -> tuple[bytes, bytes]:
+    """A record as a reader gives it: its MessagePack, and its payload."""
+    return record[0][_LENGTHS.size :], record[1] if len(record) > 1 else b""
 
 
 def decode_record(record: tuple[bytes, bytes]) -> Frame:

@@ -37,12 +37,13 @@ class Shedding:
         shed_bytes: the first one; a share of the second where not given.
 
     Attributes:
+        limit_bytes: the first limit of rule 1.
         shed_bytes: bytes of bodies that were left out.
         shed_exchanges: exchanges that were left out whole.
     """
 
     def __init__(self, max_bytes: int = MAX_HELD_BYTES, *, shed_bytes: int | None = None) -> None:
-        self._limit_bytes = int(max_bytes * SHED_SHARE) if shed_bytes is None else shed_bytes
+        self.limit_bytes = int(max_bytes * SHED_SHARE) if shed_bytes is None else shed_bytes
         self._max_bytes = max_bytes
         self._shed: dict[int, int] = {}  # bytes, by the number of an open exchange
         self._left_out: set[int] = set()  # open exchanges
@@ -65,7 +66,7 @@ class Shedding:
                 self._left_out.discard(number)
             return None
         size = body_bytes(frame)
-        full = held_bytes + size > self._limit_bytes
+        full = held_bytes + size > self.limit_bytes
         if isinstance(frame, ResponseData) and (full or number in self._shed):
             self.shed_bytes += size
             self._shed[number] = self._shed.get(number, 0) + size
@@ -76,6 +77,11 @@ class Shedding:
         if isinstance(frame, End) and (shed := self._shed.pop(number, 0)):
             return msgspec.structs.replace(frame, shed_bytes=frame.shed_bytes + shed)
         return frame
+
+    def note_gap(self, number: int, missing_bytes: int) -> None:
+        """A part of an open exchange's answer is missing already: rule 2 holds from here on."""
+        self._shed[number] = self._shed.get(number, 0) + missing_bytes
+        self.shed_bytes += missing_bytes
 
 
 def body_bytes(frame: Frame) -> int:

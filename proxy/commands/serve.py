@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from proxy.commands.signals import SHUTDOWN_SIGNALS
 from proxy.processes.handed_settings import hand_over
 from proxy.processes.scratch import settings_file
 
@@ -27,5 +29,7 @@ def run_serve(settings: Settings) -> NoReturn:
     file = settings_file(settings.store, hand_over(settings))
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
     sys.stdout.flush()
+    # They come to nobody who cannot obey yet: the mask outlives the change of programs.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
     arguments = ["-P", "-m", "proxy.processes.supervisor", str(file.fileno())]
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell is wanted

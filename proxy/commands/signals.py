@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first begins the end, the second is the end."""
+"""SIGTERM, SIGINT and SIGHUP: the first begins the end, the second is the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ("ShutdownSignals",)
+__all__ = ("SHUTDOWN_SIGNALS", "ShutdownSignals")
+
+SHUTDOWN_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The last is for a terminal that was closed; ``nohup`` has it ignored, and so it stays."""
 
 
 class ShutdownSignals:
@@ -22,8 +25,9 @@ class ShutdownSignals:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.first = asyncio.Event()
         self._second = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._take)
+        for number in SHUTDOWN_SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._take)
 
     @property
     def is_second(self) -> bool:

@@ -20,6 +20,7 @@ import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from proxy.processes.control import FAILED_TO_START
 from proxy.processes.messages import (
     Counters,
     Finished,
@@ -32,7 +33,7 @@ from telemetry.metrics.snapshot import merge, without_gauges
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.processes.messages import Cut, Drain, Finish, Linger, Message, Start
+    from proxy.processes.messages import Cut, Drain, Finish, Linger, Message, Serve, Start
     from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("Child", "Role")
@@ -77,7 +78,7 @@ class Child:
 
     Attributes:
         ready: it does its work now.
-        finished: the last word of one that ended as it was asked to.
+        finished: the last word of one that ended as it was asked to; ``has_finished`` tells.
         restarts: how often it was started again.
         notes: lines for the operator, of the first one that was ready.
     """
@@ -87,6 +88,7 @@ class Child:
         self.name = f"{role} {start.number}" if start.number else str(role)
         self.ready = asyncio.Event()
         self.finished: Finished | None = None
+        self.has_finished = asyncio.Event()
         self.restarts = 0
         self.notes: tuple[tuple[int, str], ...] = ()
         self._start = start
@@ -102,6 +104,11 @@ class Child:
         self.status: int | None = None
 
     @property
+    def lost(self) -> int | None:
+        """What is lost with it, ``None`` where it did not live to say."""
+        return self.finished.lost if self.finished is not None else None
+
+    @property
     def pid(self) -> int | None:
         """Process id of the present one."""
         return self._process.pid if self._process is not None else None
@@ -115,7 +122,7 @@ class Child:
         past, _ = self._counted
         return [past] if past is not None else []
 
-    def order(self, message: Linger | Drain | Cut | Finish) -> None:
+    def order(self, message: Serve | Linger | Drain | Cut | Finish) -> None:
         """Tell the present one, and each that comes after it."""
         self._orders.append(message)
         self._write(message)
@@ -148,7 +155,11 @@ class Child:
             except OSError as error:
                 _log.error("the %s process cannot be started: %s", self.name, error)
                 since = None
-            if self._ending.is_set() or not self._has_been_ready:
+            if self._ending.is_set():
+                return
+            if not self._has_been_ready:
+                if self.status != FAILED_TO_START:
+                    _log.error("the %s process %s", self.name, _describe_status(self.status))
                 return
             steady = since is not None and loop.time() - since >= STEADY_SECONDS
             self._failures = 1 if steady else self._failures + 1
@@ -225,6 +236,7 @@ class Child:
             self._counted = (self._counted[0], message.snapshot)
         elif isinstance(message, Finished):
             self.finished = message
+            self.has_finished.set()
 
     async def _wait_for_exit(self) -> int:
         process = self._process

@@ -20,6 +20,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from codec._version import __version__
 from telemetry.frame_records import (
     MalformedRecordError,
     RecordReader,
@@ -71,9 +72,23 @@ class _Connection:
         """
         for record in self.reader.feed(data):
             if self.hello is None:
-                self.hello = decode_hello(record)
+                self.hello = _check_version(decode_hello(record))
             else:
                 self.source.feed(decode_record(record))
+
+
+def _check_version(hello: Hello) -> Hello:
+    """The same, of a worker that speaks as we do.
+
+    Raises:
+        MalformedRecordError: another version was installed while spantap ran.
+    """
+    if hello.version != __version__:
+        raise MalformedRecordError(
+            f"the worker process {hello.pid} is spantap {hello.version}, this one is "
+            f"{__version__}: another version was installed meanwhile; restart spantap"
+        )
+    return hello
 
 
 class FrameIntake:

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import AckReader, Hello, encode_hello
 from telemetry.metrics.instruments import SPANS_DROPPED, TAP_QUEUE, TAP_SHED, DropReason
+from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ("FrameLink",)
 
+_log = logging.getLogger("spantap.worker")
+
 GATHER_SECONDS = 0.01
 """How long frames are gathered: no part of any delay that a client sees, little of R8's 250 ms."""
 
 RECONNECT_SECONDS = 0.1
 """Between two tries to connect. The listening end is always there; this is for its backlog."""
+
+_LOG_SECONDS = 60.0
+"""Between two log lines of one kind."""
 
 _WRITE_BYTES = 256 * 1024
 """Pieces are joined up to here: about what the socket takes at once."""
@@ -51,10 +59,14 @@ class FrameLink:
     def __init__(self, path: str, hello: Hello, outbox: FrameOutbox | None = None) -> None:
         self._path = path
         self._hello = encode_hello(hello)
-        self.outbox = outbox or FrameOutbox()
+        self.outbox = FrameOutbox() if outbox is None else outbox
+        self._reach_lines, self._shed_lines = (
+            RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(2)
+        )
+        self._told_shed = (0, 0)
         self._to_send = asyncio.Event()
         self._gathering = False
-        self._all_settled = asyncio.Event()
+        self._moved = asyncio.Event()  # something was sent, or acknowledged
 
     def emit(self, frame: Frame) -> None:
         """Take one frame (rule 1)."""
@@ -66,21 +78,49 @@ class FrameLink:
     async def run(self) -> None:
         """Keep a connection and send over it; ends when it is cancelled."""
         while True:
-            with contextlib.suppress(OSError):
+            try:
                 await self._connect_and_send()
+            except OSError as error:
+                if self._reach_lines.admit() is not None:
+                    _log.warning(
+                        "the way to telemetry is broken (%s); calls are relayed, and wait to be "
+                        "recorded",
+                        error.strerror or type(error).__name__,
+                    )
             await asyncio.sleep(RECONNECT_SECONDS)
 
-    async def finish(self, timeout_seconds: float) -> int:
-        """Wait until everything is acknowledged; how many exchanges are not after the time-out.
+    async def finish(self, patience_seconds: float, max_seconds: float) -> int:
+        """Wait until everything is acknowledged.
 
-        What was sent is not lost with us: telemetry reads the socket to its end.
+        Args:
+            patience_seconds: how long nothing may move.
+            max_seconds: how long it may take though something does.
+
+        Returns:
+            How many exchanges are not acknowledged, and so are lost with us, or may be.
         """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_seconds):
-                while len(self.outbox):
-                    self._all_settled.clear()
-                    await self._all_settled.wait()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + max_seconds
+        while len(self.outbox) and (left_seconds := until - loop.time()) > 0:
+            self._moved.clear()
+            try:
+                async with asyncio.timeout(min(patience_seconds, left_seconds)):
+                    await self._moved.wait()
+            except TimeoutError:
+                break
         return len(self.outbox)
+
+    def tell_shedding(self) -> None:
+        """Say in the log that something was left out since this was last said."""
+        shedding = self.outbox.shedding
+        shed = shedding.shed_bytes, shedding.shed_exchanges
+        if shed != self._told_shed and self._shed_lines.admit() is not None:
+            _log.error(
+                "telemetry does not keep up: %d bytes of content and %d whole calls are in no "
+                "span so far (max_waiting_bytes)",
+                *shed,
+            )
+            self._told_shed = shed
 
     def read_metrics(self) -> Iterator[Reading]:
         """What waits, and what was left out."""
@@ -119,6 +159,7 @@ class FrameLink:
             while pieces := self.outbox.take(_WRITE_BYTES):
                 data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 await loop.sock_sendall(sock, data)
+                self._moved.set()
 
     async def _receive(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -126,5 +167,4 @@ class FrameLink:
         while data := await loop.sock_recv(sock, _READ_BYTES):
             for number in acks.feed(data):
                 self.outbox.acknowledge(number)
-            if not len(self.outbox):
-                self._all_settled.set()
+            self._moved.set()

@@ -25,6 +25,7 @@ __all__ = (
     "Message",
     "MessageReader",
     "Ready",
+    "Serve",
     "Start",
     "encode_message",
 )
@@ -40,13 +41,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
         settings: all of them, as JSON (:mod:`proxy.processes.handed_settings`).
         number: which worker it is, from 1.
         frames_path: the Unix socket to telemetry.
-        supervisor_pid: whom an operator ends to end it all.
     """
 
     settings: bytes
     number: int
     frames_path: str
-    supervisor_pid: int
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
@@ -63,6 +62,10 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, tag="counters"):
     """From a child: its numbers. To telemetry: everybody else's, for the OTLP backend."""
 
     snapshot: Snapshot
+
+
+class Serve(msgspec.Struct, frozen=True, tag="serve"):
+    """To a worker: take connections."""
 
 
 class Linger(msgspec.Struct, frozen=True, tag="linger"):
@@ -103,7 +106,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     lost: int = 0
 
 
-Message = Start | Ready | Counters | Linger | Drain | Cut | Finish | Finished
+Message = Start | Ready | Counters | Serve | Linger | Drain | Cut | Finish | Finished
 
 _LENGTH = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()

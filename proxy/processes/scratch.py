@@ -18,7 +18,9 @@ from proxy.configuration_error import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("frames_socket", "settings_file")
+__all__ = ("frames_socket", "remove_frames_folder", "settings_file")
+
+_PREFIX = "spantap-"
 
 _FRAMES_BACKLOG = 64
 """Workers that wait for telemetry to come back: each has one connection."""
@@ -48,7 +50,7 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
     """
     for parent in _folders(Path(store)):
         try:
-            folder = tempfile.mkdtemp(prefix="spantap-", dir=parent)
+            folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
         except OSError:
             continue
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -64,6 +66,13 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
             sock.close()
             shutil.rmtree(folder, ignore_errors=True)
     raise _no_folder(Path(store))
+
+
+def remove_frames_folder(path: str) -> None:
+    """Remove the folder of a socket whose supervisor could not; nothing else is removed."""
+    folder = Path(path).parent
+    if folder.name.startswith(_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folders(store: Path) -> Iterator[str]:

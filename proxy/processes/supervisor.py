@@ -16,21 +16,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proxy.admin import AdminServer
-from proxy.commands.signals import ShutdownSignals
+from proxy.commands.signals import SHUTDOWN_SIGNALS, ShutdownSignals
 from proxy.configuration_error import ConfigurationError
 from proxy.listening import listen
 from proxy.logs import set_up_logging
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.handed_settings import SupervisorSettings
-from proxy.processes.messages import Cut, Drain, Finish, Linger, Start
+from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.scratch import frames_socket
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
@@ -50,12 +50,22 @@ _log = logging.getLogger("spantap")
 FLUSH_SECONDS = 5.0
 """How long the end waits for the backend; what is not sent stays in the store."""
 
-END_SECONDS = 12.0
-"""How long a child may take beyond what it was given: to cut, to acknowledge, to commit."""
+END_SECONDS = 35.0
+"""How long a worker may take beyond the drain: to cut (5 and 5 s), to have its last calls stored
+(20 s). It hardly ever takes a second."""
+
+STORE_SECONDS = 12.0
+"""How long telemetry may take, once no worker is left, to store the last that they sent."""
+
+CLOSE_SECONDS = 4.0
+"""How long it may take beyond the flush: the last numbers are sent, connections closed."""
+
+HURRY_SECONDS = 8.0
+"""The same after a second signal."""
 
 
 def main() -> int:
-    """Supervise until SIGTERM or SIGINT; the exit status."""
+    """Supervise until SIGTERM or SIGINT, which are blocked until it can obey; the exit status."""
     with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is no path
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
@@ -94,7 +104,7 @@ class Supervisor:
         self._settings = settings
         self._traffic = traffic
         self._admin_socket = admin
-        self._going = False
+        self._serving = False
         self._registry = MetricsRegistry()
         self._registry.read_from(self._read_metrics)
 
@@ -103,7 +113,6 @@ class Supervisor:
                 settings=handed,
                 number=number,
                 frames_path=frames.getsockname(),
-                supervisor_pid=os.getpid(),
             )
 
         self._telemetry = Child(Role.TELEMETRY, start(0), [frames])
@@ -116,6 +125,7 @@ class Supervisor:
     async def run(self) -> int:
         """Supervise; the exit status."""
         signals = ShutdownSignals(asyncio.get_running_loop())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SHUTDOWN_SIGNALS)
         admin = AdminServer(self._admin_socket, is_ready=self._is_ready, metrics=self._numbers)
         admin.start()
         running = {child: asyncio.ensure_future(child.run()) for child in self._children}
@@ -126,6 +136,8 @@ class Supervisor:
                     return 0
                 return max((child.status or 0) for child in self._children) or 1
             self._announce()
+            self._order(Serve())
+            self._serving = True
             told = asyncio.ensure_future(signals.first.wait())
             # A child is kept running without end; should that fail, it must not go unnoticed.
             awaited: set[asyncio.Future[Any]] = {told, *running.values()}
@@ -137,10 +149,11 @@ class Supervisor:
         finally:
             telling.cancel()
             await self._end_at_once(running.values())
-            await asyncio.to_thread(admin.close)
+            admin.close()
 
     def _is_ready(self) -> bool:
-        return not self._going and any(worker.ready.is_set() for worker in self._workers)
+        # No sooner than telemetry is there: what a start that fails would cut has no span.
+        return self._serving and any(worker.ready.is_set() for worker in self._workers)
 
     async def _all_ready(
         self, running: Iterable[asyncio.Future[None]], signals: ShutdownSignals
@@ -176,7 +189,7 @@ class Supervisor:
             settings.linger_seconds,
             settings.drain_seconds,
         )
-        self._going = True
+        self._serving = False
         self._order(Linger())
         await signals.unless_second(lambda: asyncio.sleep(settings.linger_seconds))
         self._traffic.close()
@@ -187,23 +200,38 @@ class Supervisor:
         await signals.unless_second(lambda: _wait(waited, settings.drain_seconds + END_SECONDS))
         if signals.is_second:
             self._order(Cut())
-            await _wait(waited, END_SECONDS)
+            await _wait(waited, HURRY_SECONDS)
         for worker in self._workers:
-            worker.kill()
+            if not running[worker].done():
+                _log.error("the %s process does not end, and is killed", worker.name)
+                worker.kill()
         await _wait(waited, END_SECONDS)
+        lost = [worker.lost for worker in self._workers]
+        lost.append(await self._end_telemetry(running[self._telemetry], signals))
+        return 0 if lost == [0] * len(lost) else 1
+
+    async def _end_telemetry(
+        self, running: asyncio.Future[None], signals: ShutdownSignals
+    ) -> int | None:
+        """Let it store and send; how much is lost, ``None`` if that is not known."""
+        telemetry = self._telemetry
         flush_seconds = 0.0 if signals.is_second else FLUSH_SECONDS
-        self._telemetry.expect_end()
-        self._telemetry.order(Finish(flush_seconds=flush_seconds))
-        await _wait([running[self._telemetry]], flush_seconds + END_SECONDS)
-        finished = self._telemetry.finished
-        if finished is None:
+        telemetry.expect_end()
+        telemetry.order(Finish(flush_seconds=flush_seconds))
+        stored = asyncio.ensure_future(telemetry.has_finished.wait())
+        awaited: set[asyncio.Future[Any]] = {running, stored}
+        await asyncio.wait(awaited, timeout=STORE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        stored.cancel()
+        if telemetry.finished is not None:
+            # All is stored. Sending it can be cut short: the next start sends it.
+            await signals.unless_second(lambda: _wait([running], flush_seconds + CLOSE_SECONDS))
+        else:
             _log.error(
                 "telemetry did not end in time: what it had not stored is lost, "
                 "%d spans when it last told",
                 self._count_waiting(),
             )
-            return 1
-        return 1 if finished.lost else 0
+        return telemetry.lost
 
     async def _end_at_once(self, running: Iterable[asyncio.Future[None]]) -> None:
         """Leave no child behind."""
@@ -217,7 +245,7 @@ class Supervisor:
         series = [s.numbers.get(SPANS_WAITING.name, ()) for s in self._telemetry.numbers()]
         return int(sum(number.value for numbers in series for number in numbers))
 
-    def _order(self, message: Linger | Drain | Cut) -> None:
+    def _order(self, message: Serve | Linger | Drain | Cut) -> None:
         for worker in self._workers:
             worker.order(message)
 

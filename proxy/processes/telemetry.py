@@ -24,6 +24,7 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_chi
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.handed_settings import StoreSettings
 from proxy.processes.messages import Counters, Finish, Finished, Ready
+from proxy.processes.scratch import remove_frames_folder
 from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
 from telemetry.metrics.snapshot import merge
@@ -59,9 +60,12 @@ def main() -> int:
     reporting = _Report(control, pipeline)
     reporting.start()
     intake.run()
+    control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
     lost = pipeline.close(obeying.flush_seconds)
     reporting.finish()
     control.send(Finished(lost=lost))
+    if obeying.is_orphaned:
+        remove_frames_folder(start.frames_path)
     return 0
 
 
@@ -111,11 +115,13 @@ class _Obedience(threading.Thread):
 
     Attributes:
         flush_seconds: how long the backend may be waited for at the end.
+        is_orphaned: the supervisor is gone without a word.
     """
 
     def __init__(self, control: Control, intake: FrameIntake, others: _OthersNumbers) -> None:
         super().__init__(name="spantap-control", daemon=True)
         self.flush_seconds = 0.0
+        self.is_orphaned = True
         self._control = control
         self._intake = intake
         self._others = others
@@ -127,6 +133,7 @@ class _Obedience(threading.Thread):
                 self._others.latest = message.snapshot
             elif isinstance(message, Finish):
                 self.flush_seconds = message.flush_seconds
+                self.is_orphaned = False
                 break
         self._intake.finish()
 

@@ -23,7 +23,7 @@ from proxy.logs import set_up_logging
 from proxy.processes.async_control import AsyncControl
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_link import FrameLink
-from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready
+from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
 from proxy.settings import Settings
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import Hello
@@ -40,8 +40,11 @@ _log = logging.getLogger("spantap")
 REPORT_SECONDS = 2.0
 """How long the end waits for a supervisor that does not read."""
 
-ACK_SECONDS = 5.0
-"""How long the end waits for telemetry to commit; what was sent is read to its end anyway."""
+ACK_SECONDS = 8.0
+"""How long the end waits for telemetry while it takes and stores nothing."""
+
+MAX_ACK_SECONDS = 20.0
+"""How long it waits while it does."""
 
 
 def main() -> int:
@@ -75,15 +78,15 @@ async def _work(
     proxy = Proxy(settings, link)
     proxy.metrics.read_from(link.read_metrics)
     linking = asyncio.ensure_future(link.run())
-    await proxy.start(listener)
     await control.send(Ready(notes=_describe(settings)))
     ending = asyncio.Event()
-    reporting = asyncio.ensure_future(_report(proxy, control, ending))
+    reporting = asyncio.ensure_future(_report(proxy, link, control, ending))
     try:
-        await _obey(proxy, control)
+        await _obey(proxy, control, listener)
     finally:
         await proxy.close()
-        lost = await link.finish(ACK_SECONDS)
+        if lost := await link.finish(ACK_SECONDS, MAX_ACK_SECONDS):
+            _log.error("%d calls are lost: telemetry did not store them in time", lost)
         linking.cancel()
         ending.set()
         # Not cancelled, for half a message would spoil what follows it.
@@ -92,7 +95,7 @@ async def _work(
             await control.send(Finished(lost=lost))
 
 
-async def _obey(proxy: Proxy, control: AsyncControl) -> None:
+async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) -> None:
     """Do what the supervisor says; returns when it is time to end."""
     draining: asyncio.Task[None] | None = None
     receiving = asyncio.ensure_future(control.receive())
@@ -102,7 +105,9 @@ async def _obey(proxy: Proxy, control: AsyncControl) -> None:
         if receiving.done():
             messages = receiving.result()
             for message in messages:
-                if isinstance(message, Linger):
+                if isinstance(message, Serve):
+                    await proxy.start(listener)
+                elif isinstance(message, Linger):
                     proxy.linger()
                 elif isinstance(message, Drain) and draining is None:
                     draining = asyncio.ensure_future(proxy.drain(message.seconds))
@@ -118,11 +123,14 @@ async def _obey(proxy: Proxy, control: AsyncControl) -> None:
             await draining
 
 
-async def _report(proxy: Proxy, control: AsyncControl, ending: asyncio.Event) -> None:
+async def _report(
+    proxy: Proxy, link: FrameLink, control: AsyncControl, ending: asyncio.Event
+) -> None:
     """Tell our numbers now and then, and a last time at the end."""
     is_last = False
     while not is_last:
         is_last = ending.is_set()
+        link.tell_shedding()
         await control.send(Counters(snapshot=proxy.metrics.snapshot()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(COUNTERS_SECONDS):

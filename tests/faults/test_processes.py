@@ -213,7 +213,8 @@ def test_worker_and_telemetry_are_killed_at_once(tmp_path: Path) -> None:
             },
         )
     )
-    assert len(missing) <= 2 * STREAMS
+    # None had ended shortly before: all that is missing was open.
+    assert missing <= hurt
     assert {recorded.outcomes[mark] for mark in sent - missing - hurt} == {"OK"}
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.exchange import Outcome
+from telemetry.exchange import Exchange, Outcome
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import RecordReader, decode_record
+from telemetry.frames import RequestBody, ResponseData
 from telemetry.observer import Observer
 from telemetry.shedding import Shedding
 from tests.telemetry import tap_frames
-from tests.telemetry.tap_frames import ANSWER, ASKED, WHOLE_STREAM, exchange_frames
+from tests.telemetry.tap_frames import ANSWER, ASKED, DONE, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,6 +74,74 @@ def test_what_was_half_sent_when_the_connection_broke_is_sent_whole() -> None:
     assert len(outbox.take(1)) == 1
     outbox.rewind()
     assert sent(outbox) == frames
+
+
+LONG = [tap_frames.event(f'"content":"{"x" * 100}"')] * 100
+
+
+def records(outbox: FrameOutbox) -> dict[int, Exchange]:
+    """What an observer makes of all that the outbox gives out now, by the number of the call."""
+    observer = Observer()
+    made = [exchange for exchange in map(observer.feed, sent(outbox)) if exchange is not None]
+    return {int(exchange.identity.span_id, 16): exchange for exchange in made}
+
+
+def test_rule_2_what_was_sent_is_forgotten_before_anything_is_left_out() -> None:
+    """Long streams of a telemetry that keeps up are observed whole, whatever the limit."""
+    outbox = FrameOutbox(Shedding(shed_bytes=10_000, max_bytes=100_000))
+    observer = Observer()
+    made = []
+    for frames in zip(
+        *(exchange_frames(*LONG, *WHOLE_STREAM, number=n) for n in (1, 2, 3)), strict=False
+    ):
+        emit(outbox, frames)
+        made += [exchange for exchange in map(observer.feed, sent(outbox)) if exchange is not None]
+        assert outbox.held_bytes < 13_000
+    assert [exchange.anomalies for exchange in made] == [()] * 3
+    assert (outbox.shedding.shed_bytes, outbox.shedding.shed_exchanges) == (0, 0)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_rule_2_what_was_forgotten_is_missing_in_the_span_when_telemetry_died(
+    *, ended: bool
+) -> None:
+    """It is all there is, marked, and never a whole answer with a hole."""
+    outbox = FrameOutbox(Shedding(shed_bytes=10_000, max_bytes=100_000))
+    *frames, end = exchange_frames(*LONG, *WHOLE_STREAM, number=1)
+    for frame in (*frames, end) if ended else frames:
+        emit(outbox, [frame])
+        sent(outbox)
+    outbox.rewind()
+    if not ended:
+        emit(outbox, [ResponseData(1, tap_frames.START_NS, DONE), end])
+    exchange = records(outbox)[1]
+    assert "observer_limit" in exchange.anomalies
+    assert exchange.response is None or not exchange.response.choices
+    outbox.rewind()
+    assert "observer_limit" in records(outbox)[1].anomalies
+    outbox.acknowledge(1)
+    assert outbox.held_bytes == 0
+
+
+def test_rule_2_large_bodies_are_forgotten_whole_or_not_at_all() -> None:
+    """A request and an answer with payloads of their own; half sent is not sent."""
+    large = b"y" * 100_000
+    outbox = FrameOutbox(Shedding(shed_bytes=150_000, max_bytes=1_000_000))
+    begin, *rest = exchange_frames(large, number=1, asked=large)
+    emit(outbox, [begin, rest[0], rest[1]])
+    assert outbox.take(1)  # begin alone
+    emit(outbox, rest[2:3])  # no room, and the request was not sent: left out
+    assert outbox.shedding.shed_bytes == len(large)
+    assert sent(outbox) == [*rest[:2]]
+    emit(outbox, exchange_frames(large, number=2)[:-1])
+    outbox.rewind()
+    replayed = sent(outbox)
+    assert [frame for frame in replayed if frame.exchange == 1] == [
+        begin,
+        RequestBody(exchange=1, data=None, size_bytes=len(large)),
+        rest[1],
+    ]
+    assert ResponseData(2, tap_frames.START_NS + 100 * tap_frames.MS, large) in replayed
 
 
 def test_rule_2_past_the_limit_bodies_are_left_out_and_the_span_says_so() -> None:

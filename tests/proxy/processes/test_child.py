@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-START = Start(settings=b"{}", number=1, frames_path="/x", supervisor_pid=1)
+START = Start(settings=b"{}", number=1, frames_path="/x")
 
 PYTHON = sys.executable
 
@@ -74,6 +74,17 @@ async def test_rule_1_a_child_that_was_never_ready_is_not_started_again(
     async with running("sys.exit(2)", tmp_path, monkeypatch) as (child, future):
         await future
         assert (child.status, child.restarts, child.ready.is_set()) == (2, 0, False)
+
+
+async def test_rule_1_one_that_dies_before_it_was_ready_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It could not say it itself."""
+    behaviour = "import os\nos.kill(os.getpid(), 9)"
+    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+        await future
+        assert child.lost is None
+    assert "the worker 1 process was ended by SIGKILL" in caplog.text
 
 
 async def test_rule_1_one_that_was_ready_is_started_again_at_once(

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING
 import pytest
 from opentelemetry.sdk.resources import Resource
 
+from codec._version import __version__
 from proxy.processes import frame_link
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.frame_link import FrameLink
 from proxy.processes.scratch import frames_socket
 from telemetry.errors import StoreUnavailable
+from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import Hello, encode_hello
 from telemetry.metrics.instruments import TAP_QUEUE
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
+from telemetry.shedding import Shedding
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, exchange_frames
 from tests.telemetry.test_service import FailingStore
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-HELLO = Hello(worker=1, pid=4321, version="0")
+HELLO = Hello(worker=1, pid=4321, version=__version__)
 
 
 class Intake:
@@ -62,9 +65,11 @@ def listener(tmp_path: Path) -> Iterator[socket.socket]:
 
 
 @contextlib.asynccontextmanager
-async def linked(listener: socket.socket) -> AsyncIterator[FrameLink]:
+async def linked(
+    listener: socket.socket, outbox: FrameOutbox | None = None
+) -> AsyncIterator[FrameLink]:
     """A link that runs; its end closes the connection."""
-    link = FrameLink(listener.getsockname(), HELLO)
+    link = FrameLink(listener.getsockname(), HELLO, outbox)
     running = asyncio.ensure_future(link.run())
     try:
         yield link
@@ -93,7 +98,7 @@ async def test_what_is_emitted_is_stored_and_then_forgotten(listener: socket.soc
     async with linked(listener) as link:
         for number in range(1, 101):
             emit(link, number)
-        assert await link.finish(10) == 0
+        assert await link.finish(10, 20) == 0
         assert {number for _, _, number in link.read_metrics()} == {0}
     intake.finish()
     assert intake.outcomes == dict.fromkeys(range(1, 101), "completed")
@@ -108,10 +113,10 @@ async def test_frames_wait_for_a_telemetry_that_is_not_there_yet(listener: socke
         assert len(link.outbox) == 10
         [(_, _, queued)] = [reading for reading in link.read_metrics() if reading[0] is TAP_QUEUE]
         assert queued > 0
-        assert await link.finish(0.05) == 10
+        assert await link.finish(0.05, 1) == 10
         intake = Intake(listener)
         intake.start()
-        assert await link.finish(10) == 0
+        assert await link.finish(10, 20) == 0
     intake.finish()
     assert len(intake.outcomes) == 10
 
@@ -133,7 +138,7 @@ async def test_after_a_telemetry_that_died_all_that_was_not_stored_is_sent_again
         await until(lambda: intake.outcomes == {1: "completed"})
         for frame in exchange_frames(*WHOLE_STREAM, number=2)[5:]:
             link.emit(frame)  # what came of it after the restart
-        assert await link.finish(10) == 0
+        assert await link.finish(10, 20) == 0
     intake.finish()
     assert set(intake.outcomes) == {1, 2}
 
@@ -151,28 +156,36 @@ async def test_rule_2_a_worker_that_goes_with_exchanges_open_is_lost(
             await asyncio.sleep(0.1)
         await until(lambda: intake.outcomes == {1: "worker_lost"})
         other.emit(tap_frames.end(2))
-        assert await other.finish(10) == 0
+        assert await other.finish(10, 20) == 0
     intake.finish()
     assert intake.outcomes[2] != "worker_lost"
     assert "the worker process 4321 ended with 1 exchanges open" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (encode_hello(HELLO) + b"\0\0\0\1\0\0\0\0\xc1", "a record holds no frame"),
+        (encode_hello(Hello(worker=1, pid=7, version="9.9")), "worker process 7 is spantap 9.9"),
+    ],
+)
 async def test_rule_2_who_sends_no_frames_is_disconnected(
-    listener: socket.socket, caplog: pytest.LogCaptureFixture
+    listener: socket.socket, caplog: pytest.LogCaptureFixture, sent: bytes, words: str
 ) -> None:
     """Nothing of it is recorded, and the others go on."""
     intake = Intake(listener)
     intake.start()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
         stranger.connect(listener.getsockname())
-        stranger.sendall(encode_hello(HELLO) + b"\0\0\0\1\0\0\0\0\xc1")
+        stranger.sendall(sent)
         assert await asyncio.to_thread(stranger.recv, 1) == b""
     async with linked(listener) as link:
         emit(link, 1)
-        assert await link.finish(10) == 0
+        assert await link.finish(10, 20) == 0
     intake.finish()
     assert intake.outcomes == {1: "completed"}
     assert "disconnected" in caplog.text
+    assert words in caplog.text
 
 
 async def test_rule_1_nothing_is_acknowledged_while_the_store_fails(
@@ -184,9 +197,9 @@ async def test_rule_1_nothing_is_acknowledged_while_the_store_fails(
     intake.start()
     async with linked(listener) as link:
         emit(link, 1)
-        assert await link.finish(0.4) == 1
+        assert await link.finish(0.4, 2) == 1
         intake.store.error = None
-        assert await link.finish(10) == 0
+        assert await link.finish(10, 20) == 0
     intake.finish()
 
 
@@ -204,17 +217,31 @@ async def test_what_a_worker_sent_before_its_end_is_read_to_its_end(
     assert len(intake.outcomes) == 20
 
 
-async def test_a_telemetry_that_stands_still_delays_nobody(listener: socket.socket) -> None:
-    """R2: emitting many megabytes that nobody reads takes no turn of the loop for long."""
-    async with linked(listener) as link:
-        loop = asyncio.get_running_loop()
-        longest = 0.0
+async def test_a_telemetry_that_stands_still_delays_nobody(
+    listener: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R2: emitting many megabytes that nobody reads waits for nothing; what is left out is said."""
+    outbox = FrameOutbox(Shedding(30_000_000, shed_bytes=10_000_000))
+    async with linked(listener, outbox) as link:
+        assert link.outbox is outbox
         for number in range(1, 200):
-            before = loop.time()
             for frame in exchange_frames(b"x" * 100_000, number=number):
                 link.emit(frame)
             await asyncio.sleep(0)
-            longest = max(longest, loop.time() - before)
-        print(f"longest turn {longest * 1000:.1f} ms for 20 MB that nobody read")
-        assert link.outbox.held_bytes > 19_000_000
-    assert longest < 5
+        assert 9_000_000 < outbox.held_bytes < 11_000_000
+        link.tell_shedding()
+        link.tell_shedding()
+    assert caplog.text.count("telemetry does not keep up") == 1
+
+
+async def test_a_broken_way_to_telemetry_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once in a while, and calls go on."""
+    link = FrameLink(str(tmp_path / "gone"), HELLO)
+    running = asyncio.ensure_future(link.run())
+    emit(link, 1)
+    await asyncio.sleep(0.3)
+    running.cancel()
+    assert caplog.text.count("the way to telemetry is broken") == 1
+    assert await link.finish(0.05, 0.1) == 1

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from telemetry.store_reader import StoreReader
 from tests.e2e.processes import wait_until
 from tests.faults.load import Load, run_load
-from tests.faults.stage import running_spantap
+from tests.faults.stage import is_long, running_spantap
 from tests.faults.upstreams import running_load_upstream
 from tests.proxy.test_serve_command import run
 
@@ -139,3 +143,84 @@ def test_an_admin_port_that_is_taken_is_said_and_leaves_nothing(tmp_path: Path) 
     assert (status, said.count("\n")) == (2, 1), said
     assert f"127.0.0.1:{port}" in said
     assert not (tmp_path / "t.db").exists()
+
+
+def test_a_stop_waits_for_a_telemetry_that_is_behind(tmp_path: Path) -> None:
+    """Large calls take it seconds; none of them is lost, or called lost."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+    ):
+        load = Load(port=spantap.port, prefix="large", count=12, pad_bytes=3_000_000)
+        assert run_load(load).whole == 12
+        assert spantap.terminate() == 0, spantap.log
+        with StoreReader(spantap.store) as reader:
+            assert [row.outcome for row in reader.latest(20)] == ["completed"] * 12
+
+
+@pytest.mark.skipif(not is_long(), reason="takes half a minute: run `make faults`")
+def test_calls_that_telemetry_did_not_store_are_told_and_end_with_status_1(
+    tmp_path: Path,
+) -> None:
+    """It stands still while spantap ends: what it did not take is counted."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+    ):
+        [telemetry] = spantap.children()["telemetry"]
+        os.kill(telemetry, signal.SIGSTOP)
+        try:
+            assert run_load(Load(port=spantap.port, prefix="m", count=5)).whole == 5
+            assert spantap.terminate() == 1
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(telemetry, signal.SIGKILL)
+        assert "5 calls are lost: telemetry did not store them in time" in spantap.log
+
+
+def test_no_traffic_is_taken_before_telemetry_is_there(tmp_path: Path) -> None:
+    """While the store is busy nobody is served: what a failing start cuts would have no span."""
+    store = tmp_path / "t.db"
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream, store=store) as spantap,
+    ):
+        assert spantap.terminate() == 0
+        with contextlib.closing(
+            sqlite3.connect(store, isolation_level=None, check_same_thread=False)
+        ) as other:
+            other.execute("BEGIN IMMEDIATE")
+            release = threading.Timer(2.0, other.execute, ["COMMIT"])
+            release.start()
+            begun = time.monotonic()
+            spantap.start()
+            assert time.monotonic() - begun > 1.5
+        assert run_load(Load(port=spantap.port, prefix="m", count=1)).whole == 1
+        assert spantap.terminate() == 0
+
+
+def test_a_terminal_that_is_closed_ends_it_in_order(tmp_path: Path) -> None:
+    """SIGHUP is as good as SIGTERM."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+    ):
+        assert run_load(Load(port=spantap.port, prefix="m", count=3)).whole == 3
+        os.kill(spantap.pid, signal.SIGHUP)
+        wait_until(lambda: not spantap.is_running(), 30, "it has ended")
+        with StoreReader(spantap.store) as reader:
+            assert len(reader.latest(9)) == 3
+
+
+def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Its children end, and remove the folder of their socket."""
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        running_spantap(
+            tmp_path, upstream="http://127.0.0.1:1", environment={"TMPDIR": scratch}
+        ) as spantap,
+    ):
+        pids = spantap.pids()
+        spantap.kill()
+        wait_until(lambda: not any(map(is_running, pids)), 30, "all have ended")
+        assert list(Path(scratch).iterdir()) == []
