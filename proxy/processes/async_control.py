@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket
 from typing import TYPE_CHECKING
 
-from proxy.processes.control import READ_BYTES
+from proxy.processes.control import CLOSE_SECONDS, READ_BYTES
 from proxy.processes.messages import encode_message
 
 if TYPE_CHECKING:
@@ -48,3 +50,11 @@ class AsyncControl:
                 await asyncio.get_running_loop().sock_sendall(self._sock, encode_message(message))
             except OSError:
                 _log.debug("the supervisor is gone")
+
+    async def close(self) -> None:
+        """As that of :class:`proxy.processes.control.Control`."""
+        with contextlib.suppress(OSError, TimeoutError):
+            self._sock.shutdown(socket.SHUT_WR)
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while await self.receive():
+                    pass

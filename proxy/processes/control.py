@@ -5,6 +5,7 @@ Its end of file means that the supervisor is gone, however it went.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
 import socket
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
     from proxy.processes.messages import Message
 
-__all__ = ("COUNTERS_SECONDS", "FAILED_TO_START", "READ_BYTES", "Control", "begin_child")
+__all__ = (
+    "CLOSE_SECONDS",
+    "COUNTERS_SECONDS",
+    "FAILED_TO_START",
+    "READ_BYTES",
+    "Control",
+    "begin_child",
+)
 
 _log = logging.getLogger("spantap")
 
@@ -28,6 +36,9 @@ COUNTERS_SECONDS = 1.0
 
 FAILED_TO_START = 2
 """Exit status of a child that cannot follow its settings, and has said why."""
+
+CLOSE_SECONDS = 2.0
+"""How long the end waits for a supervisor that does not read."""
 
 READ_BYTES = 64 * 1024
 
@@ -57,6 +68,18 @@ class Control:
                 self.sock.sendall(encode_message(message))
         except OSError:
             _log.debug("the supervisor is gone")
+
+    def close(self) -> None:
+        """End our side, and wait for the other's end.
+
+        A socket that is closed with something unread resets the connection, and with it what was
+        sent last and not read yet.
+        """
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
+            self.sock.settimeout(CLOSE_SECONDS)
+            while self.sock.recv(READ_BYTES):
+                pass
 
     def _read(self) -> Iterator[Message]:
         while data := self._read_some():

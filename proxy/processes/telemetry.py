@@ -64,6 +64,7 @@ def main() -> int:
     lost = pipeline.close(obeying.flush_seconds)
     reporting.finish()
     control.send(Finished(lost=lost))
+    control.close()
     if obeying.is_orphaned:
         remove_frames_folder(start.frames_path)
     return 0

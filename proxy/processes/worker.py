@@ -37,7 +37,7 @@ __all__ = ("main",)
 
 _log = logging.getLogger("spantap")
 
-REPORT_SECONDS = 2.0
+REPORT_SECONDS = 4.0
 """How long the end waits for a supervisor that does not read."""
 
 ACK_SECONDS = 8.0
@@ -93,6 +93,7 @@ async def _work(
         await asyncio.wait({reporting}, timeout=REPORT_SECONDS)
         if reporting.done():
             await control.send(Finished(lost=lost))
+            await control.close()
 
 
 async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) -> None:

@@ -190,7 +190,7 @@ def test_a_second_signal_ends_at_once(upstream: int, tmp_path: Path) -> None:
             running.process.send_signal(signal.SIGTERM)
             time.sleep(0.3)
             started = time.monotonic()
-            assert running.end(signal.SIGINT) == 0
+            assert running.end(signal.SIGINT) == 0, running.said
             took = time.monotonic() - started
     print(f"ended {took:.2f} s after the second signal")
     assert took < 30  # far less than the linger; the figure is printed
