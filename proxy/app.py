@@ -8,6 +8,7 @@ import select
 import ssl
 from typing import TYPE_CHECKING
 
+from proxy.certificates import load_upstream_certificates
 from proxy.clock import Clock, SystemClock
 from proxy.downstream_server import DownstreamServer
 from proxy.exchange import ExchangeRules
@@ -15,7 +16,7 @@ from proxy.forward_proxy import ForwardProxy
 from proxy.handler import Handler
 from proxy.inbound_keys import read_inbound_keys
 from proxy.limits import DownstreamLimits
-from proxy.listener_tls import HANDSHAKE_SECONDS, build_listener_tls
+from proxy.listener_tls import build_listener_tls
 from proxy.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.logs import limit_lines
 from proxy.open_exchanges import OpenExchanges
@@ -23,6 +24,7 @@ from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
 from proxy.settings import ConfigurationError, Settings
 from proxy.tap import FrameSink, RecordedHeaders, TapSource
+from proxy.tls_port import TlsPort
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.client_context import HeaderMap
 from telemetry.identity import SpanIdentitySource
@@ -99,6 +101,7 @@ class Proxy:
                 on_disconnect=settings.on_disconnect,
                 propagate=settings.propagate,
                 keeps_unsampled=bool(settings.keep),
+                max_bodies_bytes=settings.max_bodies_bytes,
             ),
             open_exchanges=self.open_exchanges,
             inbound_keys=read_inbound_keys(settings),
@@ -126,11 +129,9 @@ class Proxy:
             traffic = listener or listen("traffic", self._settings.host, self._settings.port)
             loop = asyncio.get_running_loop()
             self._listener = await loop.create_server(
-                self._server,
+                self._server if self._tls is None else TlsPort(self._server, self._tls),
                 sock=traffic,
                 backlog=ACCEPTED_AT_ONCE if self._settings.workers == 1 else 1,
-                ssl=self._tls,
-                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
             )
         except BaseException:
             await self.close()
@@ -243,17 +244,7 @@ def build_tls(settings: Settings) -> ssl.SSLContext:
         ConfigurationError: a certificate file cannot be used.
     """
     context = ssl.create_default_context()
-    try:
-        if settings.ca_file is not None:
-            context.load_verify_locations(cafile=settings.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"setting 'ca_file': {settings.ca_file}: {error}") from error
-    try:
-        if settings.client_cert is not None:
-            # Without a password given here, OpenSSL would ask for one on the terminal.
-            context.load_cert_chain(settings.client_cert, settings.client_key, password="")
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"setting 'client_cert': {error}") from error
+    load_upstream_certificates(context, settings)
     return context
 
 

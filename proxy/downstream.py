@@ -5,7 +5,8 @@ and re-encode fields (R1). The connections are those of :mod:`proxy.downstream_s
 
 Rules, here and there:
 
-1. Nothing is added to a relayed head but what frames this hop.
+1. Nothing is added to a relayed head but what frames this hop; a 204 has nothing that frames
+   (RFC 9110 section 8.6, RFC 9112 section 6.1).
 2. A client that closes, resets or half-closes its connection cancels the handler at once.
 3. A broken end is never a clean one: chunked and counted bodies just stop; a body that only the
    end of the connection delimits is cut by a reset, after all its bytes were acknowledged.
@@ -26,6 +27,7 @@ Rules, here and there:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 from typing import TYPE_CHECKING
@@ -34,14 +36,25 @@ from aiohttp import web
 from aiohttp.http import HttpVersion11
 
 from proxy.errors import encode_error
-from proxy.headers import RawHeaders, find_header, join_header, response_headers
+from proxy.headers import (
+    FRAMING,
+    RawHeaders,
+    field_options,
+    find_header,
+    join_header,
+    response_headers,
+    without_fields,
+)
 from proxy.request_body import RequestBody
 from proxy.stall_watch import count_buffered, count_unacknowledged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Answered", "Downstream", "LastAnswer", "reset")
+__all__ = ("Answered", "Downstream", "LastAnswer", "half_close", "reset")
+
+_NO_CODINGS = frozenset({b"", b"identity"})
+"""What some name as a transfer coding that is none (RFC 9112 section 7)."""
 
 MAX_RESET_WAIT_SECONDS = 2.0
 """How long a cut waits for the client to acknowledge what came before it (rule 3)."""
@@ -160,17 +173,21 @@ class Downstream:
         Raises:
             ConnectionError: the client is gone.
         """
+        if status == 204:  # it has no body, and says nothing of one
+            headers = without_fields(headers, FRAMING)
+        codings = field_options(headers, b"transfer-encoding") - _NO_CODINGS
         counted = keeps_length and find_header(headers, b"content-length") is not None
         knows_chunks = self._request.version >= HttpVersion11
         chunked = has_body and not counted and knows_chunks
         if has_body and not counted and not chunked:
             self._must_reset = True
             self._keeps_alive = False
-        # In answer to HEAD, and in a 304, it says how the body would be framed; a 204 never has
-        # one (RFC 9112 section 6.1).
-        would_be_chunked = not has_body and knows_chunks and status != 204
+        # In answer to HEAD, and in a 304, it says how the body would be framed.
+        would_be_chunked = not has_body and knows_chunks
         fields = response_headers(
-            headers, keeps_length=keeps_length, keeps_chunked=chunked or would_be_chunked
+            headers,
+            keeps_length=keeps_length,
+            keeps_chunked=bool(codings) and (chunked or would_be_chunked),
         )
         if chunked and not _is_chunked(headers):
             fields.append((b"Transfer-Encoding", b"chunked"))
@@ -237,7 +254,15 @@ class Downstream:
 def _is_chunked(headers: RawHeaders) -> bool:
     """Whether chunks are what frames it: the last coding alone does (RFC 9112 section 6.1)."""
     codings = join_header(headers, b"transfer-encoding") or b""
-    return codings.rstrip(b" \t,").rpartition(b",")[2].strip().lower() == b"chunked"
+    return codings.rpartition(b",")[2].strip().lower() == b"chunked"
+
+
+def half_close(transport: asyncio.Transport) -> None:
+    """Close our side behind what is written; over TLS, which cannot, the client closes first."""
+    if transport.can_write_eof():
+        # A client that has just reset the connection is told nothing; asyncio hears of it next.
+        with contextlib.suppress(OSError):
+            transport.write_eof()
 
 
 def reset(transport: asyncio.Transport | None) -> None:

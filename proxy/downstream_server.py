@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 
 from proxy.clock import Clock, SystemClock
-from proxy.downstream import Answered, Downstream, LastAnswer, reset
+from proxy.downstream import Answered, Downstream, LastAnswer, half_close, reset
 from proxy.errors import encode_error
 from proxy.limits import DownstreamLimits
 from proxy.logs import limit_lines
@@ -193,8 +193,7 @@ class _Connection(RequestHandler):
         if transport is None or transport.is_closing():
             return
         self._lingers = True
-        if transport.can_write_eof():  # TLS has no half-closed connections
-            transport.write_eof()
+        half_close(transport)
         transport.resume_reading()
         # The client's close ends the connection, and with it this task.
         await asyncio.sleep(MAX_LINGER_SECONDS)
@@ -295,21 +294,26 @@ class DownstreamServer(web.Server):
             self._stalled_lines, f"cut a client that took nothing of its answer for {seconds:g} s"
         )
 
-    def has_room(self) -> bool:
-        """Whether one more connection can be served."""
-        return len(self.connections) < self.limits.max_connections
-
-    def turn_away(self, transport: asyncio.Transport) -> None:
-        """Tell a client that there are too many, where not too many are being told already."""
+    def count_turned_away(self) -> None:
+        """Note a connection past the limit."""
         self.turned_away_count += 1
         count = self.limits.max_connections
         _tell(
             self._full_lines,
             f"turned a client away: {count} connections are open (max_connections)",
         )
+
+    def has_room(self) -> bool:
+        """Whether one more connection can be served."""
+        return len(self.connections) < self.limits.max_connections
+
+    def turn_away(self, transport: asyncio.Transport) -> None:
+        """Tell a client that there are too many, where not too many are being told already."""
+        self.count_turned_away()
         if len(self._turned_away) >= MAX_TURNED_AWAY:
             transport.abort()
             return
+        count = self.limits.max_connections
         message = f"spantap serves {count} connections at once, and has them; try again shortly."
         self._turned_away.add(Overflow(transport, message, self._turned_away.discard))
 

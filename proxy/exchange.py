@@ -9,12 +9,14 @@ Rules:
    usage, head included, until its end, a limit, or a shutdown that cannot wait.
 4. Only a request that we altered is ever sent twice, and only when the upstream's answer names
    what we added (``design.md`` section 4); the client sees the last answer.
+5. A body over its limit, or without room beside those of other calls, is relayed as it comes, and
+   recorded as left out. Nothing of a body is kept once the upstream has it and has answered.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codec.endpoint import Endpoint
@@ -23,6 +25,7 @@ from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, field_options, find_header, request_headers
+from proxy.request_body import MAX_BODIES_BYTES, BodyShare
 from proxy.settings import OnDisconnect
 from proxy.tasks import spawn
 from proxy.tee import relay_answer
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from proxy.headers import RawHeaders
     from proxy.open_exchanges import OpenExchange
     from proxy.rejections import RejectionKey, Rejections
-    from proxy.request_body import RequestBody
+    from proxy.request_body import BodyBudget, RequestBody
     from proxy.routes import Route
     from proxy.tap import Tap
     from proxy.upstream_client import UpstreamClient
@@ -69,12 +72,14 @@ class ExchangeRules:
         on_disconnect: what happens when the client goes away.
         propagate: the upstream gets a ``traceparent`` of our span.
         keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
+        max_bodies_bytes: of the requests of all open calls together.
     """
 
     max_body_bytes: int
     on_disconnect: OnDisconnect
     propagate: bool
     keeps_unsampled: bool = False
+    max_bodies_bytes: int = MAX_BODIES_BYTES
 
 
 class ObservedExchange:
@@ -91,6 +96,7 @@ class ObservedExchange:
         client: UpstreamClient,
         rejections: Rejections,
         rules: ExchangeRules,
+        bodies: BodyBudget,
         open_exchange: OpenExchange,
     ) -> None:
         self._downstream = downstream
@@ -102,6 +108,7 @@ class ObservedExchange:
         self._client = client
         self._rejections = rejections
         self._rules = rules
+        self._share = BodyShare(bodies)
         self._open_exchange = open_exchange
         self._rejection_key: RejectionKey = (self._upstream.name, self._target, None)
         self._drain_until: float | None = None  # on the loop's clock, once the client has gone
@@ -132,11 +139,7 @@ class ObservedExchange:
 
     async def _relay(self) -> web.StreamResponse:
         try:
-            body, rest, scan = await self._read_body()
-            rewrite = self._rewrite(body, scan)
-            response, rewrite, resend_count = await self._outlive_client(
-                self._ask(rewrite, body, rest)
-            )
+            response, rewrite, resend_count = await self._send()
         except GatewayError as error:
             self._ending = (error.end, error.message)
             return await self._downstream.answer_error(error.status, error.code, error.message)
@@ -150,10 +153,24 @@ class ObservedExchange:
         finally:
             response.close()
 
-    async def _read_body(self) -> tuple[bytes, RequestBody | None, BodyScan | None]:
-        """The body, what is left of it past the limit, and where its members lie.
+    async def _send(self) -> tuple[UpstreamResponse, Rewrite, int]:
+        """Read the request and ask; the rewrite comes back without its body (rule 5)."""
+        try:
+            body, rest, scan = await self._read_body()
+            rewrite = self._rewrite(body, scan)
+            response, rewrite, resend_count = await self._outlive_client(
+                self._ask(rewrite, body, rest)
+            )
+        except BaseException:
+            self._share.give_back()
+            raise
+        response.when_uploaded(self._share.give_back)
+        return response, replace(rewrite, body=b""), resend_count
 
-        The last is ``None`` where nobody can say: past the limit, and in compressed bytes.
+    async def _read_body(self) -> tuple[bytes, RequestBody | None, BodyScan | None]:
+        """The body, what is left of it past a limit, and where its members lie.
+
+        The last is ``None`` where nobody can say: past a limit (rule 5), and in compressed bytes.
         """
         await self._downstream.continue_if_expected()
         scanner = None if _is_encoded(self._downstream.headers) else RequestScanner()
@@ -162,7 +179,8 @@ class ObservedExchange:
         try:
             while data := await reader.readany():
                 body += data
-                if len(body) > self._rules.max_body_bytes:
+                has_room = self._share.take(len(data))
+                if not has_room or len(body) > self._rules.max_body_bytes:
                     self._tap.request_body(None, len(body))
                     return bytes(body), reader, None
                 if scanner is not None:
@@ -182,7 +200,10 @@ class ObservedExchange:
         self._rejection_key = (self._upstream.name, self._target, model)
         if self._rejection_key in self._rejections:
             policy = UsagePolicy.NEVER
-        return rewrite_request(body, scan, policy)
+        rewrite = rewrite_request(body, scan, policy)
+        if rewrite.rewrites and not self._share.take(len(rewrite.body)):
+            return Rewrite(body=body)  # there is no room for both, and the client's may be needed
+        return rewrite
 
     async def _ask(
         self, rewrite: Rewrite, body: bytes, rest: RequestBody | None

@@ -21,6 +21,7 @@ from proxy.headers import (
     request_headers,
     without_fields,
 )
+from proxy.request_body import BodyBudget
 from proxy.tee import relay_answer
 from proxy.upstream_client import UpstreamRequest
 
@@ -61,6 +62,9 @@ class Handler:
         open_exchanges: those that a shutdown waits for.
         inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
         on_refused: called with a sentence for each request that has none.
+
+    Attributes:
+        bodies: what observed calls hold of their requests.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class Handler:
         self._identities = identities
         self._rejections = rejections
         self._rules = rules
+        self.bodies = BodyBudget(rules.max_bodies_bytes)
         self._open = open_exchanges
         self._inbound_keys = inbound_keys
         self._on_refused = on_refused
@@ -156,6 +161,7 @@ class Handler:
             client=self._client,
             rejections=self._rejections,
             rules=self._rules,
+            bodies=self.bodies,
             open_exchange=open_exchange,
         )
         return await exchange.run()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = (
+    "FRAMING",
     "RawHeaders",
     "RequestChanges",
     "field_options",
@@ -47,8 +48,10 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
-_NEVER_AN_OPTION = _FRAMING | {b"host"}
+FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+"""What tells where a body ends, in lower case."""
+
+_NEVER_AN_OPTION = FRAMING | {b"host"}
 _DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
 _OURS = b"x-spantap-"
 

@@ -8,7 +8,7 @@ Rules:
 3. It comes as ``x-spantap-key``, as ``Authorization: Bearer``, or as ``api-key`` or ``x-api-key``.
    Whatever field holds an inbound key is told, so that none of them reaches the upstream (R7).
 4. What is wrong with an entry is said by its place, never by quoting it (R7).
-5. A variable or file that is there and holds no key is refused: it would let everybody in.
+5. A variable, list or file that is there and holds no key is refused: it would let everybody in.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from proxy.certificates import refuse_special_file
 from proxy.configuration_error import ConfigurationError
 
 if TYPE_CHECKING:
@@ -98,11 +99,13 @@ def hash_keys(entries: Iterable[object]) -> tuple[str, ...]:
         entries: plain keys, or such digests.
 
     Raises:
-        ValueError: one cannot be a key; it is told by its number (rule 4).
+        ValueError: there is none (rule 5), or one cannot be a key; it is told by its number
+            (rule 4).
     """
-    return tuple(
-        _hash_key(entry, f"entry {number}") for number, entry in enumerate(entries, start=1)
-    )
+    hashed = [_hash_key(entry, f"entry {number}") for number, entry in enumerate(entries, start=1)]
+    if not hashed:
+        raise ValueError("is set, and holds no key: that would let everybody in")
+    return tuple(hashed)
 
 
 def _hash_key(entry: object, place: str) -> str:
@@ -124,9 +127,9 @@ def read_inbound_keys(settings: Settings) -> InboundKeys | None:
     Raises:
         ConfigurationError: the file cannot be used, or there are too many keys.
     """
-    if not settings.inbound_keys and settings.inbound_keys_file is None:
+    if settings.inbound_keys is None and settings.inbound_keys_file is None:
         return None
-    hashed = set(settings.inbound_keys)
+    hashed = set(settings.inbound_keys or ())
     if settings.inbound_keys_file is not None:
         hashed.update(_read_file(settings.inbound_keys_file))
     if len(hashed) > MAX_KEYS:
@@ -135,6 +138,7 @@ def read_inbound_keys(settings: Settings) -> InboundKeys | None:
 
 
 def _read_file(path: Path) -> set[str]:
+    refuse_special_file("inbound_keys_file", path)
     where = f"setting 'inbound_keys_file': {path}"
     try:
         with path.open("rb") as file:
@@ -164,7 +168,7 @@ def explain_exposed_keys(settings: Settings) -> str | None:
     are no inbound keys.
     """
     holders = [table.name for table in settings.upstreams if table.api_key_env is not None]
-    asks_for_key = settings.inbound_keys or settings.inbound_keys_file is not None
+    asks_for_key = settings.inbound_keys is not None or settings.inbound_keys_file is not None
     if not holders or asks_for_key or _is_loopback(settings.host):
         return None
     return (

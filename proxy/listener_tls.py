@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from proxy.configuration_error import ConfigurationError
+from proxy.certificates import load_certificate
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
@@ -35,22 +35,5 @@ def build_listener_tls(settings: Settings) -> ssl.SSLContext | None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # costs us more than whoever asks for it
     context.set_alpn_protocols(["http/1.1"])
-    files = f"setting 'tls_cert': {settings.tls_cert}"
-    if settings.tls_key is not None:
-        files += f" with 'tls_key': {settings.tls_key}"
-    try:
-        # Without a password given here, OpenSSL would ask for one on the terminal.
-        context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_has_no_password)
-    except ssl.SSLError as error:
-        reason = (error.reason or "no PEM of what it takes in it").replace("_", " ")
-        raise ConfigurationError(f"{files} cannot be used: {reason}") from error
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigurationError(f"{files} cannot be read: {reason}") from error
-    except ValueError:
-        raise ConfigurationError(f"{files} has a password; give a key without one") from None
+    load_certificate(context, "tls", settings.tls_cert, settings.tls_key)
     return context
-
-
-def _has_no_password() -> str:
-    raise ValueError

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from proxy.downstream import half_close
 from proxy.errors import encode_error
 
 if TYPE_CHECKING:
@@ -56,8 +57,7 @@ class Overflow(asyncio.Protocol):
         has_body = not data.startswith(b"HEAD ")
         answer = encode_error(503, "too_many_connections", self._message, has_body=has_body)
         self._transport.write(answer)
-        if self._transport.can_write_eof():  # not with TLS: it is up to the client to close
-            self._transport.write_eof()
+        half_close(self._transport)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's interface
         """The client has closed, or its time is over."""

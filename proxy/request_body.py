@@ -1,22 +1,36 @@
-"""The body of a client's request, as the relay reads it.
+"""The body of a client's request, as the relay reads it, and what bodies may take in all.
 
-What goes wrong with it is the client's doing, and told in one form wherever it is read: a
-:class:`proxy.errors.GatewayError` of 400 for broken framing, of 408 for silence.
+Rules:
+
+1. What goes wrong with a body is the client's doing, and told in one form wherever it is read: a
+   :class:`proxy.errors.GatewayError` of 400 for broken framing, of 408 for silence.
+2. What the calls of a worker hold of bodies is counted together, from the read of a byte until no
+   call holds it: a limit for each would let a few clients take all the memory there is. Where
+   there is no room nothing waits and nothing fails; less is done with the body.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from aiohttp.web_protocol import RequestPayloadError
 
+from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
+from proxy.logs import limit_lines
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
 
-__all__ = ("RequestBody",)
+__all__ = ("MAX_BODIES_BYTES", "BodyBudget", "BodyShare", "RequestBody")
+
+_log = logging.getLogger("spantap.exchange")
+
+MAX_BODIES_BYTES = 512 * 1024 * 1024
+"""What bodies may take by default: a thousand long chats of 256 KiB, each held as it came and
+rewritten, or four of the largest; beside the rest of a worker it fits into 2 GB."""
 
 
 class RequestBody:
@@ -54,3 +68,56 @@ class RequestBody:
             raise broken_request_body(error) from error
         except TimeoutError as error:
             raise late_request_body() from error
+
+
+class BodyBudget:
+    """What all calls of a worker together may hold of their requests' bodies (rule 2).
+
+    Args:
+        max_bytes: so much, beside one read of each call that found no room.
+
+    Attributes:
+        held_bytes: what they hold now.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._full_lines = limit_lines(SystemClock())
+        self.held_bytes = 0
+
+    def take(self, size_bytes: int) -> bool:
+        """Count so many bytes more, where there is room for them."""
+        if self.held_bytes + size_bytes <= self._max_bytes:
+            self.held_bytes += size_bytes
+            return True
+        if (suppressed := self._full_lines.admit()) is not None:
+            more = f" ({suppressed} more since the last such line)" if suppressed else ""
+            _log.warning(
+                "relayed a request as it is: the bodies of open calls take %d bytes "
+                "(max_bodies_bytes)%s",
+                self.held_bytes,
+                more,
+            )
+        return False
+
+
+class BodyShare:
+    """One call's part of a :class:`BodyBudget`."""
+
+    __slots__ = ("_budget", "_held_bytes")
+
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget = budget
+        self._held_bytes = 0
+
+    def take(self, size_bytes: int) -> bool:
+        """Count so many bytes more as held by this call; false where there is no room for them."""
+        if not self._budget.take(size_bytes):
+            return False
+        self._held_bytes += size_bytes
+        return True
+
+    def give_back(self) -> None:
+        """The call holds none of them any more."""
+        self._budget.held_bytes -= self._held_bytes
+        self._held_bytes = 0

@@ -29,6 +29,7 @@ from codec.rewrite import UsagePolicy
 from proxy.configuration_error import ConfigurationError
 from proxy.inbound_keys import hash_keys
 from proxy.logs import LogFormat
+from proxy.request_body import MAX_BODIES_BYTES
 from proxy.routes import UpstreamConfig, check_url
 from proxy.tap import MAX_ANSWER_BYTES
 from telemetry.client_context import HeaderMap
@@ -116,7 +117,9 @@ class Settings(BaseSettings):
     """Between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
     max_connections: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     """Open client connections per worker. Twice as many open files; some 400 MB at the 0.1 MB of
-    an open stream, and 2 GB if none of them took its answer. Less where fewer files may be open."""
+    an open stream, and 2 GB if none of them took its answer. On top come bodies of requests
+    (max_bodies_bytes), and for each connection 0.3 MB where its upstream speaks TLS (asyncio's
+    buffer), 0.1 MB where the port does. Less where fewer files may be open."""
     header_timeout_seconds: Seconds = 60
     """From a connection's beginning, or a further request's first byte, to the end of its head; as
     long as nginx and Node wait. 0: none."""
@@ -130,6 +133,9 @@ class Settings(BaseSettings):
     time reads the next when it is done. 0: for ever."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * _MIB
     """Largest chat request that is buffered, rewritten and recorded; a larger one is relayed."""
+    max_bodies_bytes: Annotated[int, Field(ge=_MIB)] = MAX_BODIES_BYTES
+    """Of all open calls of a worker together; one that is rewritten counts as it came and as it
+    goes on. A request without room beside them is relayed as one that is too large."""
     max_answer_bytes: Annotated[int, Field(ge=1024)] = MAX_ANSWER_BYTES
     """Of an answer, what is recorded; the rest is relayed, and the span says that it was cut."""
     max_waiting_bytes: Annotated[int, Field(ge=_MIB)] = MAX_HELD_BYTES
@@ -146,7 +152,7 @@ class Settings(BaseSettings):
     """Certificate chain (PEM) of the traffic port, which then speaks TLS and nothing else."""
     tls_key: Path | None = None
     """Its key (PEM, without a password), where it is not in the same file."""
-    inbound_keys: Annotated[tuple[str, ...], NoDecode, Field(repr=False)] = ()
+    inbound_keys: Annotated[tuple[str, ...] | None, NoDecode, Field(repr=False)] = None
     """Keys of which clients must show one, hashed here: the plain ones are not kept."""
     inbound_keys_file: Path | None = None
     """Further ones, one a line, so that they need be in no environment; ``#`` begins a comment."""
@@ -199,8 +205,8 @@ class Settings(BaseSettings):
         """Hashed before anything else is done with them."""
         if isinstance(value, str):
             value = [entry for entry in map(str.strip, value.split(",")) if entry]
-            if not value:
-                raise ValueError("is set, and holds no key: that would let everybody in")
+        if value is None:  # as it is handed from process to process; no source can say it
+            return None
         if not isinstance(value, (list, tuple)):
             raise ValueError("must be a list of keys")  # noqa: TRY004 - pydantic takes no other
         return hash_keys(value)

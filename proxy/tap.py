@@ -5,7 +5,8 @@ Rules:
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).
 2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
-3. A body with status >= 400 is copied without the request's credentials (R7).
+3. A body with status >= 400 is copied at its end, decoded, without the request's credentials (R7):
+   see :mod:`proxy.error_body`.
 4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5).
 """
 
@@ -16,10 +17,12 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from proxy.credentials import CredentialMask, find_credentials
-from proxy.headers import select_headers
+from proxy.credentials import find_credentials
+from proxy.error_body import ErrorBody
+from proxy.headers import join_header, select_headers
 from proxy.logs import limit_lines
 from telemetry.client_context import looks_like_credential
+from telemetry.exchange import EndKind
 from telemetry.frames import (
     RECORDED_REQUEST_HEADERS,
     RECORDED_RESPONSE_HEADERS,
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from proxy.routes import Upstream
     from proxy.upstream_response import UpstreamResponse
     from telemetry.client_context import HeaderMap
-    from telemetry.exchange import EndKind
     from telemetry.identity import SpanIdentity
     from telemetry.rate_limit import RateLimit
 
@@ -105,8 +107,8 @@ class Tap:
         self._tapped_bytes = 0
         self._shed_bytes = 0
         self._undelivered_reads = 0
-        self._credentials: tuple[bytes, ...] = ()
-        self._mask: CredentialMask | None = None
+        self._asked: tuple[RawHeaders, str] = ((), "")
+        self._error: ErrorBody | None = None
 
     def _now_ns(self) -> int:
         # One wall reading per exchange: its times never run backwards when the wall clock jumps.
@@ -133,7 +135,7 @@ class Tap:
     ) -> None:
         """The request's head was read."""
         held = tuple(upstream.credentials.values())
-        self._credentials = find_credentials((*downstream.headers, *held), downstream.target)
+        self._asked = ((*downstream.headers, *held), downstream.target)
         self._emit(
             Begin(
                 exchange=self._number,
@@ -165,16 +167,17 @@ class Tap:
         usage_event_not_stripped: bool,
     ) -> None:
         """The head of the answer that the client gets."""
-        if response.status >= 400 and self._credentials:
-            self._mask = CredentialMask(self._credentials)
+        recorded = RECORDED_RESPONSE_HEADERS
+        if response.status >= 400 and (credentials := find_credentials(*self._asked)):
+            encoding = join_header(response.headers, b"content-encoding") or b""
+            self._error = ErrorBody(credentials, encoding.decode("latin-1"))
+            recorded -= {b"content-encoding"}
         self._emit(
             ResponseHead(
                 exchange=self._number,
                 at_ns=self._now_ns(),
                 status=response.status,
-                headers=select_headers(
-                    response.headers, RECORDED_RESPONSE_HEADERS, RECORDED_RESPONSE_PREFIXES
-                ),
+                headers=select_headers(response.headers, recorded, RECORDED_RESPONSE_PREFIXES),
                 resend_count=resend_count,
                 rewrites=rewrites,
                 hides_usage=hides_usage,
@@ -189,8 +192,9 @@ class Tap:
         if self._tapped_bytes > self._max_body_bytes:
             self._shed_bytes += len(data)
             return
-        if self._mask is not None:
-            data = self._mask.feed(data)
+        if self._error is not None:
+            self._error.feed(data)
+            return
         self._emit(ResponseData(self._number, self._now_ns(), data))
 
     def delivered(self) -> None:
@@ -199,8 +203,12 @@ class Tap:
 
     def end(self, kind: EndKind, message: str = "") -> None:
         """The exchange is over."""
-        if self._mask is not None and (held := self._mask.finish()):
-            self._emit(ResponseData(self._number, self._now_ns(), held))
+        if self._error is not None:
+            is_whole = kind is EndKind.UPSTREAM_EOF and not self._shed_bytes
+            text, left_out_bytes = self._error.finish(is_whole=is_whole)
+            self._shed_bytes += left_out_bytes
+            if text:
+                self._emit(ResponseData(self._number, self._now_ns(), text))
         self._emit(
             End(
                 exchange=self._number,

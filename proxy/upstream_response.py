@@ -7,6 +7,9 @@ Rules:
 2. A body that the end of the connection delimits is broken where that end was a reset.
 3. What was received is never quoted in the words about it: it may hold a credential (R7).
 4. A connection is kept only when both bodies went over it whole.
+5. An answer that names ``chunked`` in its transfer codings in any place but the last is refused:
+   it cannot be told which bytes are the body (RFC 9112 section 6.3), and the next to read it would
+   take it in another way.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp.http import HttpProcessingError
 
-from proxy.headers import find_header
+from proxy.headers import find_header, join_header
 from proxy.upstream_connection import abort_connection, get_protocol
 from proxy.upstream_errors import describe_invalid
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from aiohttp.connector import Connection
     from aiohttp.http import RawResponseMessage
@@ -54,6 +58,9 @@ class UpstreamResponse:
         reason: as received; undecodable bytes as surrogates.
         headers: raw fields.
         has_body: a body follows.
+
+    Raises:
+        HttpProcessingError: the framing is ambiguous (rule 5).
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class UpstreamResponse:
         has_body: bool,
         upload: asyncio.Task[None] | None,
     ) -> None:
+        _check_codings(message.raw_headers)
         self._connection = connection
         self._protocol = get_protocol(connection)
         self._payload = payload
@@ -124,6 +132,17 @@ class UpstreamResponse:
         self._pushed_back.extendleft(reversed(pieces))
         return b"".join(pieces)[:limit_bytes]
 
+    def when_uploaded(self, callback: Callable[[], None]) -> None:
+        """Call once nothing of the request is held for sending any more: now, or when it is sent.
+
+        An upstream may answer before it has the whole request; an upload that is broken off ends,
+        too.
+        """
+        if self._upload is None or self._upload.done():
+            callback()
+        else:
+            self._upload.add_done_callback(lambda _: callback())
+
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once (rule 4)."""
         if self._connection.protocol is None:
@@ -136,6 +155,13 @@ class UpstreamResponse:
             self._connection.release()
         else:
             abort_connection(self._connection)
+
+
+def _check_codings(headers: RawHeaders) -> None:
+    """Refuse what rule 5 does, and what only some would take for the name of that coding."""
+    codings = (join_header(headers, b"transfer-encoding") or b"").lower()
+    if b"chunked" in codings and codings.rpartition(b",")[2].strip() != b"chunked":
+        raise HttpProcessingError(message="chunks are not its last transfer coding")
 
 
 def _explain_break(error: BaseException) -> UpstreamBroken:

@@ -3,7 +3,7 @@
 The client gets the encoded bytes; only this copy is decoded. Rules:
 
 1. A few bytes can decode to an endless output: decoding goes in slices of the input, and each
-   coding puts out at most :data:`MAX_DECODED_BYTES` of one body (R5).
+   coding puts out at most :data:`MAX_DECODED_BYTES` of one body, or what its reader wants (R5).
 2. However the encoded bytes are cut, what comes out is the same, and so is the error.
 3. A body that ends early has decoded to what came until then; that it ended early is not noticed
    here.
@@ -90,6 +90,7 @@ class ContentDecoder:
 
     Args:
         encoding: the header's value; empty and ``identity`` change nothing.
+        max_bytes: what each coding puts out at most (rule 1), where that is less.
 
     Raises:
         UndecodableContent: a coding is not known, or there are too many.
@@ -99,7 +100,7 @@ class ContentDecoder:
             :class:`~codec.errors.LimitExceeded` by rule 1. ``None`` where all is well.
     """
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, *, max_bytes: int | None = None) -> None:
         names = [part.strip().lower() for part in encoding.split(",")]
         names = [name for name in names if name not in {"", "identity"}]
         if len(names) > MAX_CODINGS:
@@ -107,7 +108,8 @@ class ContentDecoder:
         if not _CODINGS.keys() >= set(names):
             raise UndecodableContent("unknown content coding")
         self._names = tuple(reversed(names))
-        self._stages = _Stages(self._names)
+        self._max_bytes = MAX_DECODED_BYTES if max_bytes is None else max_bytes
+        self._stages = _Stages(self._names, self._max_bytes)
         self._encoded = bytearray()
         self._decoded_bytes = 0
         self.error: UndecodableContent | LimitExceeded | None = None
@@ -148,7 +150,7 @@ class ContentDecoder:
         The decoders forget what the failing call would have put out, and cannot be set back: the
         body is decoded once more, this slice byte by byte.
         """
-        stages = _Stages(self._names)
+        stages = _Stages(self._names, self._max_bytes)
         again = _slices(bytes(self._encoded), _SLICE_BYTES)
         known_bytes = self._decoded_bytes
         for part in chain(again, _slices(encoded, 1)):
@@ -161,8 +163,8 @@ class ContentDecoder:
 class _Stages:
     """The codings of one body, the outermost first."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._stages = [_Stage(_CODINGS[name]()) for name in names]
+    def __init__(self, names: Iterable[str], max_bytes: int) -> None:
+        self._stages = [_Stage(_CODINGS[name](), max_bytes) for name in names]
 
     def decode(self, encoded: bytes) -> Iterator[bytes]:
         pieces: Iterator[bytes] = iter((encoded,))
@@ -174,9 +176,10 @@ class _Stages:
 class _Stage:
     """One coding among several. Each has a limit of its own: a later one may swallow its output."""
 
-    def __init__(self, coding: _Coding) -> None:
+    def __init__(self, coding: _Coding, max_bytes: int) -> None:
         self._coding = coding
-        self._room_bytes = MAX_DECODED_BYTES
+        self._max_bytes = max_bytes
+        self._room_bytes = max_bytes
 
     def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         for encoded in pieces:
@@ -184,7 +187,7 @@ class _Stage:
                 for piece in self._coding(part):
                     yield piece[: self._room_bytes]
                     if len(piece) > self._room_bytes:
-                        raise LimitExceeded("MAX_DECODED_BYTES", MAX_DECODED_BYTES)
+                        raise LimitExceeded("MAX_DECODED_BYTES", self._max_bytes)
                     self._room_bytes -= len(piece)
 
 

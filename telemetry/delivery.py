@@ -95,6 +95,8 @@ _OF_THE_REQUEST = re.compile(rb"http|bad request", re.IGNORECASE)
 """In the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS server",
 "Invalid HTTP request received.", "400 Bad Request: ..."."""
 
+_NO_OTLP = "answered with JSON that is no OTLP answer; is this an OTLP backend?"
+
 _WEB_PAGE = "answered with a web page; is this the OTLP port?"
 
 
@@ -181,7 +183,10 @@ def classify_success(body: bytes) -> Answer:
     try:
         response.ParseFromString(body)
     except DecodeError:
-        return Answer(verdict=Verdict.DELIVERED)
+        words = _NO_OTLP if _is_foreign_json(body) else ""
+        return Answer(
+            verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else ""
+        )
     partial = response.partial_success
     words = _one_line(partial.error_message)
     if partial.rejected_spans > 0:
@@ -297,6 +302,15 @@ def _is_status(body: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(value.get("message"), str) or isinstance(value.get("code"), int)
+
+
+def _is_foreign_json(body: bytes) -> bool:
+    """Whether it is an object that no OTLP backend answers with."""
+    try:
+        value = decode_json_object(body)
+    except ValueError:
+        return False
+    return bool(value) and value.keys().isdisjoint({"partialSuccess", "partial_success"})
 
 
 def _is_web_page(content_type: str | None) -> bool:

@@ -129,7 +129,10 @@ class ResponseHead(msgspec.Struct, frozen=True, kw_only=True, tag="response_head
 
 
 class ResponseData(msgspec.Struct, frozen=True, tag="response_data", array_like=True):
-    """Bytes of one read from the upstream, as received, cut anywhere."""
+    """Bytes of one read from the upstream, as received, cut anywhere.
+
+    Of an error (status >= 400) its body as a whole, decoded and without credentials.
+    """
 
     exchange: int
     at_ns: int

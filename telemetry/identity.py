@@ -11,10 +11,14 @@ Rules:
    not count the same call twice.
 3. The standard samplers decide (contract section 4), and a parent-based one sees the caller only
    where the caller is the parent.
+4. No client causes a line of the SDK's log, which would quote it (R7): a header that is too long,
+   and a ``tracestate`` that is not valid, count as absent before the SDK sees them. So W3C Trace
+   Context wants it of the latter, as a whole (section 3.3.1); a valid ``traceparent`` stands.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +45,22 @@ if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
 __all__ = ("SpanIdentity", "SpanIdentitySource", "TraceParentPolicy")
+
+MAX_TRACEPARENT_CHARS = 512
+"""What the SDK reads; version 00 has 55, and a later one may have more."""
+
+MAX_TRACESTATE_CHARS = 8192
+"""What the SDK reads; everybody is asked to hand on 512 (W3C Trace Context, section 3.3.1.5)."""
+
+MAX_TRACESTATE_MEMBERS = 32
+"""W3C Trace Context, section 3.3.1.1."""
+
+_MEMBER = re.compile(
+    r"([a-z][_0-9a-z*/-]{0,255}|[a-z0-9][_0-9a-z*/-]{0,240}@[a-z][_0-9a-z*/-]{0,13})"
+    r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
+"""W3C Trace Context, sections 3.3.1.3.1 and 3.3.1.3.2: key and value, which has no ``,`` or ``=``,
+and no blank at its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +148,22 @@ class SpanIdentitySource:
     def _read_caller(
         self, traceparent: str | None, tracestate: str | None
     ) -> tuple[Context, SpanContext]:
-        headers = {"traceparent": traceparent, "tracestate": tracestate}
-        carrier = {name: value for name, value in headers.items() if value is not None}
+        carrier = {}
+        if traceparent is not None and len(traceparent) <= MAX_TRACEPARENT_CHARS:
+            carrier["traceparent"] = traceparent
+        if tracestate is not None and _is_valid_state(tracestate):
+            carrier["tracestate"] = tracestate
         # An empty context to start from: what the worker itself may be tracing is no caller.
         context = self._propagator.extract(carrier, Context())
         return context, get_current_span(context).get_span_context()
+
+
+def _is_valid_state(tracestate: str) -> bool:
+    """Whether the SDK takes a ``tracestate`` without a word (rule 4)."""
+    if len(tracestate) > MAX_TRACESTATE_CHARS:
+        return False
+    members = [member for part in tracestate.split(",") if (member := part.strip(" \t"))]
+    return len(members) <= MAX_TRACESTATE_MEMBERS and all(map(_MEMBER.fullmatch, members))
 
 
 def _ids(span: SpanContext) -> tuple[str, str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import binascii
 import contextlib
 import re
+import ssl
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from proxy.app import build_tls
+from proxy.certificates import load_upstream_certificates
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
 from proxy.listener_tls import build_listener_tls
@@ -37,12 +38,12 @@ _UTC_TIME = 0x17
 
 def check_certificates(settings: Settings) -> Iterator[Finding]:
     """A finding for each file that the settings name; none where they name none."""
-    for build in (build_tls, build_listener_tls):
-        try:
-            build(settings)
-        except ConfigurationError as error:
-            yield bad("certificates", str(error), "name a PEM file that can be read")
-            return
+    try:
+        load_upstream_certificates(ssl.create_default_context(), settings)
+        build_listener_tls(settings)
+    except ConfigurationError as error:
+        yield bad("certificates", str(error), "name a PEM file that can be read")
+        return
     if settings.ca_file is not None:
         yield _judge("ca_file", settings.ca_file, are_alternatives=True)
     for name, path in (("client_cert", settings.client_cert), ("tls_cert", settings.tls_cert)):

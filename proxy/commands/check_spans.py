@@ -83,6 +83,8 @@ def _probe(kind: str, sender: Sender, hint: str) -> Finding:
         answer = sender.send(b"")  # a request that holds nothing is a valid one
     finally:
         sender.close()
+    if answer.verdict is Verdict.DELIVERED and answer.words:
+        return note("OTLP", f"{sender.backend} takes {kind}, and says: {answer.words}", hint)
     if answer.verdict is Verdict.DELIVERED:
         return good("OTLP", f"{sender.backend} takes {kind}")
     return bad("OTLP", f"{sender.backend} does not take {kind}: {answer.words}", hint)

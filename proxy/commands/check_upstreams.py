@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from typing import TYPE_CHECKING
 
 from proxy.app import build_client, build_upstreams
+from proxy.certificates import load_upstream_certificates
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
 from proxy.errors import GatewayError
@@ -41,7 +43,16 @@ _MENDS = {
 
 
 def check_upstreams(settings: Settings) -> Iterator[Finding]:
-    """Two findings for each upstream: where it is, and what it answers."""
+    """Two findings for each upstream: where it is, and what it answers.
+
+    None is asked while a certificate cannot be used, of which
+    :func:`proxy.commands.check_certificates.check_certificates` tells.
+    """
+    try:
+        load_upstream_certificates(ssl.create_default_context(), settings)
+    except ConfigurationError:
+        yield note("upstreams", "they are not asked: see the certificates", "mend those first")
+        return
     logging.getLogger("spantap.upstream").addHandler(_NOWHERE)
     try:
         upstreams = build_upstreams(settings)
@@ -51,6 +62,7 @@ def check_upstreams(settings: Settings) -> Iterator[Finding]:
 
 
 async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Finding]:
+    variables = {table.name: table.api_key_env for table in settings.upstreams}
     client = build_client(settings)
     findings = []
     try:
@@ -64,7 +76,7 @@ async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Findi
                 mend = _MENDS.get(error.code, "look to its URL")
                 findings.append(bad(what, error.message.rstrip("."), mend))
             else:
-                findings.append(_judge(what, response.status))
+                findings.append(_judge(what, response.status, variables.get(upstream.name)))
                 response.close()
     finally:
         await client.close()
@@ -81,7 +93,11 @@ def _probe(upstream: Upstream) -> UpstreamRequest:
     )
 
 
-def _judge(what: str, status: int) -> Finding:
+def _judge(what: str, status: int, variable: str | None) -> Finding:
+    """By the status, and where we hold its key by the variable that has it."""
+    if status in {401, 403} and variable is not None:
+        words = f"refuses the key in {variable} (status {status})"
+        return bad(what, words, f"put a key of this upstream into {variable}")
     if status in {401, 403}:
         return good(what, f"reachable (status {status}: it wants a key, which your client sends)")
     if status >= 500:

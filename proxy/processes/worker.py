@@ -27,6 +27,7 @@ from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Rea
 from proxy.settings import Settings
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import Hello
+from telemetry.sdk_logs import quiet_sdk_logs
 from telemetry.shedding import Shedding
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def main() -> int:
     control, start, (listener,) = begin_child()
     settings = Settings.model_validate_json(start.settings)
     set_up_logging(settings.log_level, settings.log_format, f"worker {start.number}")
+    quiet_sdk_logs()
     raise_file_limit()
     control.sock.setblocking(False)  # noqa: FBT003 - its only parameter
     try:

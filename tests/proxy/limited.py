@@ -21,13 +21,16 @@ from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
 from proxy.settings import Settings
 from proxy.tap import TapSource
+from proxy.tls_port import TlsPort
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.frames import End
 from telemetry.identity import SpanIdentitySource
 from tests.proxy.harness import Address, ObservingSink
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
+
+    from proxy.request_body import BodyBudget
 
 
 @dataclass
@@ -39,6 +42,7 @@ class Limited:
     server: DownstreamServer
     client: UpstreamClient
     open_exchanges: OpenExchanges
+    bodies: BodyBudget
 
     async def wait_for_end(self) -> End:
         """The one ``end`` of the one exchange."""
@@ -86,6 +90,7 @@ async def limited_proxy(
             max_body_bytes=settings.max_body_bytes,
             on_disconnect=settings.on_disconnect,
             propagate=settings.propagate,
+            max_bodies_bytes=settings.max_bodies_bytes,
         ),
         open_exchanges=open_exchanges,
     )
@@ -99,10 +104,12 @@ async def limited_proxy(
     sock = socket.create_server(("127.0.0.1", 0))
     if send_buffer_bytes is not None:  # connections have it from their listener
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-    listener = await asyncio.get_running_loop().create_server(server, sock=sock, ssl=tls)
+    factory: Callable[[], asyncio.BaseProtocol]
+    factory = server if tls is None else TlsPort(server, tls)
+    listener = await asyncio.get_running_loop().create_server(factory, sock=sock)
     try:
         address = listener.sockets[0].getsockname()[:2]
-        yield Limited(address, sink, server, client, open_exchanges)
+        yield Limited(address, sink, server, client, open_exchanges, handler.bodies)
     finally:
         listener.close()
         open_exchanges.cut_all()

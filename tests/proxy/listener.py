@@ -21,13 +21,14 @@ from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
 from proxy.settings import Settings
 from proxy.tap import RecordedHeaders, TapSource
+from proxy.tls_port import TlsPort
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.client_context import HeaderMap
 from telemetry.identity import SpanIdentitySource
 from tests.proxy.harness import Address, ObservingSink
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 
 @dataclass
@@ -73,13 +74,9 @@ async def running_listener(
     )
     loop = asyncio.get_running_loop()
     tls = build_listener_tls(settings)
-    listener = await loop.create_server(
-        server,
-        "127.0.0.1",
-        0,
-        ssl=tls,
-        ssl_handshake_timeout=handshake_seconds if tls is not None else None,
-    )
+    factory: Callable[[], asyncio.BaseProtocol]
+    factory = server if tls is None else TlsPort(server, tls, handshake_seconds=handshake_seconds)
+    listener = await loop.create_server(factory, "127.0.0.1", 0)
     try:
         yield RunningListener(listener.sockets[0].getsockname()[:2], sink, server)
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from proxy.settings import Settings
 from tests.otlp_sink import HttpSink, SinkAnswer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NOWHERE = "http://127.0.0.1:1"
@@ -87,6 +90,25 @@ def test_an_upstream_that_is_away_is_bad_and_the_cause_is_told_once(
     assert capfd.readouterr().err == ""
 
 
+@contextlib.contextmanager
+def answering(status: int) -> Iterator[str]:
+    """The URL of an upstream that answers with a status."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
 @pytest.mark.parametrize(
     ("status", "verdict", "words"),
     [
@@ -100,25 +122,46 @@ def test_an_upstream_that_answers_is_judged_by_its_status(
     status: int, verdict: str, words: str, store: Path
 ) -> None:
     """One that is ill is no fault of the settings."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
+    with answering(status) as url:
         found_bad, lines = check(store=store, upstream=url)
-        server.shutdown()
     _, found = about("upstream", lines)
     assert found.startswith(verdict)
     assert words in found
     assert found_bad == 0
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_held_key_that_its_upstream_refuses_is_bad(
+    status: int, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No client can mend that; the variable is told, and nothing of the key (R7)."""
+    monkeypatch.setenv("DEMO_KEY", "sk-canary")
+    with answering(status) as url:
+        table = {"name": "a", "url": url, "api_key_env": "DEMO_KEY"}
+        found_bad, lines = check(store=store, upstreams=[table])
+    _, found = about("upstream", lines)
+    assert found == (
+        f"bad   upstream 'a': refuses the key in DEMO_KEY (status {status})\n"
+        "      -> put a key of this upstream into DEMO_KEY"
+    )
+    assert found_bad == 1
+    assert "canary" not in "".join(lines)
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "junk"])
+def test_a_file_of_authorities_that_cannot_be_used_is_told_once(
+    kind: str, store: Path, tmp_path: Path
+) -> None:
+    """In words for people; the upstreams wait for its mending."""
+    file = tmp_path / "ca"
+    {"folder": file.mkdir, "fifo": lambda: os.mkfifo(file), "junk": file.touch}[kind]()
+    found_bad, lines = check(store=store, ca_file=file)
+    assert found_bad == 1
+    [told] = [line for line in lines if str(file) in line]
+    ends = "cannot be used: NO CERTIFICATE OR CRL FOUND" if kind == "junk" else "is no regular file"
+    assert told == f"bad   certificates: setting 'ca_file': {file} {ends}"
+    [found] = about("upstreams", lines)
+    assert found.startswith("note  ")
 
 
 def test_upstreams_that_cannot_be_probed_are_bad_and_the_rest_is_told(store: Path) -> None:
@@ -180,6 +223,14 @@ def test_backends_of_spans_and_of_metrics_are_probed(store: Path) -> None:
     assert taken == f"good  OTLP: {spans.url} takes spans"
     assert refused.startswith(f"bad   OTLP: {metrics.url} does not take metrics: HTTP 405")
     assert refused.endswith("or set OTEL_METRICS_EXPORTER=none")
+
+
+def test_what_a_backend_says_that_takes_spans_is_told(store: Path) -> None:
+    """A success may carry a warning."""
+    with HttpSink() as sink:
+        sink.rule = lambda _: SinkAnswer(words="spans are sampled")
+        [found] = about("OTLP", check({"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}, store=store)[1])
+    assert found.startswith(f"note  OTLP: {sink.url} takes spans, and says: spans are sampled\n")
 
 
 def test_spans_that_are_not_sent_are_told_of(store: Path) -> None:

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from proxy.commands.check_certificates import check_certificates, read_expiry_dates
 from proxy.commands.check_findings import Verdict
@@ -85,6 +91,26 @@ def test_a_file_that_cannot_be_used_is_bad(setting: str, tmp_path: Path) -> None
     [found] = look(**{setting: tmp_path / "missing.pem"})
     assert found.verdict is Verdict.BAD
     assert setting in found.words
+
+
+@pytest.mark.parametrize("side", ["client", "tls"])
+def test_a_key_with_a_password_is_told_to_have_one(
+    side: str, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """In words, without places in the source of OpenSSL."""
+    issued = authority.issue_cert("localhost")
+    key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+    chain, encrypted = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(str(chain))
+    encrypted.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"canary"))
+    )
+    [found] = look(**{f"{side}_cert": chain, f"{side}_key": encrypted})
+    assert found.verdict is Verdict.BAD
+    assert found.words == (
+        f"setting '{side}_cert': {chain} with '{side}_key': {encrypted} has a password; "
+        "give a key without one"
+    )
 
 
 def test_a_file_without_plain_certificates_is_told_of(

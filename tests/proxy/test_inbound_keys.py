@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +109,12 @@ def test_a_wrong_key_is_told_by_its_number_alone(entry: str, words: str, tmp_pat
     assert "canary" not in f"{caught.value} {caught.value.__cause__}"
 
 
-@pytest.mark.parametrize("text", ["inbound_keys = 7", "inbound_keys = [7]", 'inbound_keys = ","'])
+@pytest.mark.parametrize(
+    "text",
+    ["inbound_keys = 7", "inbound_keys = [7]", 'inbound_keys = ","', "inbound_keys = []"],
+)
 def test_what_is_no_list_of_keys_is_refused(text: str, tmp_path: Path) -> None:
-    """Rule 5 among them: a variable that is there and holds no key."""
+    """Rule 5 among them: a variable or list that is there and holds no key."""
     config = tmp_path / "spantap.toml"
     config.write_text(text)
     with pytest.raises(ConfigurationError, match="setting 'inbound_keys'"):
@@ -122,6 +126,35 @@ def test_an_empty_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPANTAP_INBOUND_KEYS", "")
     with pytest.raises(ConfigurationError, match="let everybody in"):
         load_settings()
+
+
+@pytest.mark.parametrize("entries", [[], (), "", " , "])
+def test_rule_5_a_list_without_a_key_is_refused(entries: object) -> None:
+    """Wherever it comes from."""
+    with pytest.raises(ValueError, match="let everybody in"):
+        Settings.model_validate({"inbound_keys": entries})
+
+
+@pytest.mark.parametrize("settings", [{}, {"inbound_keys": [KEY]}])
+def test_what_is_handed_from_process_to_process_means_the_same(settings: dict[str, Any]) -> None:
+    """That there are no keys, too, and is not taken for an empty list."""
+    first = Settings(**settings)
+    second = Settings.model_validate_json(first.model_dump_json())
+    assert second.inbound_keys == first.inbound_keys
+    assert read_inbound_keys(second) == read_inbound_keys(first)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+def test_a_file_of_keys_that_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+    """The start would wait for somebody who writes into the FIFO."""
+    file = tmp_path / "keys"
+    if kind == "fifo":
+        os.mkfifo(file)
+    else:
+        file.mkdir()
+    with pytest.raises(ConfigurationError) as caught:
+        read(inbound_keys_file=file)
+    assert str(caught.value) == f"setting 'inbound_keys_file': {file} is no regular file"
 
 
 @pytest.mark.parametrize(
@@ -390,21 +423,25 @@ async def test_the_key_that_the_proxy_holds_takes_the_place_of_ours(
 @pytest.mark.parametrize(
     ("host", "held", "keys", "warns"),
     [
-        ("0.0.0.0", True, (), True),
-        ("::", True, (), True),
-        ("10.1.2.3", True, (), True),
-        ("proxy.internal", True, (), True),
-        ("", True, (), True),
-        ("127.0.0.1", True, (), False),
-        ("127.9.9.9", True, (), False),
-        ("::1", True, (), False),
-        ("localhost", True, (), False),
-        ("0.0.0.0", False, (), False),
+        ("0.0.0.0", True, None, True),
+        ("::", True, None, True),
+        ("10.1.2.3", True, None, True),
+        ("proxy.internal", True, None, True),
+        ("", True, None, True),
+        ("127.0.0.1", True, None, False),
+        ("127.9.9.9", True, None, False),
+        ("::1", True, None, False),
+        ("localhost", True, None, False),
+        ("0.0.0.0", False, None, False),
         ("0.0.0.0", True, (KEY,), False),
     ],
 )
 def test_a_held_key_on_an_open_port_is_warned_of(
-    host: str, held: bool, keys: tuple[str, ...], warns: bool, monkeypatch: pytest.MonkeyPatch
+    host: str,
+    held: bool,
+    keys: tuple[str, ...] | None,
+    warns: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only where all three are so: a held key, a host that others reach, nobody asked for a key."""
     monkeypatch.setenv("HELD_KEY", "sk-held-canary")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,18 @@ def test_files_that_cannot_be_used_are_told_in_a_sentence(
     assert (key or "") in message
     assert words in message
     assert "canary" not in message
+
+
+@pytest.mark.parametrize("setting", ["tls_cert", "tls_key"])
+def test_files_that_are_no_regular_ones_are_refused(
+    setting: str, tls: dict[str, Any], tmp_path: Path
+) -> None:
+    """The start would wait for somebody who writes into the FIFO."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(ConfigurationError) as caught:
+        build_listener_tls(Settings(**tls | {setting: fifo}))
+    assert str(caught.value) == f"setting '{setting}': {fifo} is no regular file"
 
 
 def test_a_key_without_its_certificate_is_refused() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import logging.handlers
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,7 +23,7 @@ from opentelemetry.trace import get_current_span
 from telemetry.identity import SpanIdentity, SpanIdentitySource, TraceParentPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, SpanKind, TraceState
@@ -202,6 +205,63 @@ def test_traceparent_names_this_span() -> None:
     assert identity.traceparent == f"00-{TRACE_ID}-{identity.span_id}-01"
     child = decide(identity.traceparent)
     assert child.parent_span_id == identity.span_id
+
+
+def state_of(count: int) -> str:
+    return ",".join(f"k{number}=v" for number in range(count))
+
+
+def long_state(count: int) -> str:
+    return ",".join(f"k{number:02}=".ljust(260, "v") for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("tracestate", "kept"),
+    [
+        (state_of(32), state_of(32)),
+        (state_of(33), ""),
+        (f" , ,{state_of(2)}\t, ", state_of(2)),
+        (long_state(31), long_state(31)),
+        (long_state(32), ""),
+        ("t1@vendor=1,a/b*c-d_e= ~!", "t1@vendor=1,a/b*c-d_e= ~!"),
+        ("a=1,b", ""),
+        ("a=1,B=2", ""),
+        ("a=1=2", ""),
+        ("a=\u00e9", ""),
+        ("a=1,a=2", ""),
+    ],
+)
+def test_rule_4_a_state_that_is_not_valid_is_left_out_as_a_whole(
+    tracestate: str, kept: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 4: the parent stands, and nobody logs anything."""
+    identity = decide(SAMPLED, tracestate)
+    assert identity.trace_state == kept
+    assert identity.parent_span_id == CALLER_ID
+    assert caplog.records == []
+
+
+@given(
+    traceparent=st.just(SAMPLED) | st.text("0-afA", max_size=1_000),
+    tracestate=st.text("aA1,=@ \t/-;~", max_size=40) | st.integers(0, 300).map(state_of),
+)
+def test_rule_4_no_client_makes_the_sdk_log(traceparent: str, tracestate: str) -> None:
+    """Rule 4: whatever it sends."""
+    with capture_sdk_logs() as records:
+        decide(traceparent, tracestate)
+        decide(SAMPLED + "-" + "x" * 10_000, tracestate)
+    assert records == []
+
+
+@contextlib.contextmanager
+def capture_sdk_logs() -> Iterator[list[logging.LogRecord]]:
+    handler = logging.handlers.BufferingHandler(1_000)
+    sdk = logging.getLogger("opentelemetry")
+    sdk.addHandler(handler)
+    try:
+        yield handler.buffer
+    finally:
+        sdk.removeHandler(handler)
 
 
 @given(traceparent=st.none() | st.text(max_size=80), tracestate=st.none() | st.text(max_size=80))

@@ -1,0 +1,105 @@
+"""Certificates and keys that the settings name, loaded into a TLS context.
+
+What is wrong with a file is said in one sentence that names it, and nothing that is in it (R7).
+"""
+
+from __future__ import annotations
+
+import ssl
+import stat
+from typing import TYPE_CHECKING
+
+from proxy.configuration_error import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from proxy.settings import Settings
+
+__all__ = (
+    "load_authorities",
+    "load_certificate",
+    "load_upstream_certificates",
+    "refuse_special_file",
+)
+
+
+def refuse_special_file(setting: str, path: Path) -> None:
+    """Refuse what may not end, or not begin: a FIFO's reader waits for who may never write.
+
+    Of a file that cannot be looked at nothing is said here: whoever opens it does.
+
+    Raises:
+        ConfigurationError: it is no regular file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode):
+        raise ConfigurationError(f"setting {setting!r}: {path} is no regular file")
+
+
+def load_upstream_certificates(context: ssl.SSLContext, settings: Settings) -> None:
+    """All that the settings name for TLS to upstreams.
+
+    Raises:
+        ConfigurationError: a file cannot be used.
+    """
+    if settings.ca_file is not None:
+        load_authorities(context, settings.ca_file)
+    if settings.client_cert is not None:
+        load_certificate(context, "client", settings.client_cert, settings.client_key)
+
+
+def load_authorities(context: ssl.SSLContext, path: Path) -> None:
+    """Trust those of the setting ``ca_file``, too.
+
+    Raises:
+        ConfigurationError: the file cannot be used.
+    """
+    refuse_special_file("ca_file", path)
+    try:
+        context.load_verify_locations(cafile=path)
+    except OSError as error:
+        raise ConfigurationError(f"setting 'ca_file': {path} {_explain(error)}") from error
+
+
+def load_certificate(
+    context: ssl.SSLContext, side: str, certificate: Path, key: Path | None
+) -> None:
+    """Show a certificate of ours.
+
+    Args:
+        context: of either side of a connection.
+        side: what the names of the two settings begin with, ``tls`` or ``client``.
+        certificate: the chain.
+        key: its key, ``None`` where it is in the same file.
+
+    Raises:
+        ConfigurationError: a file cannot be used.
+    """
+    files = f"setting '{side}_cert': {certificate}"
+    refuse_special_file(f"{side}_cert", certificate)
+    if key is not None:
+        files += f" with '{side}_key': {key}"
+        refuse_special_file(f"{side}_key", key)
+    try:
+        # Without a password given here, OpenSSL would ask for one on the terminal.
+        context.load_cert_chain(certificate, key, password=_has_no_password)
+    except OSError as error:
+        raise ConfigurationError(f"{files} {_explain(error)}") from error
+    except ValueError:
+        raise ConfigurationError(f"{files} has a password; give a key without one") from None
+
+
+def _explain(error: OSError) -> str:
+    """What was said of a file, without numbers and places in the source of OpenSSL."""
+    if isinstance(error, ssl.SSLError):
+        reason = (error.reason or "no PEM of what it takes in it").replace("_", " ")
+        return f"cannot be used: {reason}"
+    return f"cannot be read: {error.strerror or type(error).__name__}"
+
+
+def _has_no_password() -> str:
+    raise ValueError
