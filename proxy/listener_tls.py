@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ("HANDSHAKE_SECONDS", "build_listener_tls")
 
 HANDSHAKE_SECONDS = 10.0
-"""How long a client's handshake may take (``ssl_handshake_timeout``): it holds a connection and a
+"""How long a client's handshake may take (:class:`proxy.tls_port.TlsPort`): it holds a connection and a
 file, and asyncio alone would wait for a minute."""
 
 
 def build_listener_tls(settings: Settings) -> ssl.SSLContext | None:
-    """The context for ``loop.create_server``; ``None`` for a port that speaks plain HTTP.
+    """The context for :class:`proxy.tls_port.TlsPort`; ``None`` for a port that speaks plain HTTP.
 
     Raises:
         ConfigurationError: certificate or key cannot be used; the sentence names the files, and

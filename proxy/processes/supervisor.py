@@ -227,7 +227,7 @@ class Supervisor:
             await signals.unless_second(lambda: _wait([running], flush_seconds + CLOSE_SECONDS))
         else:
             _log.error(
-                "telemetry did not end in time: what it had not stored is lost, "
+                "telemetry did not end in order: what it had not stored is lost, "
                 "%d spans when it last told",
                 self._count_waiting(),
             )
