@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ("HANDSHAKE_SECONDS", "build_listener_tls")
 
 HANDSHAKE_SECONDS = 10.0
-"""How long a client's handshake may take (:class:`proxy.tls_port.TlsPort`): it holds a connection and a
-file, and asyncio alone would wait for a minute."""
+"""How long a client's handshake may take (:class:`proxy.tls_port.TlsPort`): it holds a connection
+and a file, and asyncio alone would wait for a minute."""
 
 
 def build_listener_tls(settings: Settings) -> ssl.SSLContext | None:

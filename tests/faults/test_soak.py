@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,8 +33,13 @@ pytestmark = [
     pytest.mark.timeout(SECONDS + 600),
 ]
 
-JSON_PER_SECOND = 60.0
-STREAMS_PER_SECOND = 6.0
+JSON_PER_SECOND = 300.0
+STREAMS_PER_SECOND = 20.0
+"""Together half of what two cores do, with the tool, the upstream and the backend on them."""
+
+LEAVERS_PER_SECOND = 2.0
+"""Clients that go in the middle of a stream."""
+
 CHUNKS = 100
 CHUNKS_PER_SECOND = 50.0
 
@@ -65,6 +73,25 @@ def slope_bytes(samples: list[Sample], pid: int) -> float:
     return rise / sum((x - mean_x) ** 2 for x, _ in points) * 600
 
 
+def leave_in_the_middle(port: int, over: threading.Event) -> int:
+    """Begin streams and go, until it is over; how many."""
+    count = 0
+    while not over.wait(1 / LEAVERS_PER_SECOND):
+        body = (
+            f'{{"model":"m","stream":true,"user":"left-{count}",'
+            '"messages":[{"role":"user","content":"hi"}]}'
+        ).encode()
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            )
+            client.sendall(body)
+            assert client.recv(1)
+        count += 1
+    return count
+
+
 def test_nothing_grows_under_steady_traffic(tmp_path: Path) -> None:
     """Memory flat, open files flat, spans received = exchanges sent."""
     ledger = Ledger()
@@ -84,23 +111,31 @@ def test_nothing_grows_under_steady_traffic(tmp_path: Path) -> None:
         streams = ClientLoad(
             port=spantap.port,
             mode="stream",
-            connections=64,
+            connections=128,
             seconds=SECONDS,
             rate=STREAMS_PER_SECOND,
             model="stream",
         )
         begun = time.monotonic()
         samples = []
-        with LoadClient(plain) as json_client, LoadClient(streams) as stream_client:
+        over = threading.Event()
+        with (
+            ThreadPoolExecutor() as pool,
+            LoadClient(plain) as json_client,
+            LoadClient(streams) as stream_client,
+        ):
+            leaving = pool.submit(leave_in_the_middle, spantap.port, over)
             while time.monotonic() < begun + SECONDS:
                 time.sleep(SAMPLE_SECONDS)
                 samples.append(look(spantap))
+            over.set()
             results = {"plain": json_client.wait(120), "stream": stream_client.wait(120)}
+            left = {f"left-{number}" for number in range(leaving.result())}
         sent = {
             f"{name}-{number}"
             for name, result in results.items()
             for number in range(result.requests)
-        }
+        } | left
         ledger.wait_for(sent, 60)
         pids = {spantap.pid: "supervisor"} | {
             pid: role for role, [pid] in spantap.children().items()
@@ -109,13 +144,17 @@ def test_nothing_grows_under_steady_traffic(tmp_path: Path) -> None:
     judged = [s for s in samples if s.at_seconds > begun + SECONDS * SETTLING]
     slopes = {role: slope_bytes(judged, pid) for pid, role in pids.items()}
     files = {role: {s.open_files[pid] for s in judged} for pid, role in pids.items()}
-    whole = sum(result.answered for result in results.values())
+    whole = sum(result.answered for result in results.values()) + len(left)
     report(
         Row(
-            name=f"soak: {SECONDS / 60:g} minutes of plain calls and streams",
+            name=f"soak: {SECONDS / 60:g} minutes of plain calls, streams, and clients that leave",
             sent=len(sent),
             lost=len(sent - ledger.marks.keys()),
-            client_saw="every answer, whole" if whole == len(sent) else f"{whole} answers whole",
+            client_saw=(
+                f"every answer, whole; {len(left)} clients left"
+                if whole == len(sent)
+                else f"{whole} answers whole"
+            ),
             added_latency=", ".join(
                 f"{name} p99 {result.latency.p99_ns / 1e6:.0f} ms"
                 for name, result in results.items()
