@@ -81,7 +81,7 @@ class FrameOutbox:
             if taken and size > limit_bytes:
                 break
             self._unsent.popleft()
-            kept.sent_count += 1
+            kept.note_sent()
             taken += record
         return taken
 
@@ -104,6 +104,6 @@ class FrameOutbox:
         """Forget bodies that were sent (rule 2): of this exchange, else of the oldest with some."""
         own = [self._kept[number]] if number in self._kept else []
         for kept in (*own, *islice(self._kept.values(), _LOOKS)):
-            if freed_bytes := kept.forget_sent_bodies():
-                self.held_bytes -= freed_bytes
+            if kept.sent_bodies:
+                self.held_bytes -= kept.forget_sent_bodies()
                 return

@@ -34,14 +34,24 @@ class KeptFrames:
         records: in their order; empty, where a body was forgotten.
         size_bytes: what all of them take, as an estimate.
         sent_count: how many of them were sent.
+        sent_bodies: how many of these could be forgotten.
     """
 
-    __slots__ = ("_end", "_fixed", "_missing_bytes", "records", "sent_count", "size_bytes")
+    __slots__ = (
+        "_end",
+        "_fixed",
+        "_missing_bytes",
+        "records",
+        "sent_bodies",
+        "sent_count",
+        "size_bytes",
+    )
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.size_bytes = 0
         self.sent_count = 0
+        self.sent_bodies = 0
         self._end: End | None = None
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
         self._fixed: set[int] = set()  # places of records that are never forgotten
@@ -62,8 +72,14 @@ class KeptFrames:
         self.size_bytes += record_bytes(record)
         return record
 
+    def note_sent(self) -> None:
+        """The next record was sent."""
+        self.sent_bodies += self.sent_count not in self._fixed
+        self.sent_count += 1
+
     def forget_sent_bodies(self) -> int:
         """Forget them (rule 2); how many bytes that frees."""
+        self.sent_bodies = 0
         return self._forget_bodies(self.sent_count)
 
     def begin_again(self) -> int:
@@ -72,7 +88,7 @@ class KeptFrames:
         Returns:
             How many bytes of the answer are missing, and have not been told by this before.
         """
-        self.sent_count = 0
+        self.sent_count = self.sent_bodies = 0
         if not self._missing_bytes:
             return 0
         self._forget_bodies(len(self.records))

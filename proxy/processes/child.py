@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import sys
@@ -51,6 +52,10 @@ MAX_WAIT_SECONDS = 15.0
 
 LOUD_AFTER = 3
 """Restarts in a row after which it is called a crash loop."""
+
+TELEMETRY_NICENESS = 5
+"""A third of a worker's share of a processor that both want: observing must not slow relaying (R2),
+least of all while it starts."""
 
 HANG_SECONDS = 5.0
 """How long a child may live that has closed its channel."""
@@ -208,6 +213,9 @@ class Child:
             except BaseException:
                 ours.close()
                 raise
+        if self.role is Role.TELEMETRY:
+            with contextlib.suppress(OSError):  # it is gone already
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, TELEMETRY_NICENESS)
         return ours
 
     async def _hear(self, reader: asyncio.StreamReader) -> float | None:

@@ -46,6 +46,8 @@ def test_two_workers_share_the_port_and_the_numbers(tmp_path: Path) -> None:
         wait_until(lambda: spantap.metrics()["spantap_requests_total"] == 200, 20, "counted")
         wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 200, 20, "stored")
         assert spantap.metrics()["spantap_processes"] == 3
+        [telemetry] = spantap.children()["telemetry"]
+        assert os.getpriority(os.PRIO_PROCESS, telemetry) > os.getpriority(os.PRIO_PROCESS, 0)
         pids = spantap.pids()
         assert spantap.terminate() == 0
         assert not any(map(is_running, pids))
