@@ -25,10 +25,11 @@ demo: $(VENV)/.demo.stamp  ## the main job on loopback: no key, no network
 
 test: $(VENV)/.dev.stamp  ## every test that needs no outside system
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 3 --dist worksteal
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal --ignore tests/faults
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='codec/*,telemetry/*' --fail-under=95
 	$(BIN)/coverage report --include='proxy/*' --fail-under=90
+	$(BIN)/pytest tests/faults -n 4 --dist worksteal
 
 lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
 	$(BIN)/ruff check .
