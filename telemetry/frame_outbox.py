@@ -9,7 +9,8 @@ Rules (``design.md`` section 3, "Processes"; R2, R5, R8):
    that costs nothing, unless telemetry dies before it has stored their span, which then says that
    it was cut. Only where nothing more can be forgotten, because telemetry does not keep up, are
    new bodies left out, by :mod:`telemetry.shedding`.
-3. Nothing here waits, and a frame is encoded once.
+3. Nothing here waits, and a frame is encoded once. A rewind costs a step for each exchange, not
+   for each frame: a worker with thousands of open streams serves them meanwhile.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from telemetry.kept_frames import KeptFrames, record_bytes
+from telemetry.kept_frames import KeptFrames
 from telemetry.shedding import Shedding, body_bytes
 
 if TYPE_CHECKING:
-    from telemetry.frame_records import Record
     from telemetry.frames import Frame
 
 __all__ = ("FrameOutbox",)
@@ -46,16 +46,11 @@ class FrameOutbox:
         self.shedding = Shedding() if shedding is None else shedding
         self.held_bytes = 0
         self._kept: dict[int, KeptFrames] = {}  # by exchange, in the order of their begins
-        self._unsent: deque[tuple[KeptFrames, Record]] = deque()
+        self._unsent: deque[KeptFrames] = deque()  # each once, of those with something to send
 
     def __len__(self) -> int:
         """How many exchanges are kept."""
         return len(self._kept)
-
-    @property
-    def unsent_count(self) -> int:
-        """How many frames were not sent yet."""
-        return len(self._unsent)
 
     def emit(self, frame: Frame) -> None:
         """Take one frame."""
@@ -67,22 +62,25 @@ class FrameOutbox:
         kept = self._kept.get(admitted.exchange)
         if kept is None:
             kept = self._kept[admitted.exchange] = KeptFrames()
-        record = kept.append(admitted)
-        self.held_bytes += record_bytes(record)
-        self._unsent.append((kept, record))
+        self.held_bytes += kept.append(admitted)
+        self._queue(kept)
 
     def take(self, limit_bytes: int) -> list[bytes]:
-        """The next pieces to send, of one frame at least, up to `limit_bytes`."""
+        """The next pieces to send, of one frame at least, up to `limit_bytes`.
+
+        The frames of an exchange in their order; those of several may come in any.
+        """
         taken: list[bytes] = []
         size = 0
         while self._unsent:
-            kept, record = self._unsent[0]
-            size += sum(map(len, record))
-            if taken and size > limit_bytes:
-                break
-            self._unsent.popleft()
-            kept.note_sent()
-            taken += record
+            kept = self._unsent[0]
+            while (record := kept.next_record) is not None:
+                size += sum(map(len, record))
+                if taken and size > limit_bytes:
+                    return taken
+                kept.note_sent()
+                taken += record
+            self._unsent.popleft().is_queued = False
         return taken
 
     def acknowledge(self, number: int) -> None:
@@ -92,13 +90,19 @@ class FrameOutbox:
 
     def rewind(self) -> None:
         """The other side has forgotten everything: send it all again (rule 1)."""
-        self._unsent.clear()
+        while self._unsent:  # with those that were acknowledged unsent, on another connection
+            self._unsent.popleft().is_queued = False
         for number, kept in self._kept.items():
             before_bytes = kept.size_bytes
             if (missing_bytes := kept.begin_again()) and not kept.is_ended:
                 self.shedding.note_gap(number, missing_bytes)
             self.held_bytes += kept.size_bytes - before_bytes
-            self._unsent.extend((kept, record) for record in kept.records)
+            self._queue(kept)
+
+    def _queue(self, kept: KeptFrames) -> None:
+        if not kept.is_queued:
+            kept.is_queued = True
+            self._unsent.append(kept)
 
     def _make_room(self, number: int) -> None:
         """Forget bodies that were sent (rule 2): of this exchange, else of the oldest with some."""

@@ -41,8 +41,8 @@ RECONNECT_SECONDS = 0.1
 _LOG_SECONDS = 60.0
 """Between two log lines of one kind."""
 
-_WRITE_BYTES = 256 * 1024
-"""Pieces are joined up to here: about what the socket takes at once."""
+_WRITE_BYTES = 64 * 1024
+"""Pieces are joined up to here: some hundred frames, half a millisecond of the loop."""
 
 _READ_BYTES = 64 * 1024
 
@@ -160,6 +160,7 @@ class FrameLink:
                 data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 await loop.sock_sendall(sock, data)
                 self._moved.set()
+                await asyncio.sleep(0)  # a send that need not wait would keep the loop from others
 
     async def _receive(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -46,8 +46,9 @@ def test_what_is_emitted_is_sent_once_in_order() -> None:
     mixed = [frame for pair in zip(one, two, strict=True) for frame in pair]
     assert sent(outbox) == []
     emit(outbox, mixed)
-    assert sent(outbox, limit_bytes=100) == mixed
+    assert sent(outbox, limit_bytes=100) == one + two
     assert sent(outbox) == []
+    assert emit(outbox, mixed[:2]) == sent(outbox)
 
 
 def test_rule_1_what_is_not_acknowledged_is_sent_again_after_a_rewind() -> None:
