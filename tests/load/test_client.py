@@ -63,9 +63,10 @@ class ScriptedConnection(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         with contextlib.suppress(OSError), self.request.makefile("rb") as stream:
-            while fields := list(iter(stream.readline, b"\r\n")):
-                length = next(line for line in fields if line.startswith(b"Content-Length:"))
-                body = stream.read(int(length.split(b":")[1]))
+            while stream.readline():  # of the head; empty at the end of the connection
+                fields = iter(lambda: stream.readline().strip(), b"")
+                length = [field for field in fields if field.startswith(b"Content-Length:")]
+                body = stream.read(int(length[0].split(b":")[1]))
                 self.server.bodies.append(decode_json_object(body))
                 self.server.script(self.request)
 

@@ -54,8 +54,14 @@ def taken_port(answer: bytes = b"") -> Iterator[int]:
                     caller.recv(1024)
                     caller.sendall(answer)
 
-        threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            with contextlib.suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)  # ends an accept; closing would not
+            thread.join()
 
 
 def free_port() -> int:
