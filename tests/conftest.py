@@ -2,14 +2,20 @@
 
 Property tests are not timed, for the machines that run them are shared. Signals are as a terminal
 gives them: whoever runs the tests by ``nohup`` or in the background hands down that some are
-ignored, which ``spantap serve`` would rightly follow.
+ignored, which ``spantap serve`` would rightly follow. No thread outlives the test that started it.
 """
 
 from __future__ import annotations
 
 import signal
+import threading
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -20,3 +26,13 @@ def pytest_configure() -> None:
     for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, None)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, action or signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    """A thread that goes on, perhaps for ever, slows and confuses every later test."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive(), f"{thread} was left running"

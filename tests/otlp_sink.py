@@ -292,7 +292,8 @@ class GrpcSink(_Sink):
         super().__init__()
         # A set of bits: 1 is "identity", 4 is "gzip". The message limit stays gRPC's own, 4 MiB.
         algorithms = ("grpc.compression_enabled_algorithms_bitset", 5 if gzip else 1)
-        self._server = grpc.server(ThreadPoolExecutor(4), options=[algorithms])
+        self._pool = ThreadPoolExecutor(4)
+        self._server = grpc.server(self._pool, options=[algorithms])
         handler = grpc.unary_unary_rpc_method_handler(self._export)
         service, _, method = _EXPORT[1:].partition("/")
         self._server.add_generic_rpc_handlers(
@@ -316,6 +317,7 @@ class GrpcSink(_Sink):
     def close(self) -> None:
         """End the server and all calls under way."""
         self._server.stop(grace=None).wait()
+        self._pool.shutdown()
 
     def _export(self, body: bytes, context: Any) -> bytes:
         import grpc  # noqa: PLC0415 - as above

@@ -114,7 +114,8 @@ class GrpcMetricsSink(_Sink):
         import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - only who asks pays
 
         super().__init__()
-        self._server = grpc.server(ThreadPoolExecutor(2))
+        self._pool = ThreadPoolExecutor(2)
+        self._server = grpc.server(self._pool)
         handler = grpc.unary_unary_rpc_method_handler(self._export)
         handlers = grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
         self._server.add_generic_rpc_handlers((handlers,))
@@ -126,6 +127,7 @@ class GrpcMetricsSink(_Sink):
 
     def __exit__(self, *exc_info: object) -> None:
         self._server.stop(grace=None).wait()
+        self._pool.shutdown()
 
     def _export(self, body: bytes, context: Any) -> bytes:
         headers = {name: str(value) for name, value in context.invocation_metadata()}
