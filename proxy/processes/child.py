@@ -7,6 +7,8 @@ Rules:
 2. The first restart comes at once; a child that keeps ending is waited for longer each time, up to
    :data:`MAX_WAIT_SECONDS`, and that is said loudly.
 3. What a child counted is not lost with it, but for its last second.
+4. One that was ready and goes silent is told of, and not ended: it may have work that takes long,
+   which its successor would have, too.
 """
 
 from __future__ import annotations
@@ -60,6 +62,12 @@ least of all while it starts."""
 HANG_SECONDS = 5.0
 """How long a child may live that has closed its channel."""
 
+SILENT_SECONDS = 10.0
+"""A child tells its numbers each second; after so long without them it does nothing else either."""
+
+_LOOK_SECONDS = 1.0
+"""Between two looks at whether it said something."""
+
 MAX_UNSENT_BYTES = 1024 * 1024
 """Past it no more numbers are sent to a child that does not read."""
 
@@ -71,6 +79,12 @@ class Role(StrEnum):
 
     WORKER = "worker"
     TELEMETRY = "telemetry"
+
+
+_CONSEQUENCES = {
+    Role.WORKER: "its calls stand still",
+    Role.TELEMETRY: "calls are relayed, and wait to be recorded",
+}
 
 
 class Child:
@@ -103,6 +117,7 @@ class Child:
         self._has_been_ready = False
         self._failures = 0
         self._orders: list[Message] = []
+        self._heard = 0  # messages
         self._ending = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -181,7 +196,9 @@ class Child:
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         for message in (self._start, *self._orders):
             self._write(message)
+        watching = asyncio.ensure_future(self._tell_silence())
         since = await self._hear(reader)
+        watching.cancel()
         self._writer.transport.abort()
         self._writer = None
         self.ready.clear()
@@ -235,7 +252,32 @@ class Child:
             pass  # it is gone
         return since
 
+    async def _tell_silence(self) -> None:
+        """Say in the log that it has gone silent, and that it has not (rule 4)."""
+        heard, silent_seconds = 0, 0.0
+        while not self._ending.is_set():
+            # Not the clock's time: where we stood still, too, it need not have been silent.
+            await asyncio.sleep(_LOOK_SECONDS)
+            was_silent = silent_seconds >= SILENT_SECONDS
+            if self._heard != heard or not self.ready.is_set():
+                heard, silent_seconds = self._heard, 0.0
+                if was_silent:
+                    _log.warning("the %s process %s is heard again", self.name, self.pid)
+                continue
+            silent_seconds += _LOOK_SECONDS
+            if silent_seconds >= SILENT_SECONDS and not was_silent:
+                _log.error(
+                    "the %s process %s has said nothing for %g s: %s. If that goes on, end it by "
+                    "`kill -9 %s`: it is started again",
+                    self.name,
+                    self.pid,
+                    silent_seconds,
+                    _CONSEQUENCES[self.role],
+                    self.pid,
+                )
+
     def _take(self, message: Message) -> None:
+        self._heard += 1
         if isinstance(message, Ready):
             self.notes = self.notes or message.notes
             self._has_been_ready = True
