@@ -9,7 +9,8 @@ Rules:
    :data:`MAX_CREDENTIALS` in its request. It counts as left out, and so does all past
    :data:`MAX_ERROR_BYTES`, encoded or not (R5).
 4. Of a body that is not whole, what may be a part of a credential goes, and the last word with it:
-   no pattern would find the half of a secret. So it is with the observer's own cut.
+   no pattern would find the half of a secret. So it is with the observer's own cut, and with a body
+   that is encoded and no JSON: the end of an encoding that came too early would not be noticed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import re
 
+from codec.jsontext import is_json
 from proxy.credentials import mask_credentials
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
 
@@ -43,6 +45,7 @@ class ErrorBody:
 
     def __init__(self, credentials: tuple[bytes, ...], encoding: str) -> None:
         self._credentials = credentials
+        self._is_encoded = bool(encoding)
         self._room_bytes = MAX_ERROR_BYTES
         self._left_out_bytes = 0
         self._text = bytearray()
@@ -69,8 +72,12 @@ class ErrorBody:
         Args:
             is_whole: the body came to its end, and all of it was fed.
         """
-        is_whole = is_whole and not self._left_out_bytes
-        text = mask_credentials(bytes(self._text), self._credentials, is_whole=is_whole)
+        text = bytes(self._text)
+        if self._left_out_bytes or (
+            self._is_encoded and not is_json(text.decode("utf-8", "replace"))
+        ):
+            is_whole = False
+        text = mask_credentials(text, self._credentials, is_whole=is_whole)
         if not is_whole:
             text = text[:-_LAST_WORD_BYTES] + _LAST_WORD.sub(b"", text[-_LAST_WORD_BYTES:])
         return text, self._left_out_bytes

@@ -60,8 +60,8 @@ def test_rule_1_however_the_body_is_cut_all_of_its_credentials_are_masked(cuts: 
 @pytest.mark.parametrize("encoding", CODINGS)
 def test_rule_2_what_a_body_decodes_to_is_masked(encoding: str) -> None:
     """Read byte by byte, and at once."""
-    encoded = CODINGS[encoding](b"wrong key: Bearer " + KEY)
-    expected = (b"wrong key: Bearer " + MASK, 0)
+    encoded = CODINGS[encoding](b'{"error": "wrong key: Bearer %b"}' % KEY)
+    expected = (b'{"error": "wrong key: Bearer %b"}' % MASK, 0)
     assert record([encoded], encoding=encoding) == expected
     assert record((bytes([byte]) for byte in encoded), encoding=encoding.upper()) == expected
 
@@ -112,6 +112,8 @@ def test_rule_4_a_body_that_breaks_off_within_a_credential_shows_no_part_of_it(
     text, _ = record([data], encoding=encoding, is_whole=False)
     assert text.startswith(b"Some words. The card ")
     assert b"sk-" not in text
+    if encoding:  # an upstream may say that this was all
+        assert record([data], encoding=encoding) == (text, 0)
     ends_in_card, _ = record([b"The card 4111 1111 1111" + b"x" * 27], is_whole=False)
     assert ends_in_card == b"The "
 
