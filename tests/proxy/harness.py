@@ -17,16 +17,18 @@ from telemetry.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
 
     from proxy.clock import Clock
     from telemetry.exchange import Exchange
 
 Address = tuple[str, int]
-Script = "Callable[[Connection], Awaitable[None]]"
+Fields = list[tuple[bytes, bytes]]
 
 CHAT = b'{"model":"m-1","messages":[{"role":"user","content":"hi"}]}'
 STREAMED_CHAT = b'{"model":"m-1","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+USAGE_OPTION = b',"stream_options":{"include_usage":true}'
+ASKING_CHAT = STREAMED_CHAT[:-1] + USAGE_OPTION + b"}"
+"""A streamed chat that asks for its usage itself."""
 ANSWER = (
     b'{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m-1","choices":'
     b'[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],'
@@ -56,6 +58,21 @@ STREAM = [
 ]
 
 
+def _split_fields(lines: list[bytes]) -> Fields:
+    return [(name, value.lstrip(b" ")) for name, _, value in (x.partition(b":") for x in lines)]
+
+
+def _find_field(fields: Fields, name: bytes) -> bytes | None:
+    return next((v for n, v in fields if n.lower() == name.lower()), None)
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection with RST."""
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
 @dataclass
 class Connection:
     """One request at the scripted upstream, and the means to answer it."""
@@ -71,12 +88,11 @@ class Connection:
         return self.head.split(b"\r\n", 1)[0]
 
     @property
-    def fields(self) -> list[tuple[bytes, bytes]]:
-        lines = self.head.split(b"\r\n")[1:-2]
-        return [(name, value.lstrip(b" ")) for name, _, value in (x.partition(b":") for x in lines)]
+    def fields(self) -> Fields:
+        return _split_fields(self.head.split(b"\r\n")[1:-2])
 
     def field(self, name: bytes) -> bytes | None:
-        return next((v for n, v in self.fields if n.lower() == name.lower()), None)
+        return _find_field(self.fields, name)
 
     async def send(self, *data: bytes) -> None:
         for piece in data:
@@ -109,9 +125,7 @@ class Connection:
 
     def reset(self) -> None:
         """End with RST."""
-        sock = self.writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
+        reset(self.writer)
 
     async def wait_closed_by_peer(self, seconds: float = 5.0) -> float:
         """Seconds until the other side is gone."""
@@ -234,14 +248,19 @@ class RunningProxy:
 
 @contextlib.asynccontextmanager
 async def running_proxy(
-    upstream: str, *, clock: Clock | None = None, sink: Any = None, **settings: Any
+    upstream: str,
+    *,
+    clock: Clock | None = None,
+    sink: Any = None,
+    listener: socket.socket | None = None,
+    **settings: Any,
 ) -> AsyncIterator[RunningProxy]:
     """Run a proxy in front of an upstream."""
     defaults: dict[str, Any] = {"port": 0, "admin_port": 0, "linger_seconds": 0}
     chosen = Settings(upstream=upstream, **(defaults | settings))
     sink = sink if sink is not None else ObservingSink()
     proxy = Proxy(chosen, sink, clock=clock)
-    await proxy.start()
+    await proxy.start(listener)
     try:
         yield RunningProxy(proxy, sink)
     finally:
@@ -276,23 +295,11 @@ async def send_raw(address: Address, data: bytes, *, seconds: float = 10.0) -> b
         writer.transport.abort()
 
 
-async def read_to_end(reader: asyncio.StreamReader) -> bytes:
-    """Everything until FIN or RST; a reset shows as what came before it."""
-    pieces = []
-    try:
-        while data := await reader.read(65536):
-            pieces.append(data)
-    except ConnectionError:
-        pass
-    return b"".join(pieces)
-
-
-def split_answer(data: bytes) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
+def split_answer(data: bytes) -> tuple[bytes, Fields, bytes]:
     """Status line, fields, body as on the wire."""
     head, _, body = data.partition(b"\r\n\r\n")
     status, *lines = head.split(b"\r\n")
-    fields = [(name, value.lstrip(b" ")) for name, _, value in (x.partition(b":") for x in lines)]
-    return status, fields, body
+    return status, _split_fields(lines), body
 
 
 def join_chunks(body: bytes) -> tuple[bytes, bool]:
@@ -310,24 +317,19 @@ def join_chunks(body: bytes) -> tuple[bytes, bool]:
     return b"".join(pieces), False
 
 
-def unused(path: Path) -> Path:
-    """A store path nobody opens."""
-    return path / "unused.db"
-
-
 @dataclass
 class Answer:
     """What a raw client saw: the head, the body without framing, and how it ended."""
 
     status: int
-    fields: list[tuple[bytes, bytes]]
+    fields: Fields
     body: bytes
     clean: bool
     reset: bool
     raw: bytes
 
     def field(self, name: bytes) -> bytes | None:
-        return next((v for n, v in self.fields if n.lower() == name.lower()), None)
+        return _find_field(self.fields, name)
 
     @property
     def error(self) -> dict[str, Any]:
@@ -360,6 +362,11 @@ async def read_with_end(reader: asyncio.StreamReader) -> tuple[bytes, bool]:
     return b"".join(pieces), False
 
 
+async def read_to_end(reader: asyncio.StreamReader) -> bytes:
+    """Everything until FIN or RST; a reset shows as what came before it."""
+    return (await read_with_end(reader))[0]
+
+
 async def ask(address: Address, data: bytes, *, seconds: float = 10.0) -> Answer:
     """Send bytes on a new connection and take the answer apart."""
     reader, writer = await asyncio.open_connection(*address)
@@ -375,38 +382,6 @@ async def ask(address: Address, data: bytes, *, seconds: float = 10.0) -> Answer
 def frames_of(running: RunningProxy, kind: type[Any]) -> list[Any]:
     """The tap frames of one kind, in order."""
     return [frame for frame in running.sink.frames if isinstance(frame, kind)]
-
-
-class TurnedClock:
-    """A clock that only moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now_ns = 1_700_000_000_000_000_000
-
-    def wall_ns(self) -> int:
-        return self.now_ns
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
-
-    def turn(self, seconds: float) -> None:
-        self.now_ns += int(seconds * 1_000_000_000)
-
-
-class TurnedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time can be put forward: whatever is due then happens next."""
-
-    offset = 0.0
-
-    def time(self) -> float:
-        return super().time() + self.offset
-
-    async def turn(self, seconds: float, *, step: float = 10.0) -> None:
-        """Let so many seconds pass in steps, with a little real time for each."""
-        end = self.offset + seconds
-        while self.offset < end:
-            self.offset = min(self.offset + step, end)
-            await asyncio.sleep(0.001)
 
 
 async def read_answer(reader: asyncio.StreamReader, method: bytes = b"POST") -> bytes:
@@ -436,65 +411,3 @@ async def read_answer(reader: asyncio.StreamReader, method: bytes = b"POST") -> 
             line = await reader.readuntil(b"\r\n")
             data += line
         return data
-
-
-async def exchange_raw(address: Address, data: bytes, *, seconds: float = 10.0) -> bytes:
-    """Send a request on a connection that stays open, and read its answer."""
-    reader, writer = await asyncio.open_connection(*address, limit=1 << 22)
-    try:
-        writer.write(data)
-        await writer.drain()
-        async with asyncio.timeout(seconds):
-            return await read_answer(reader, data.partition(b" ")[0])
-    finally:
-        writer.transport.abort()
-
-
-@dataclass(frozen=True)
-class Side:
-    """What one way to the upstream showed to both ends."""
-
-    answer: bytes
-    request: Connection
-
-    @property
-    def status(self) -> bytes:
-        """Code and reason."""
-        return split_answer(self.answer)[0].partition(b" ")[2]
-
-    @property
-    def fields(self) -> list[tuple[bytes, bytes]]:
-        return split_answer(self.answer)[1]
-
-    @property
-    def body(self) -> bytes:
-        """The body, chunks undone."""
-        _, fields, body = split_answer(self.answer)
-        chunked = any(n.lower() == b"transfer-encoding" and v == b"chunked" for n, v in fields)
-        return join_chunks(body)[0] if chunked else body
-
-    @property
-    def request_fields(self) -> list[tuple[bytes, bytes]]:
-        """What reached the upstream, the value of ``Host`` left open."""
-        return [(n, b"..." if n.lower() == b"host" else v) for n, v in self.request.fields]
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The same request, sent directly and through the proxy."""
-
-    direct: Side
-    proxied: Side
-    exchanges: list[Exchange]
-
-
-async def compare(
-    data: bytes, script: Callable[[Connection], Awaitable[None]], **settings: Any
-) -> Compared:
-    """Send the same bytes directly and through the proxy, to the same scripted upstream."""
-    async with ScriptedUpstream(script) as upstream:
-        direct = Side(await exchange_raw(upstream.address, data), upstream.last)
-        async with running_proxy(upstream.url, **settings) as running:
-            proxied = Side(await exchange_raw(running.address, data), upstream.last)
-        assert len(upstream.requests) == 2
-    return Compared(direct, proxied, running.sink.exchanges)

@@ -1,33 +1,26 @@
-"""The demo upstream over real sockets: OpenAI's shapes, endings and complaints."""
+"""The demo upstream over real sockets: OpenAI's shapes and endings."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from aiohttp import ClientSession, web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp import ClientSession
+from aiohttp.test_utils import TestServer
 
-from codec.dialects import DIALECTS
 from codec.jsontext import decode_json_object
-from proxy.demo.script import (
-    ENDLESS_MODEL,
-    ERROR_MODEL,
-    MAX_ENDLESS_NUMBER,
-    MODEL,
-    REASONING_MODEL,
-)
+from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MAX_ENDLESS_NUMBER, MODEL, REASONING_MODEL
 from proxy.demo.upstream import Pace, create_demo_upstream
+from tests.proxy.demo_client import ask, complete, demo_client, prompt, stream, text_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from codec.jsontext import JsonObject
+    from tests.proxy.demo_client import Client
 
-    Client = TestClient[web.Request, web.Application]
 
-AT_ONCE = Pace(first_seconds=0, chunk_seconds=0)
 TOOL = {
     "type": "function",
     "function": {
@@ -47,49 +40,8 @@ SECOND_TOOL = {"type": "function", "function": {"name": "get_time"}}
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """A client of a demo upstream that does not wait."""
-    async with TestClient(TestServer(create_demo_upstream(pace=AT_ONCE))) as client:
+    async with demo_client() as client:
         yield client
-
-
-def ask(question: str = "Hello", **members: Any) -> JsonObject:
-    """A request with one question."""
-    return {"model": MODEL, "messages": [{"role": "user", "content": question}], **members}
-
-
-async def complete(client: Client, request: JsonObject) -> JsonObject:
-    """Send a request, expect 200 and return the body."""
-    async with client.post("/v1/chat/completions", json=request) as response:
-        assert response.status == 200
-        assert response.headers["x-request-id"].startswith("req_")
-        return decode_json_object(await response.read())
-
-
-async def stream(client: Client, request: JsonObject) -> list[JsonObject]:
-    """Send a streaming request, check its framing and return its chunks."""
-    async with client.post("/v1/chat/completions", json=request | {"stream": True}) as response:
-        assert response.status == 200
-        assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
-        *events, done, rest = (await response.read()).split(b"\n\n")
-        assert (done, rest) == (b"data: [DONE]", b"")
-        return [decode_json_object(event.removeprefix(b"data: ")) for event in events]
-
-
-async def complain(client: Client, body: bytes | JsonObject) -> JsonObject:
-    """Send a faulty request, expect 400 and return the error object."""
-    data = {"json": body} if isinstance(body, dict) else {"data": body}
-    async with client.post("/v1/chat/completions", **data) as response:
-        assert response.status == 400
-        error: JsonObject = decode_json_object(await response.read())["error"]
-        assert set(error) == {"message", "type", "param", "code"}
-        assert error["type"] == "invalid_request_error"
-        return error
-
-
-def text_of(chunks: list[JsonObject], index: int = 0, member: str = "content") -> str:
-    """What the deltas of one choice add up to."""
-    choices = [choice for chunk in chunks for choice in chunk["choices"]]
-    return "".join(c["delta"].get(member) or "" for c in choices if c["index"] == index)
 
 
 async def test_plain_answer_has_openai_shape(client: Client) -> None:
@@ -282,66 +234,12 @@ async def test_client_may_leave_an_endless_stream() -> None:
             assert response.status == 200
 
 
-async def test_error_model_is_over_its_limit(client: Client) -> None:
-    """The error model answers 429 with an OpenAI-shaped body, streamed or not."""
-    request = ask(model=ERROR_MODEL, stream=True)
-    async with client.post("/v1/chat/completions", json=request) as response:
-        assert response.status == 429
-        error = (await response.json())["error"]
-    assert error["code"] == "rate_limit_exceeded"
-    assert ERROR_MODEL in error["message"]
-
-
 async def test_models_are_listed(client: Client) -> None:
     """``GET /v1/models`` lists the names that the script knows."""
     async with client.get("/v1/models") as response:
         listing = await response.json()
     names = [MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL]
     assert [model["id"] for model in listing["data"]] == names
-
-
-@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/chat/completions"), ("POST", "/v2")])
-async def test_unknown_url_is_refused(client: Client, method: str, path: str) -> None:
-    """Another path or method gets 404 with an OpenAI-shaped body."""
-    async with client.request(method, path) as response:
-        assert response.status == 404
-        assert (await response.json())["error"]["message"] == f"Invalid URL ({method} {path})"
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"\xff"])
-async def test_malformed_json_is_refused(client: Client, body: bytes) -> None:
-    """What is no JSON object gets 400."""
-    assert "could not parse the JSON body" in (await complain(client, body))["message"]
-
-
-@pytest.mark.parametrize(
-    ("request_body", "param"),
-    [
-        ({"messages": [{}]}, None),
-        ({"model": MODEL}, "messages"),
-        (ask() | {"messages": []}, "messages"),
-        (ask() | {"messages": ["hi"]}, "messages"),
-        (ask(stream_options={"include_usage": True}), "stream_options"),
-        (ask(stream=False, stream_options={}), "stream_options"),
-        (ask(stream=True, stream_options="all"), "stream_options"),
-        (ask(tools={}) | {"tools": {"a": 1}}, "tools"),
-        (ask(tools=[{"type": "function"}]), "tools"),
-        (ask(tools=[7]), "tools"),
-        (ask(n=0), "n"),
-        (ask(n=129), "n"),
-        (ask(n=True), "n"),
-        (ask(max_tokens="many"), "max_tokens"),
-        (ask(max_completion_tokens=-1), "max_completion_tokens"),
-        (ask(reasoning_effort=3), "reasoning_effort"),
-        (ask(logprobs=2), "logprobs"),
-        (ask(logprobs=True, top_logprobs=21), "top_logprobs"),
-    ],
-)
-async def test_faulty_request_is_refused(
-    client: Client, request_body: JsonObject, param: str | None
-) -> None:
-    """What OpenAI refuses is refused with 400, and the error names the parameter."""
-    assert (await complain(client, request_body))["param"] == param
 
 
 async def test_lone_surrogate_does_not_break_the_stream(client: Client) -> None:
@@ -355,7 +253,7 @@ async def test_lone_surrogate_does_not_break_the_stream(client: Client) -> None:
 async def test_pace_is_kept() -> None:
     """The first byte waits for the first pause; the whole takes the pauses between as well."""
     pace = Pace(first_seconds=0.05, chunk_seconds=0.002)
-    async with TestClient(TestServer(create_demo_upstream(pace=pace))) as client:
+    async with demo_client(pace=pace) as client:
         start = time.monotonic()
         async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
             await response.content.readline()
@@ -363,13 +261,6 @@ async def test_pace_is_kept() -> None:
             await response.read()
         assert first >= 0.05
         assert time.monotonic() - start >= 0.05 + 10 * 0.002
-
-
-def test_unknown_dialect_is_refused() -> None:
-    """A dialect that does not exist is refused with the ones that do."""
-    with pytest.raises(ValueError, match="unknown dialect 'klingon': there is openai"):
-        create_demo_upstream(dialect="klingon")
-    assert all(create_demo_upstream(dialect=dialect) for dialect in DIALECTS)
 
 
 async def test_reasoning_is_counted_but_not_told(client: Client) -> None:
@@ -388,8 +279,7 @@ async def test_reasoning_is_counted_but_not_told(client: Client) -> None:
 
 async def test_reasoning_is_told_where_the_dialect_tells_it() -> None:
     """DeepSeek streams it before the text, in ``reasoning_content``."""
-    app = create_demo_upstream(pace=AT_ONCE, dialect="deepseek")
-    async with TestClient(TestServer(app)) as client:
+    async with demo_client("deepseek") as client:
         completion = await complete(client, ask(model=REASONING_MODEL))
     message = completion["choices"][0]["message"]
     assert message["reasoning_content"].startswith("The user wants")
@@ -413,9 +303,7 @@ async def test_logprobs_come_with_the_tokens(client: Client) -> None:
     assert choice["logprobs"] is None
 
 
-def prompt(text: Any = "Hello over there", **members: Any) -> JsonObject:
-    """A legacy request."""
-    return {"model": MODEL, "prompt": text, **members}
+# Legacy completions
 
 
 async def test_legacy_completions_are_answered(client: Client) -> None:
@@ -451,51 +339,3 @@ async def test_the_endless_model_continues_prompts(client: Client) -> None:
     request = prompt(model=ENDLESS_MODEL, max_tokens=4)
     async with client.post("/v1/completions", json=request) as response:
         assert (await response.json())["choices"][0]["text"] == "1 2 3 4"
-
-
-@pytest.mark.parametrize(
-    ("request_body", "param"),
-    [
-        ({"prompt": "x"}, None),
-        ({"model": MODEL}, "prompt"),
-        (prompt([]), "prompt"),
-        (prompt(7), "prompt"),
-        (prompt(["a", 7]), "prompt"),
-        (prompt(logprobs=21), "logprobs"),
-        (prompt(logprobs=True), "logprobs"),
-        (prompt(["a"] * 129), "n"),
-        (prompt(["a"] * 65, n=2), "n"),
-        (prompt(max_tokens=0), "max_tokens"),
-        (prompt(stream_options={}), "stream_options"),
-    ],
-)
-async def test_faulty_legacy_request_is_refused(
-    client: Client, request_body: JsonObject, param: str | None
-) -> None:
-    """The same strictness for the older API."""
-    async with client.post("/v1/completions", json=request_body) as response:
-        assert response.status == 400
-        assert (await response.json())["error"]["param"] == param
-
-
-async def test_mistral_refuses_stream_options() -> None:
-    """Its 422 names them; without them it streams, and counts unasked."""
-    app = create_demo_upstream(pace=AT_ONCE, dialect="mistral")
-    async with TestClient(TestServer(app)) as client:
-        request = ask(stream=True, stream_options={"include_usage": True})
-        async with client.post("/v1/chat/completions", json=request) as response:
-            assert response.status == 422
-            assert "stream_options" in await response.text()
-        async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
-            assert b'"usage":{"prompt_tokens"' in await response.read()
-
-
-async def test_errors_speak_the_dialect() -> None:
-    """Gemini's error bodies stand in a list."""
-    app = create_demo_upstream(pace=AT_ONCE, dialect="gemini")
-    async with TestClient(TestServer(app)) as client:
-        request = ask(model=ERROR_MODEL)
-        async with client.post("/v1/chat/completions", json=request) as response:
-            assert response.status == 429
-            (error,) = await response.json()
-    assert error["error"]["code"] == "rate_limit_exceeded"

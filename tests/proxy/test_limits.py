@@ -1,195 +1,28 @@
-"""How many clients a worker serves at once, how long a head may take, and how large things are."""
+"""How long a request's head may take, and how large things are."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import resource
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy import overflow
-from proxy.limits import MAX_OTHER_FILES, DownstreamLimits, fit_file_limit
+from proxy.limits import DownstreamLimits
 from proxy.settings import Settings
 from tests.proxy.harness import (
     ANSWER,
     CHAT,
-    DONE,
-    STREAM,
-    STREAMED_CHAT,
     Connection,
     ScriptedUpstream,
-    TurnedLoop,
     ask,
     parse_answer,
     read_answer,
-    read_to_end,
-    read_with_end,
     request_bytes,
 )
-from tests.proxy.limited import limited_proxy
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.proxy.limited import Limited
+from tests.proxy.limited import closed_by_peer, limited, limited_proxy
+from tests.proxy.turned_time import TurnedLoop, run_turned
 
 KEPT = request_bytes(close=False)
-
-
-async def answer(connection: Connection) -> None:
-    await connection.answer()
-
-
-@contextlib.asynccontextmanager
-async def limited(**chosen: Any) -> AsyncIterator[tuple[Limited, ScriptedUpstream]]:
-    """In front of an upstream that answers everything at once."""
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        limited_proxy(upstream.url, **chosen) as running,
-    ):
-        yield running, upstream
-
-
-async def closed_by_peer(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the other side is gone, which it must be soon."""
-    async with asyncio.timeout(5):
-        return await read_to_end(reader)
-
-
-# --- the number of connections (rule 7 of proxy.downstream)
-
-
-@contextlib.asynccontextmanager
-async def crowded(count: int, **chosen: int) -> AsyncIterator[Limited]:
-    """As many idle connections as there may be."""
-    async with limited(max_connections=count, **chosen) as (running, _):
-        writers = []
-        for _ in range(count):
-            reader, writer = await asyncio.open_connection(*running.address)
-            writer.write(KEPT)
-            await read_answer(reader)
-            writers.append(writer)
-        try:
-            yield running
-        finally:
-            for writer in writers:
-                writer.transport.abort()
-
-
-async def test_rule_7_one_connection_too_many_is_told_so_and_closed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """503, OpenAI-shaped; counted, and one log line whatever their number."""
-    async with crowded(2) as running:
-        for _ in range(3):
-            refused = await ask(running.address, request_bytes())
-            assert refused.status == 503
-            assert refused.error["code"] == "too_many_connections"
-            assert refused.error["type"] == "spantap_error"
-            assert refused.field(b"connection") == b"close"
-            assert (refused.clean, refused.reset) == (True, False)
-        assert running.server.turned_away_count == 3
-        assert running.server.refused_count == 0
-    lines = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
-    assert lines == ["turned a client away: 2 connections are open (max_connections)"]
-
-
-async def test_rule_7_those_that_are_open_go_on_undisturbed_and_room_is_used_again() -> None:
-    """A stream flows to its end beside the refusals; a connection that ends makes room."""
-    go_on = asyncio.Event()
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(STREAM[0], end=False)
-        await go_on.wait()
-        await connection.send_chunks(*STREAM[1:], DONE)
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_connections=1) as running,
-    ):
-        reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(request_bytes(STREAMED_CHAT))
-        await reader.readuntil(STREAM[0])
-        assert (await ask(running.address, request_bytes())).status == 503
-        go_on.set()
-        rest = await closed_by_peer(reader)
-        assert rest.endswith(b"0\r\n\r\n")
-        assert STREAM[-1] in rest
-        writer.close()
-        assert len(upstream.requests) == 1
-        assert (await ask(running.address, request_bytes(STREAMED_CHAT))).status == 200
-
-
-async def test_rule_7_connections_that_come_in_one_turn_of_the_loop_are_counted_too() -> None:
-    """The limit holds for a burst."""
-    go_on = asyncio.Event()
-
-    async def script(connection: Connection) -> None:
-        await go_on.wait()
-        await connection.answer()
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_connections=5) as running,
-    ):
-        asking = [asyncio.ensure_future(ask(running.address, request_bytes())) for _ in range(40)]
-        while running.server.turned_away_count < 35:
-            await asyncio.sleep(0.001)
-        go_on.set()
-        statuses = sorted([(await each).status for each in asking])
-        assert statuses == [200] * 5 + [503] * 35
-
-
-async def test_who_is_turned_away_can_read_why_though_it_uploads() -> None:
-    """What is sent is dropped: a reset would take the answer from the client."""
-    async with crowded(1) as running:
-        reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(request_bytes(b"x" * 3_000_000))
-        async with asyncio.timeout(5):
-            await writer.drain()
-            raw, reset = await read_with_end(reader)
-        assert parse_answer(raw, reset=reset).error["code"] == "too_many_connections"
-        assert not reset
-        writer.transport.abort()
-
-
-async def test_who_is_turned_away_on_head_gets_no_body() -> None:
-    """RFC 9110 section 9.3.2."""
-    async with crowded(1) as running:
-        refused = await ask(running.address, b"HEAD /v1/models HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert (refused.status, refused.body) == (503, b"")
-
-
-async def test_who_is_turned_away_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that sends nothing is closed all the same, and so many are held at most."""
-    monkeypatch.setattr(overflow, "MAX_TURNED_AWAY_SECONDS", 0.3)
-    monkeypatch.setattr("proxy.downstream_server.MAX_TURNED_AWAY", 1)
-    async with crowded(1) as running:
-        held, held_writer = await asyncio.open_connection(*running.address)
-        while running.server.turned_away_count < 1:
-            await asyncio.sleep(0.001)
-        beyond, beyond_writer = await asyncio.open_connection(*running.address)
-        assert await closed_by_peer(beyond) == b""
-        assert not held.at_eof()
-        assert await closed_by_peer(held) == b""
-        # There is room for the next one to be told.
-        assert (await ask(running.address, request_bytes())).status == 503
-        held_writer.close()
-        beyond_writer.close()
-
-
-def test_there_are_no_more_connections_than_open_files(caplog: pytest.LogCaptureFixture) -> None:
-    """Each takes two; what is set wins where it is less, and the operator is told where not."""
-    assert fit_file_limit(4096, 1_048_576) == 4096
-    assert fit_file_limit(4096, resource.RLIM_INFINITY) == 4096
-    assert not caplog.records
-    assert fit_file_limit(4096, 4096) == (4096 - MAX_OTHER_FILES) // 2
-    assert fit_file_limit(4096, 64) == 16
-    assert "raise it (ulimit -n)" in caplog.records[0].getMessage()
 
 
 def test_the_limits_are_settings() -> None:
@@ -207,17 +40,6 @@ def test_the_limits_are_settings() -> None:
         max_connections=100, header_seconds=1, body_idle_seconds=2, stall_seconds=3
     )
     assert Settings().max_connections == DownstreamLimits().max_connections
-
-
-async def test_a_server_that_goes_down_ends_those_that_it_turned_away() -> None:
-    """They are no open connections, but they are open."""
-    async with crowded(1) as running:
-        reader, writer = await asyncio.open_connection(*running.address)
-        while not running.server.turned_away_count:
-            await asyncio.sleep(0.001)
-        await running.server.shutdown(0.1)
-        assert await closed_by_peer(reader) == b""
-        writer.close()
 
 
 # --- the time for a head
@@ -260,9 +82,7 @@ async def test_rule_7_a_connection_on_which_no_head_begins_is_closed_without_a_w
 def test_rule_7_a_further_head_has_its_own_time_and_an_idle_connection_another() -> None:
     """Idle for longer than a head may take; then half of one, in pieces (on a turned loop)."""
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
+    async def main(loop: TurnedLoop) -> None:
         async with limited(header_timeout_seconds=10) as (running, upstream):
             reader, writer = await asyncio.open_connection(*running.address)
             for _ in range(2):
@@ -284,8 +104,7 @@ def test_rule_7_a_further_head_has_its_own_time_and_an_idle_connection_another()
             assert len(upstream.requests) == 2
             writer.close()
 
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
+    run_turned(main)
 
 
 async def test_rule_7_half_a_head_behind_a_request_does_not_disturb_its_answer() -> None:

@@ -97,9 +97,21 @@ async def connect(
     )
 
 
-async def answer_whole(connection: Connection) -> None:
-    """A script that answers."""
-    await connection.answer()
+async def breaks_off(connection: Connection) -> None:
+    """A stream that its upstream does not bring to an end."""
+    await connection.begin_stream()
+    await connection.send_chunks(STREAM[0], end=False)
+    connection.reset()
+
+
+async def read_once(running: RunningListener, request: bytes) -> tuple[bytes, bool]:
+    """What comes in answer, and whether the end was a reset."""
+    reader, writer = await connect(running)
+    writer.write(request)
+    async with asyncio.timeout(5):
+        answer = await read_with_end(reader)
+    writer.transport.abort()
+    return answer
 
 
 # The context
@@ -217,7 +229,7 @@ async def test_old_tls_is_not_spoken(tls: dict[str, Any]) -> None:
 )
 async def test_a_plain_client_on_the_tls_port_is_cut_off(data: bytes, tls: dict[str, Any]) -> None:
     """At once, or when a handshake should be over; perhaps with an alert, never an answer."""
-    async with ScriptedUpstream(answer_whole) as upstream:
+    async with ScriptedUpstream(Connection.answer) as upstream:
         async with running_listener(upstream.url, handshake_seconds=0.2, **tls) as running:
             answer = await send_raw(running.address, data)
             assert b"HTTP/" not in answer
@@ -261,21 +273,11 @@ async def test_a_client_that_leaves_mid_stream_cancels_the_upstream(tls: dict[st
 
 async def test_a_stream_that_breaks_does_not_seem_to_end(tls: dict[str, Any]) -> None:
     """Its last chunk never comes."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(STREAM[0], end=False)
-        connection.reset()
-
     async with (
-        ScriptedUpstream(script) as upstream,
+        ScriptedUpstream(breaks_off) as upstream,
         running_listener(upstream.url, **tls) as running,
     ):
-        reader, writer = await connect(running)
-        writer.write(request_bytes(STREAMED_CHAT))
-        async with asyncio.timeout(5):
-            raw, reset = await read_with_end(reader)
-        writer.transport.abort()
+        raw, reset = await read_once(running, request_bytes(STREAMED_CHAT))
         exchange = await running.sink.wait_for()
     assert not parse_answer(raw, reset=reset).clean
     assert exchange.outcome is Outcome.TRUNCATED
@@ -285,21 +287,12 @@ async def test_a_body_that_only_the_end_delimits_is_cut_visibly(
     tls: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """HTTP/1.0 over TLS: the connection is reset."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(STREAM[0], end=False)
-        connection.reset()
-
+    request = request_bytes(STREAMED_CHAT).replace(b"HTTP/1.1", b"HTTP/1.0", 1)
     async with (
-        ScriptedUpstream(script) as upstream,
+        ScriptedUpstream(breaks_off) as upstream,
         running_listener(upstream.url, **tls) as running,
     ):
-        reader, writer = await connect(running)
-        writer.write(request_bytes(STREAMED_CHAT).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
-        async with asyncio.timeout(5):
-            raw, reset = await read_with_end(reader)
-        writer.transport.abort()
+        raw, reset = await read_once(running, request)
     assert raw.endswith(STREAM[0])
     assert reset
     assert_quiet(caplog)

@@ -9,7 +9,7 @@ from proxy.rejections import (
     RejectionKey,
     Rejections,
 )
-from tests.proxy.harness import TurnedClock
+from tests.proxy.turned_time import TurnedClock
 
 
 def key(number: int) -> RejectionKey:

@@ -10,14 +10,8 @@ import pytest
 from proxy.tap import MAX_ANSWER_BYTES, Tap, TapSource
 from telemetry.exchange import EndKind
 from telemetry.frames import End, Frame, RequestBody, ResponseData
-from tests.proxy.harness import (
-    ANSWER,
-    ScriptedUpstream,
-    TurnedClock,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import ANSWER, ScriptedUpstream, ask, request_bytes, running_proxy
+from tests.proxy.turned_time import TurnedClock
 
 if TYPE_CHECKING:
     from proxy.clock import Clock

@@ -25,8 +25,6 @@ from tests.proxy.harness import (
     Connection,
     RunningProxy,
     ScriptedUpstream,
-    TurnedClock,
-    TurnedLoop,
     ask,
     chunk_event,
     frames_of,
@@ -36,6 +34,7 @@ from tests.proxy.harness import (
     request_bytes,
     running_proxy,
 )
+from tests.proxy.turned_time import TurnedClock, TurnedLoop
 
 ASKED = STREAMED_CHAT[:-1] + b',"stream_options":{"include_usage":true}}'
 EVENT = chunk_event('"content":"%s"' % ("x" * 800))

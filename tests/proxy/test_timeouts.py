@@ -16,22 +16,20 @@ from tests.proxy.harness import (
     ANSWER,
     DONE,
     STREAM,
-    STREAMED_CHAT,
     Connection,
     ScriptedUpstream,
-    TurnedLoop,
     ask,
     read_to_end,
     request_bytes,
     running_proxy,
 )
 from tests.proxy.limited import limited_proxy
+from tests.proxy.observed_ends import STREAMED, observe
 from tests.proxy.test_upstream_client import get, open_client, read_all
+from tests.proxy.turned_time import TurnedLoop, run_turned
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-
-STREAMED = request_bytes(STREAMED_CHAT)
 
 
 @contextlib.contextmanager
@@ -62,12 +60,8 @@ async def test_connecting_has_a_timeout() -> None:
 
 async def test_the_first_byte_timeout_begins_after_the_last_byte_of_the_request() -> None:
     """A long upload does not use it up."""
-
-    async def script(connection: Connection) -> None:
-        await connection.answer()
-
     async with (
-        ScriptedUpstream(script) as upstream,
+        ScriptedUpstream(Connection.answer) as upstream,
         running_proxy(upstream.url, first_byte_timeout_seconds=0.2) as running,
     ):
         reader, writer = await asyncio.open_connection(*running.address)
@@ -89,11 +83,7 @@ async def test_the_idle_timeout_begins_anew_with_each_read() -> None:
             await asyncio.sleep(0.12)
         await connection.send_chunks(DONE)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, idle_timeout_seconds=0.25) as running,
-    ):
-        answer = await ask(running.address, STREAMED)
+    answer, *_ = await observe(script, idle_timeout_seconds=0.25)
     assert (answer.body, answer.clean) == (b"".join([*STREAM, DONE]), True)
 
 
@@ -126,9 +116,7 @@ async def test_waiting_for_a_slow_client_is_not_the_upstreams_silence() -> None:
 def test_no_timeout_is_no_timeout() -> None:
     """0 waits for a day (on a turned loop)."""
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
+    async def main(loop: TurnedLoop) -> None:
         go = asyncio.Event()
 
         async def script(connection: Connection) -> None:
@@ -157,8 +145,7 @@ def test_no_timeout_is_no_timeout() -> None:
             await reader.readuntil(DONE)
             writer.close()
 
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
+    run_turned(main)
 
 
 # --- connecting
@@ -183,7 +170,7 @@ async def test_a_tls_handshake_that_hangs_is_a_connect_timeout() -> None:
     """TCP alone is no connection."""
     async with (
         silent_listener() as address,
-        limited_proxy(f"https://{address}", connect_timeout_seconds=0.2) as running,
+        running_proxy(f"https://{address}", connect_timeout_seconds=0.2) as running,
     ):
         answer = await ask(running.address, STREAMED)
         exchange = await running.sink.wait_for()
@@ -227,12 +214,7 @@ async def test_a_head_that_trickles_does_not_extend_the_first_byte_timeout(head:
             await connection.send(bytes([byte]))
             await asyncio.sleep(0.02)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, first_byte_timeout_seconds=0.3) as running,
-    ):
-        answer = await ask(running.address, STREAMED)
-        exchange = await running.sink.wait_for()
+    answer, exchange, _ = await observe(script, first_byte_timeout_seconds=0.3)
     assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
     assert exchange.outcome is Outcome.TIMEOUT
 
@@ -258,12 +240,9 @@ async def endless(connection: Connection, begin: bytes, again: bytes) -> None:
 )
 async def test_a_flood_instead_of_a_head_is_an_invalid_answer(begin: bytes, again: bytes) -> None:
     """Bounded by number and size, long before any timeout."""
-    async with (
-        ScriptedUpstream(lambda c: endless(c, begin, again)) as upstream,
-        limited_proxy(upstream.url, max_header_bytes=4096) as running,
-    ):
-        answer = await ask(running.address, STREAMED)
-        exchange = await running.sink.wait_for()
+    answer, exchange, _ = await observe(
+        lambda connection: endless(connection, begin, again), max_header_bytes=4096
+    )
     assert (answer.status, answer.error["code"]) == (502, "upstream_invalid_response")
     assert exchange.error_type == "invalid_response"
 
@@ -284,11 +263,7 @@ async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
                 await connection.send(data[start : start + size])
                 await asyncio.sleep(0)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_header_bytes=4096) as running,
-    ):
-        answer = await ask(running.address, STREAMED)
+    answer, *_ = await observe(script, max_header_bytes=4096)
     assert (answer.status, answer.body == b"ok") == ((200, True) if relayed else (502, False))
 
 
@@ -312,12 +287,7 @@ async def test_bytes_that_are_none_of_the_body_are_silence(begin: bytes, again: 
                 await connection.send(again)
                 await asyncio.sleep(0.02)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, idle_timeout_seconds=0.3) as running,
-    ):
-        answer = await ask(running.address, STREAMED)
-        exchange = await running.sink.wait_for()
+    answer, exchange, _ = await observe(script, idle_timeout_seconds=0.3)
     assert (answer.body, answer.clean) == (STREAM[0], False)
     assert exchange.outcome is Outcome.TIMEOUT
 

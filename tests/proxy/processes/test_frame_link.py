@@ -25,8 +25,8 @@ from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
 from telemetry.shedding import Shedding
 from tests.telemetry import tap_frames
+from tests.telemetry.service_bench import FailingStore
 from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, exchange_frames
-from tests.telemetry.test_service import FailingStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

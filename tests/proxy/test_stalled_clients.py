@@ -1,4 +1,4 @@
-"""Clients that stop in the middle of sending or of taking, and those that are merely slow."""
+"""Clients that take nothing of their answer, and those that are merely slow to."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import contextlib
 import logging
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import trustme
 
-from proxy.errors import late_request_body
 from proxy.stall_watch import StallWatch, count_unacknowledged
 from telemetry.exchange import EndKind, Outcome
 from telemetry.frames import End
 from telemetry.judgement import judge
 from tests.proxy.harness import (
     ANSWER,
-    CHAT,
     DONE,
     STREAM,
     STREAMED_CHAT,
@@ -27,28 +25,27 @@ from tests.proxy.harness import (
     Address,
     Connection,
     ScriptedUpstream,
-    TurnedLoop,
     chunk_event,
     parse_answer,
     read_answer,
-    read_to_end,
     request_bytes,
 )
 from tests.proxy.limited import limited_proxy
-from tests.proxy.test_downstream import serving
+from tests.proxy.serving import GET, serving
+from tests.proxy.turned_time import TurnedLoop, run_turned
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from aiohttp import web
 
     from proxy.downstream import Downstream
 
+
 SMALL = 4096
 """Of the kernel's buffers on both sides, so that a few hundred KiB are more than they hold."""
-
 LARGE_EVENT = chunk_event(f'"content":"{"a" * 30_000}"')
-CHAT_PATH = b"/v1/chat/completions"
 
 
 @contextlib.asynccontextmanager
@@ -96,7 +93,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.002)
 
 
-# --- clients that take nothing of their answer
+# --- cut when they take nothing (rule 7 of proxy.downstream)
 
 
 async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
@@ -172,11 +169,11 @@ async def test_rule_7_what_is_not_observed_is_cut_too() -> None:
     assert not running.sink.frames
 
 
-async def test_rule_7_over_tls_it_is_the_same() -> None:
+async def test_rule_7_over_tls_it_is_the_same(tmp_path: Path) -> None:
     """A client that takes nothing is cut, one too many is told so, half a head is a 408."""
     authority = trustme.CA()
-    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(serving)
+    certificate = authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem
+    certificate.write_to_path(tmp_path / "both.pem")
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     async with (
@@ -184,7 +181,7 @@ async def test_rule_7_over_tls_it_is_the_same() -> None:
         limited_proxy(
             upstream.url,
             send_buffer_bytes=SMALL,
-            tls=serving,
+            tls_cert=tmp_path / "both.pem",
             max_connections=1,
             header_timeout_seconds=0.3,
             client_stall_timeout_seconds=0.3,
@@ -236,9 +233,7 @@ async def test_rule_7_an_answer_that_was_given_whole_and_is_never_taken_holds_no
 def test_rule_7_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
     """A little in all but the limit, for hours; and to the end (on a turned loop)."""
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
+    async def main(loop: TurnedLoop) -> None:
         async with (
             ScriptedUpstream(flood) as upstream,
             limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
@@ -255,16 +250,13 @@ def test_rule_7_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
             assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
             assert running.server.stalled_count == 0
 
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
+    run_turned(main)
 
 
 def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
     """The time counts from what it took last (on a turned loop)."""
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
+    async def main(loop: TurnedLoop) -> None:
         async with (
             ScriptedUpstream(flood) as upstream,
             limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
@@ -283,8 +275,10 @@ def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
                     break
             assert (await running.wait_for_end()).kind is EndKind.CLIENT_STALLED
 
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
+    run_turned(main)
+
+
+# --- what waits for them (rule 8)
 
 
 async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
@@ -315,13 +309,16 @@ async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:
 
     async with (
         serving(handler) as (address, server),
-        slow_client(address, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        slow_client(address, GET),
     ):
         await until(lambda: [c for c in server.connections if c.writing_paused])
         [connection] = server.connections
         await asyncio.sleep(0.05)
         assert connection.transport is not None
         assert connection.transport.get_write_buffer_size() < 64 * 1024 + 200
+
+
+# --- the watch, and the span
 
 
 class FakeTransport(asyncio.Transport):
@@ -352,139 +349,6 @@ async def test_a_peer_is_watched_only_where_there_is_a_limit_and_something_waits
     assert count_unacknowledged(transport) == 0
 
 
-# --- clients that stop in the middle of their request
-
-
-def half_a_request(target: bytes, *, chunked: bool) -> bytes:
-    """A head, and a body that does not end."""
-    if not chunked:
-        return request_bytes(CHAT, target=target)[:-10]
-    head = b"POST %b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % target
-    return head + b"%x\r\n%b" % (len(CHAT), CHAT[:-10])
-
-
-@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "counted"])
-async def test_a_body_that_does_not_go_on_is_a_408_and_one_span(*, chunked: bool) -> None:
-    """The connection ends; nothing reaches the upstream; the client is as one that left."""
-    async with (
-        ScriptedUpstream(lambda c: c.answer()) as upstream,
-        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2) as running,
-    ):
-        reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(half_a_request(CHAT_PATH, chunked=chunked))
-        async with asyncio.timeout(5):
-            late = parse_answer(await read_to_end(reader), reset=False)
-        writer.close()
-        end = await running.wait_for_end()
-        [exchange] = running.sink.exchanges
-        assert not upstream.requests
-    assert (late.status, late.error["code"]) == (408, "request_timeout")
-    assert late.error["type"] == "invalid_request_error"
-    assert late.field(b"connection") == b"close"
-    assert end.kind is EndKind.REQUEST_TIMEOUT
-    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
-    assert exchange.request_body == CHAT[:-10]
-    assert running.client.failure_count == 0
-
-
-@pytest.mark.parametrize(
-    ("target", "settings"),
-    [(CHAT_PATH, {"max_body_bytes": 1024}), (b"/v1/files", {})],
-    ids=["larger than is recorded", "not observed"],
-)
-async def test_a_body_that_stops_while_it_is_relayed_is_a_408_too(
-    target: bytes, settings: dict[str, Any]
-) -> None:
-    """The upstream sees a request that breaks off, never one that ends, and is not blamed."""
-    broken: list[bytes] = []
-
-    async def script(connection: Connection) -> None:
-        broken.append(await read_to_end(connection.reader))
-
-    body = b"x" * 5000
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2, **settings) as running,
-    ):
-        reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(request_bytes(body, target=target)[:-1000])
-        async with asyncio.timeout(5):
-            late = parse_answer(await read_to_end(reader), reset=False)
-        writer.close()
-        await until(lambda: broken)
-        if target == CHAT_PATH:
-            assert (await running.wait_for_end()).kind is EndKind.REQUEST_TIMEOUT
-        assert running.client.failure_count == 0
-    assert (late.status, late.error["code"]) == (408, "request_timeout")
-    assert len(broken[0]) < len(body)
-
-
-async def test_bytes_that_are_none_of_the_body_do_not_hold_it_open() -> None:
-    """An endless extension of a chunk is silence."""
-    async with (
-        ScriptedUpstream(lambda c: c.answer()) as upstream,
-        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2) as running,
-    ):
-        reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(half_a_request(CHAT_PATH, chunked=True) + CHAT[-10:] + b"\r\n2;")
-        reading = asyncio.ensure_future(read_to_end(reader))
-        while not reading.done() and running.server.connections:
-            with contextlib.suppress(ConnectionError):
-                writer.write(b"a")
-                await writer.drain()
-            await asyncio.sleep(0.02)
-        assert parse_answer(await reading, reset=False).status == 408
-        writer.close()
-
-
-def test_a_body_that_trickles_is_no_silent_one() -> None:
-    """Two bytes in each 50 s of 60 (on a turned loop)."""
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
-        async with (
-            ScriptedUpstream(lambda c: c.answer()) as upstream,
-            limited_proxy(upstream.url) as running,
-        ):
-            reader, writer = await asyncio.open_connection(*running.address)
-            request = request_bytes(CHAT)
-            writer.write(request[: -len(CHAT)])
-            for start in range(0, len(CHAT), 2):
-                writer.write(CHAT[start : start + 2])
-                await asyncio.sleep(0.005)
-                await loop.turn(50)
-            assert (await read_to_end(reader)).endswith(ANSWER)
-            assert upstream.last.body == CHAT
-            writer.close()
-
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
-
-
-def test_a_body_may_stop_for_a_day_where_no_time_is_set() -> None:
-    """0: none (on a turned loop)."""
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
-        async with (
-            ScriptedUpstream(lambda c: c.answer()) as upstream,
-            limited_proxy(upstream.url, client_idle_timeout_seconds=0) as running,
-        ):
-            reader, writer = await asyncio.open_connection(*running.address)
-            request = request_bytes(CHAT)
-            writer.write(request[:-10])
-            await asyncio.sleep(0.01)
-            await loop.turn(86_400, step=600)
-            writer.write(request[-10:])
-            assert (await read_to_end(reader)).endswith(ANSWER)
-            writer.close()
-
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
-
-
 @pytest.mark.parametrize("kind", [EndKind.CLIENT_STALLED, EndKind.REQUEST_TIMEOUT])
 def test_a_client_that_was_given_up_has_left_and_the_anomaly_says_how(kind: EndKind) -> None:
     """No error, no success, as for a client that closes."""
@@ -493,10 +357,3 @@ def test_a_client_that_was_given_up_has_left_and_the_anomaly_says_how(kind: EndK
     assert judgement.outcome is Outcome.CLIENT_DISCONNECTED
     assert judgement.error_type is None
     assert judgement.anomaly == kind.value
-
-
-def test_a_late_body_is_the_client_s_fault() -> None:
-    """408, and the setting's name in words."""
-    error = late_request_body()
-    assert (error.status, error.end) == (408, EndKind.REQUEST_TIMEOUT)
-    assert "client idle timeout" in error.message

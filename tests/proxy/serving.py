@@ -1,0 +1,57 @@
+"""The client's side of the proxy with a handler of the test's own behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from proxy.clock import SystemClock
+from proxy.downstream_server import DownstreamServer
+from proxy.logs import limit_lines
+from tests.proxy.harness import Address, read_with_end
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aiohttp import web
+
+    from proxy.downstream import Downstream
+    from proxy.limits import DownstreamLimits
+
+
+GET = b"GET / HTTP/1.1\r\nHost: c\r\n\r\n"
+GET_1_0 = b"GET / HTTP/1.0\r\n\r\n"
+HEAD = b"HEAD / HTTP/1.1\r\nHost: c\r\n\r\n"
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    handler: Callable[[Downstream], Awaitable[web.StreamResponse]],
+    limits: DownstreamLimits | None = None,
+) -> AsyncIterator[tuple[Address, DownstreamServer]]:
+    """A server with a handler of the test's own."""
+    server = DownstreamServer(
+        handler, max_header_bytes=8192, refusals=limit_lines(SystemClock()), limits=limits
+    )
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    try:
+        yield listener.sockets[0].getsockname()[:2], server
+    finally:
+        listener.close()
+        await server.shutdown(0.1)
+
+
+async def answer_empty(client: Downstream) -> web.StreamResponse:
+    """A handler that answers 200 and nothing."""
+    await client.send_head(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
+    return await client.finish()
+
+
+async def read_until_cut(address: Address, data: bytes) -> tuple[bytes, bool]:
+    """What came in answer, and whether the end was a reset."""
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(data)
+    answer = await read_with_end(reader)
+    writer.transport.abort()
+    return answer

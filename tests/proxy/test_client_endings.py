@@ -1,0 +1,282 @@
+"""Clients that go, before the end or once they have everything (``design.md`` section 6)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telemetry.exchange import EndKind, Outcome
+from telemetry.frames import End
+from tests.proxy.harness import (
+    ASKING_CHAT,
+    DONE,
+    STREAM,
+    USAGE_EVENT,
+    Connection,
+    ScriptedUpstream,
+    chunk_event,
+    frames_of,
+    request_bytes,
+    reset,
+    running_proxy,
+)
+from tests.proxy.observed_ends import STREAMED, WHOLE, assert_nothing_invented, text_of, the_end
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+# --- once everything was relayed
+
+
+@pytest.mark.parametrize("policy", ["cancel", "drain"])
+async def test_a_client_that_closes_at_done_got_everything(policy: str) -> None:
+    """Once [DONE] was relayed the exchange is complete, though the upstream is still open."""
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.send_chunks(*STREAM, USAGE_EVENT, DONE, end=False)
+        await connection.wait_closed_by_peer(1)
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        running_proxy(upstream.url, on_disconnect=policy) as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(STREAMED)
+        await reader.readuntil(b"[DONE]\n\n")
+        writer.close()
+        exchange = await the_end(running)
+        assert frames_of(running, End)[0].kind is EndKind.CLIENT_GONE
+    assert exchange.outcome is Outcome.COMPLETED
+    assert exchange.response is not None
+    assert exchange.response.usage is not None
+
+
+async def test_a_client_that_closes_after_finish_and_usage_got_everything() -> None:
+    """Every choice's finish reason and the usage complete an answer as [DONE] does."""
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.send_chunks(*STREAM, USAGE_EVENT, end=False)
+        await connection.wait_closed_by_peer()
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(request_bytes(ASKING_CHAT))
+        await reader.readuntil(b'"total_tokens":5}}\n\n')
+        writer.close()
+        exchange = await the_end(running)
+    assert exchange.outcome is Outcome.COMPLETED
+
+
+# --- before that
+
+
+async def leave_by_close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+async def leave_by_reset(writer: asyncio.StreamWriter) -> None:
+    reset(writer)
+
+
+async def leave_by_half_close(writer: asyncio.StreamWriter) -> None:
+    writer.write_eof()
+
+
+LEAVES = [leave_by_close, leave_by_reset, leave_by_half_close]
+leaves = pytest.mark.parametrize("leave", LEAVES, ids=lambda leave: leave.__name__)
+
+
+@leaves
+async def test_a_client_that_leaves_between_chunks_is_noticed_within_100_ms(
+    leave: Callable[[asyncio.StreamWriter], Awaitable[None]],
+) -> None:
+    """S0.15, N4: the upstream is cancelled at once, the record marked and without usage."""
+    gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.send_chunks(*STREAM[:2], end=False)
+        gone.set_result(await connection.wait_closed_by_peer())
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(STREAMED)
+        await reader.readuntil(b"Hel")
+        await leave(writer)
+        assert await gone < 0.1
+        exchange = await the_end(running)
+        writer.transport.abort()
+    assert (exchange.outcome, exchange.error_type) == (Outcome.CLIENT_DISCONNECTED, None)
+    assert text_of(exchange) == "Hel"
+    assert_nothing_invented(exchange)
+
+
+@leaves
+async def test_a_client_that_leaves_before_the_head_is_noticed_within_100_ms(
+    leave: Callable[[asyncio.StreamWriter], Awaitable[None]],
+) -> None:
+    """A model that is still thinking is told to stop."""
+    asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    async def script(connection: Connection) -> None:
+        asked.set_result(None)
+        gone.set_result(await connection.wait_closed_by_peer())
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(WHOLE)
+        await asked
+        await leave(writer)
+        assert await gone < 0.1
+        exchange = await the_end(running)
+        writer.transport.abort()
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    assert exchange.response is None
+
+
+@leaves
+async def test_a_client_that_leaves_during_a_big_write_is_noticed_within_100_ms(
+    leave: Callable[[asyncio.StreamWriter], Awaitable[None]],
+) -> None:
+    """Bytes that wait to be written do not hide that nobody reads them."""
+    gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        big = chunk_event('"content":"%s"' % ("x" * 60_000))
+        try:
+            while True:
+                await connection.send_chunks(big, end=False)
+        except ConnectionError:
+            gone.set_result(time.monotonic())
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        # A small buffer, and nobody reads it.
+        _, writer = await asyncio.open_connection(*running.address, limit=1024)
+        writer.write(STREAMED)
+        await asyncio.sleep(0.3)
+        assert not gone.done()
+        left = time.monotonic()
+        await leave(writer)
+        assert await gone - left < 0.1
+        exchange = await the_end(running)
+        writer.transport.abort()
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    assert_nothing_invented(exchange)
+
+
+async def test_a_client_that_leaves_during_its_own_upload_never_reaches_the_upstream() -> None:
+    """Half a request is none."""
+
+    async def script(connection: Connection) -> None:
+        raise AssertionError("nothing was asked")
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(WHOLE[:-10])
+        await asyncio.sleep(0.05)
+        writer.close()
+        exchange = await the_end(running)
+        assert upstream.connections == 0
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+
+
+# --- and the policy is to drain
+
+
+@leaves
+@pytest.mark.parametrize("when", ["before_head", "between_chunks"])
+async def test_the_policy_drain_learns_the_usage_of_whoever_left(
+    when: str, leave: Callable[[asyncio.StreamWriter], Awaitable[None]]
+) -> None:
+    """The answer is read to its end; the span is marked cancelled and has its usage."""
+    left = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        if when == "before_head":
+            left.set()
+            await asyncio.sleep(0.1)
+        await connection.begin_stream()
+        await connection.send_chunks(*STREAM[:2], end=False)
+        await asyncio.sleep(0.1)
+        await connection.send_chunks(*STREAM[2:], USAGE_EVENT, DONE)
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        running_proxy(upstream.url, on_disconnect="drain") as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(STREAMED)
+        if when == "before_head":
+            await left.wait()
+        else:
+            await reader.readuntil(b"Hel")
+        await leave(writer)
+        exchange = await the_end(running)
+        writer.transport.abort()
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    assert text_of(exchange) == "Hello"
+    assert exchange.response is not None
+    assert exchange.response.usage is not None
+    assert exchange.response.usage.total == 5
+
+
+@pytest.mark.parametrize("limit", ["MAX_DRAIN_BYTES", "MAX_DRAIN_SECONDS"])
+async def test_draining_has_limits(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past 60 s or 8 MiB the upstream is cancelled after all."""
+    monkeypatch.setattr(f"proxy.exchange.{limit}", 0.2 if limit.endswith("SECONDS") else 3_000)
+    gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        start = time.monotonic()
+        try:
+            while True:
+                await connection.send_chunks(STREAM[1], end=False)
+                await asyncio.sleep(0.01)
+        except ConnectionError:
+            gone.set_result(time.monotonic() - start)
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        running_proxy(upstream.url, on_disconnect="drain") as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(STREAMED)
+        await reader.readuntil(b"Hel")
+        writer.close()
+        assert 0.05 < await gone < 1
+        exchange = await the_end(running)
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    assert_nothing_invented(exchange)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_draining_outlasts_an_upstream_that_fails(*, answers: bool) -> None:
+    """Whatever happens after the client has gone, it is the client that ended the exchange."""
+
+    async def script(connection: Connection) -> None:
+        await asyncio.sleep(0.05)
+        if answers:
+            await connection.begin_stream()
+            await connection.send_chunks(*STREAM[:2], end=False)
+            await asyncio.sleep(0.05)
+        connection.writer.close()
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        running_proxy(upstream.url, on_disconnect="drain") as running,
+    ):
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(STREAMED)
+        await asyncio.sleep(0.03)
+        writer.close()
+        exchange = await the_end(running)
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED

@@ -1,0 +1,185 @@
+"""What becomes of a connection after an answer of ours, and when the server goes down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy import downstream, downstream_server, overflow
+from proxy.limits import DownstreamLimits
+from tests.proxy.harness import read_to_end, send_raw, split_answer
+from tests.proxy.serving import GET, HEAD, answer_empty, serving
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from proxy.downstream import Downstream
+
+
+# Rule 5: after an answer of ours.
+
+
+async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then the connection is closed on a client that never closes its own."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        return await client.answer_error(502, "code", "message")
+
+    async with serving(handler) as (address, server):
+        # Only now, so that the base class would wait as long as ever in our stead.
+        monkeypatch.setattr(downstream_server, "MAX_LINGER_SECONDS", 0.1)
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 9000000\r\n\r\n")
+        assert (await read_to_end(reader)).startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+        writer.write(b"x" * 100_000)
+        assert len(server.connections) == 1
+        async with asyncio.timeout(2):
+            while server.connections:
+                await asyncio.sleep(0.01)
+        writer.transport.abort()
+
+
+async def test_rule_5_a_large_upload_in_vain_can_read_its_answer() -> None:
+    """Even where reading had been paused because nobody took the body."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await asyncio.sleep(0.1)
+        return await client.answer_error(413, "code", "message")
+
+    async with serving(handler) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 9000000\r\n\r\n")
+        async with asyncio.timeout(5):
+            for _ in range(90):
+                writer.write(b"x" * 100_000)
+                await writer.drain()
+            data = await read_to_end(reader)
+        writer.transport.abort()
+    assert data.startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("by", ["server", "overflow"])
+async def test_rule_5_a_client_that_resets_while_it_is_answered_ends_quietly(
+    by: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its reset arrives after the answer was written, and before our side is closed."""
+    module = downstream_server if by == "server" else overflow
+    limits = DownstreamLimits(max_connections=1 if by == "server" else 0)
+    was_reset = asyncio.Event()
+
+    def half_close(transport: asyncio.Transport) -> None:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        downstream.half_close(transport)
+        was_reset.set()
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        return await client.answer_error(400, "a", "b")
+
+    monkeypatch.setattr(module, "half_close", half_close)
+    async with serving(handler, limits) as (address, server):
+        client = socket.create_connection(address)
+        client.sendall(GET)
+        async with asyncio.timeout(5):
+            await was_reset.wait()
+            while server.connections or server._turned_away:
+                await asyncio.sleep(0.002)
+    assert not caplog.records or by == "overflow"
+    assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR]
+
+
+async def test_an_error_in_answer_to_head_has_no_body() -> None:
+    """RFC 9110 section 9.3.2."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        return await client.answer_error(502, "code", "message")
+
+    async with serving(handler) as (address, _):
+        answer = await send_raw(address, HEAD)
+    assert answer.endswith(b"Connection: close\r\n\r\n")
+
+
+# Rule 6: going down.
+
+
+async def test_a_server_that_is_closing_says_so() -> None:
+    """The last answer of a connection tells the client to open another one."""
+    async with serving(answer_empty) as (address, server):
+        server.closing = True
+        _, fields, _ = split_answer(await send_raw(address, GET))
+    assert fields == [(b"Content-Length", b"0"), (b"Connection", b"close")]
+
+
+async def test_rule_6_an_answer_whose_head_promised_more_ends_its_connection_too() -> None:
+    """The head was sent before we knew."""
+    go_on = asyncio.Event()
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await client.send_head(200, "OK", ((b"Content-Length", b"2"),), has_body=True)
+        await go_on.wait()
+        await client.send(b"ok")
+        return await client.finish()
+
+    async with serving(handler) as (address, server):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(GET)
+        head = await reader.readuntil(b"\r\n\r\n")
+        server.closing = True
+        server.pre_shutdown()
+        go_on.set()
+        async with asyncio.timeout(1):
+            assert await reader.read() == b"ok"
+        writer.transport.abort()
+    assert b"Connection" not in head
+
+
+async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
+    """Idle connections are closed at once, busy ones at their end."""
+    begun = asyncio.Event()
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        begun.set()
+        size = 0
+        while data := await client.body.readany():
+            size += len(data)
+        await client.send_head(200, "OK", ((b"X-Size", b"%d" % size),), has_body=True)
+        return await client.finish()
+
+    async with serving(handler) as (address, server):
+        idle_reader, idle_writer = await asyncio.open_connection(*address)
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 2000000\r\n\r\nx")
+        await begun.wait()
+        server.closing = True
+        waiting = asyncio.ensure_future(server.wait_until_unconnected(5))
+        async with asyncio.timeout(1):
+            assert await idle_reader.read() == b""
+        assert not waiting.done()
+        writer.write(b"x" * 1_999_999)
+        async with asyncio.timeout(5):
+            _, fields, _ = split_answer(await read_to_end(reader))
+        assert await waiting
+        idle_writer.close()
+        writer.close()
+    assert fields[0] == (b"X-Size", b"2000000")
+    assert (b"Connection", b"close") in fields
+
+
+async def test_rule_6_a_connection_that_becomes_idle_later_is_closed_then() -> None:
+    """Its answer was over before we knew, and the rest of its request came after."""
+    async with serving(answer_empty) as (address, server):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 2\r\n\r\nx")
+        await reader.readuntil(b"\r\n\r\n")
+        server.closing = True
+        assert not await server.wait_until_unconnected(0.1)
+        writer.write(b"x")
+        assert await server.wait_until_unconnected(2)
+        writer.close()

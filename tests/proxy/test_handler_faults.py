@@ -1,0 +1,108 @@
+"""What a client sees of a fault of the handler's (``proxy.downstream_server``)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.proxy.harness import send_raw, split_answer
+from tests.proxy.serving import GET, GET_1_0, HEAD, read_until_cut, serving
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from proxy.downstream import Downstream
+
+
+async def test_a_fault_before_the_answer_is_a_500_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """OpenAI-shaped, closed, not counted as the client's, and silent about the cause."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        raise ValueError("secret")
+
+    async with serving(handler) as (address, server):
+        status, fields, body = split_answer(await send_raw(address, GET))
+    assert status == b"HTTP/1.1 500 Internal Server Error"
+    assert (b"Connection", b"close") in fields
+    assert b'"code": "internal_error"' in body
+    assert b"secret" not in body
+    assert server.refused_count == 0
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"), [(ValueError, b"500 "), (TimeoutError, b"504 ")], ids=["500", "504"]
+)
+async def test_an_interim_answer_of_ours_is_not_the_beginning_of_the_answer(
+    fault: type[Exception], status: bytes
+) -> None:
+    """A fault after the 100 Continue is told like any other before the head."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await client.continue_if_expected()
+        raise fault
+
+    request = b"PUT / HTTP/1.1\r\nHost: c\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
+    async with serving(handler) as (address, _):
+        got = await send_raw(address, request)
+    assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 " + status)
+    assert b'"code": "internal_error"' in got
+
+
+async def test_a_fault_in_answer_to_head_has_no_body() -> None:
+    """RFC 9110 section 9.3.2."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        raise ValueError
+
+    async with serving(handler) as (address, _):
+        answer = await send_raw(address, HEAD)
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("fault", [ValueError, TimeoutError])
+async def test_a_fault_in_the_middle_of_an_answer_is_a_reset(
+    fault: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Never a clean end, whatever the framing."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        await client.send_head(200, "OK", (), has_body=True)
+        raise fault
+
+    async with serving(handler) as (address, _):
+        _, was_reset = await read_until_cut(address, GET_1_0)
+    assert was_reset
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+async def test_a_client_that_leaves_is_nobodys_fault(caplog: pytest.LogCaptureFixture) -> None:
+    """A write that fails ends the connection without a log line."""
+    done = asyncio.Event()
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        try:
+            raise ConnectionResetError
+        finally:
+            done.set()
+
+    async with serving(handler) as (address, _):
+        assert await send_raw(address, GET) == b""
+        await done.wait()
+    assert caplog.records == []
+
+
+async def test_a_timeout_that_a_handler_lets_pass_is_a_504() -> None:
+    """The base class asks for it."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        raise TimeoutError
+
+    async with serving(handler) as (address, _):
+        assert (await send_raw(address, GET)).startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")

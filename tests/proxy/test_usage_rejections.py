@@ -1,0 +1,245 @@
+"""Upstreams that reject the option that asks for usage (``design.md`` section 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from telemetry.exchange import Outcome
+from tests.proxy.harness import (
+    ASKING_CHAT,
+    DONE,
+    STREAM,
+    STREAMED_CHAT,
+    Answer,
+    Connection,
+    RunningProxy,
+    ScriptedUpstream,
+    ask,
+    request_bytes,
+    running_proxy,
+)
+from tests.proxy.observed_ends import observe
+from tests.proxy.turned_time import TurnedClock
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+WITHOUT = b"".join([*STREAM, DONE])
+REJECTION = b'{"error":{"message":"Unknown parameter: \'stream_options\'.","code":null}}'
+OTHER_400 = b'{"error":{"message":"messages must not be empty","code":null}}'
+
+
+class Choosy:
+    """An upstream that answers an error wherever usage is asked for."""
+
+    def __init__(
+        self,
+        rejection: bytes = REJECTION,
+        *,
+        status: bytes = b"400 Bad Request",
+        other: Callable[[Connection], Awaitable[None]] | None = None,
+    ) -> None:
+        self.rejection = rejection
+        self.status = status
+        self.other = other
+
+    async def __call__(self, connection: Connection) -> None:
+        if b"include_usage" in connection.body:
+            await connection.answer(self.rejection, status=self.status, head=b"X-First: 1\r\n")
+        elif self.other is not None:
+            await self.other(connection)
+        else:
+            await connection.stream(*STREAM, DONE)
+
+
+async def send_streamed(running: RunningProxy, body: bytes = STREAMED_CHAT, **how: Any) -> Answer:
+    return await ask(running.address, request_bytes(body, **how))
+
+
+@pytest.mark.parametrize("status", [b"400 Bad Request", b"422 Unprocessable Entity"])
+async def test_a_rejected_option_is_taken_back_once(status: bytes) -> None:
+    """The client's original body goes out once more; the client sees only the last answer."""
+    async with (
+        ScriptedUpstream(Choosy(status=status)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        head = b"Accept-Encoding: br\r\n"
+        answer = await send_streamed(running, head=head)
+        exchange = await running.sink.wait_for()
+    assert (answer.status, answer.body, answer.clean) == (200, WITHOUT, True)
+    assert answer.field(b"x-first") is None
+    assert [request.body for request in upstream.requests][1:] == [STREAMED_CHAT]
+    assert upstream.last.field(b"accept-encoding") == b"br"
+    assert upstream.last.field(b"content-length") == b"%d" % len(STREAMED_CHAT)
+    assert upstream.last.field(b"traceparent") == upstream.requests[0].field(b"traceparent")
+    assert upstream.connections == 1
+    assert (exchange.resend_count, exchange.rewrites) == (1, ())
+    assert exchange.outcome is Outcome.COMPLETED
+    assert exchange.response is not None
+    assert exchange.response.usage is None
+
+
+async def test_a_rejection_is_remembered_for_ten_minutes_per_target_and_model() -> None:
+    """One extra request per ten minutes finds out whether the upstream has learned it."""
+    clock = TurnedClock()
+    async with (
+        ScriptedUpstream(Choosy()) as upstream,
+        running_proxy(upstream.url, clock=clock) as running,
+    ):
+
+        async def requests_for(body: bytes = STREAMED_CHAT, **how: Any) -> int:
+            before = len(upstream.requests)
+            assert (await send_streamed(running, body, **how)).body == WITHOUT
+            return len(upstream.requests) - before
+
+        other_model = STREAMED_CHAT.replace(b"m-1", b"m-2")
+        assert await requests_for() == 2
+        assert await requests_for() == 1
+        assert await requests_for(target=b"/v1/chat/completions?v=2") == 2
+        assert await requests_for(target=b"/v1/chat/completions?v=2") == 1
+        assert await requests_for(other_model) == 2
+        clock.turn(599)
+        assert await requests_for() == 1
+        clock.turn(2)
+        assert await requests_for() == 2
+        assert await requests_for() == 1
+
+
+async def test_a_body_that_is_refused_for_another_reason_is_not_sent_again() -> None:
+    """A 400 that does not name the option is the client's to see."""
+    async with (
+        ScriptedUpstream(Choosy(OTHER_400)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        answer = await send_streamed(running)
+    assert (answer.status, answer.body) == (400, OTHER_400)
+    assert answer.field(b"content-length") == b"%d" % len(OTHER_400)
+    assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize("size", [0, 65_535, 65_536, 65_537, 300_000])
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_an_error_body_that_was_looked_into_is_relayed_whole(
+    *, size: int, chunked: bool
+) -> None:
+    """Whatever its length and framing."""
+    body = b"e" * size
+
+    async def script(connection: Connection) -> None:
+        if not chunked:
+            await connection.answer(body, status=b"400 Bad Request")
+            return
+        await connection.send(b"HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\n\r\n")
+        pieces = [body[i : i + 10_000] for i in range(0, len(body), 10_000)]
+        await connection.send_chunks(*pieces)
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        answer = await send_streamed(running)
+        exchange = await running.sink.wait_for()
+    assert (answer.status, answer.body, answer.clean) == (400, body, True)
+    assert len(upstream.requests) == 1
+    assert exchange.error_type == "400"
+
+
+async def test_an_error_body_that_breaks_off_under_our_eyes_breaks_off_for_the_client() -> None:
+    """What came of it is relayed, and its end is broken."""
+
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 999\r\n\r\n", OTHER_400)
+        connection.writer.close()
+
+    answer, exchange, _ = await observe(script)
+    assert (answer.status, answer.body, answer.clean) == (400, OTHER_400, False)
+    assert exchange.error_type == "400"
+
+
+async def test_the_name_of_the_option_past_64_kib_is_not_found() -> None:
+    """Only so much of an error body is searched."""
+    body = b" " * 140_000 + REJECTION
+    async with ScriptedUpstream(Choosy(body)) as upstream, running_proxy(upstream.url) as running:
+        answer = await send_streamed(running)
+    assert (answer.status, answer.body) == (400, body)
+    assert len(upstream.requests) == 1
+
+
+async def test_a_second_rejection_is_relayed_and_not_remembered() -> None:
+    """Two requests, no third; the next exchange tries again."""
+
+    async def reject_too(connection: Connection) -> None:
+        await connection.answer(REJECTION + b" ", status=b"400 Bad Request", head=b"X-Last: 1\r\n")
+
+    async with (
+        ScriptedUpstream(Choosy(other=reject_too)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        answer = await send_streamed(running)
+        assert (answer.status, answer.body) == (400, REJECTION + b" ")
+        assert answer.field(b"x-last") == b"1"
+        assert len(upstream.requests) == 2
+        exchange = await running.sink.wait_for()
+        assert (exchange.resend_count, exchange.error_type) == (1, "400")
+        await send_streamed(running)
+        assert len(upstream.requests) == 4
+
+
+async def test_an_upstream_that_fails_at_the_second_attempt_is_a_502() -> None:
+    """The client sees the last answer, and that is ours."""
+
+    async def drop(connection: Connection) -> None:
+        connection.reset()
+
+    async with (
+        ScriptedUpstream(Choosy(other=drop)) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        answer = await send_streamed(running)
+    assert answer.status == 502
+    assert answer.error["code"] == "upstream_closed_before_response"
+
+
+@pytest.mark.parametrize("policy", ["always", "never"])
+async def test_a_request_that_we_did_not_alter_is_never_sent_again(policy: str) -> None:
+    """The client asked itself, or nobody did: the rejection is its own."""
+    async with (
+        ScriptedUpstream(Choosy()) as upstream,
+        running_proxy(upstream.url, usage=policy) as running,
+    ):
+        answer = await send_streamed(running, ASKING_CHAT)
+    assert (answer.status, answer.body) == (400, REJECTION)
+    assert len(upstream.requests) == 1
+
+
+async def test_other_statuses_are_no_rejection() -> None:
+    """Only 400 and 422 are looked into."""
+    async with (
+        ScriptedUpstream(Choosy(status=b"500 Internal Server Error")) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        answer = await send_streamed(running)
+    assert (answer.status, answer.body) == (500, REJECTION)
+    assert len(upstream.requests) == 1
+
+
+async def test_a_client_that_leaves_while_a_rejection_is_read_cancels_the_upstream() -> None:
+    """Nothing is left open on any side."""
+    gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    half = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 999\r\n\r\n{")
+        half.set()
+        gone.set_result(await connection.wait_closed_by_peer())
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(request_bytes(STREAMED_CHAT))
+        await half.wait()
+        await asyncio.sleep(0.05)
+        writer.close()
+        assert await gone < 0.2
+        exchange = await running.sink.wait_for()
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
