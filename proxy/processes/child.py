@@ -56,8 +56,8 @@ LOUD_AFTER = 3
 """Restarts in a row after which it is called a crash loop."""
 
 TELEMETRY_NICENESS = 5
-"""A third of a worker's share of a processor that both want: observing must not slow relaying (R2),
-least of all while it starts."""
+"""More than ours, which is that of workers: a third of their share of a processor that both want.
+Observing must not slow relaying (R2), least of all while it starts."""
 
 HANG_SECONDS = 5.0
 """How long a child may live that has closed its channel."""
@@ -231,8 +231,9 @@ class Child:
                 ours.close()
                 raise
         if self.role is Role.TELEMETRY:
+            niceness = os.getpriority(os.PRIO_PROCESS, 0) + TELEMETRY_NICENESS
             with contextlib.suppress(OSError):  # it is gone already
-                os.setpriority(os.PRIO_PROCESS, self._process.pid, TELEMETRY_NICENESS)
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, niceness)
         return ours
 
     async def _hear(self, reader: asyncio.StreamReader) -> float | None:

@@ -24,6 +24,7 @@ __all__ = (
     "damaged_sets",
     "fold",
     "forget_pages",
+    "integrity",
     "pages_of",
     "small_disk",
 )
@@ -75,6 +76,12 @@ def damaged_sets(path: Path) -> list[Path]:
         for file in path.parent.glob(f"{path.name}.damaged-*")
         if not file.name.endswith(("-wal", "-shm"))
     )
+
+
+def integrity(path: Path) -> list[str]:
+    """What SQLite thinks of a file."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return [row[0] for row in connection.execute("PRAGMA integrity_check")]
 
 
 @contextlib.contextmanager

@@ -17,8 +17,8 @@ from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
 from telemetry.store import Store
 from tests.telemetry import tap_frames
+from tests.telemetry.service_bench import FailingStore
 from tests.telemetry.tap_frames import DONE, HEL, ROLE, STOP, WHOLE_STREAM, exchange_frames
-from tests.telemetry.test_service import FailingStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

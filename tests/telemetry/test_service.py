@@ -20,8 +20,8 @@ from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import PRUNE_SECONDS, TelemetryService
 from telemetry.span_rules import SpanRules
 from telemetry.store import Store
-from telemetry.store_rows import PruneResult
 from tests.telemetry import tap_frames
+from tests.telemetry.service_bench import CANARY, Bench, FailingStore, fail_where
 from tests.telemetry.tap_frames import ANSWER, ASKED_STREAM, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
@@ -31,71 +31,9 @@ if TYPE_CHECKING:
     from telemetry.frames import Frame
     from telemetry.store_rows import SpanRow
 
-CANARY = "c4n4ry"
-CANARY_ASKED = b'{"model":"m-1","messages":[{"role":"user","content":"c4n4ry"}]}'
-CANARY_ANSWER = ANSWER.replace(b"Hello", b"c4n4ry")
-
 
 def _fail(*_: object) -> Any:
     raise KeyError(CANARY)
-
-
-class FailingStore:
-    """A store that fails as a test says; what it takes, it keeps."""
-
-    def __init__(self) -> None:
-        self.rows: list[SpanRow] = []
-        self.error: Exception | None = None
-        self.poison: str | None = None
-        self.pruned_ns: list[int] = []
-        self.steps_to_prune = 0
-
-    def add(self, rows: Sequence[SpanRow]) -> int:
-        if self.error is not None:
-            raise self.error
-        if any(row.span_id == self.poison for row in rows):
-            raise OverflowError(CANARY)
-        self.rows += rows
-        return len(rows)
-
-    def prune(self, now_ns: int) -> PruneResult:
-        if self.error is not None:
-            raise self.error
-        self.pruned_ns.append(now_ns)
-        self.steps_to_prune = max(0, self.steps_to_prune - 1)
-        return PruneResult(more=self.steps_to_prune > 0)
-
-
-class Bench:
-    """A service with a turnable clock."""
-
-    def __init__(self, store: Any) -> None:
-        self.now_ns = tap_frames.START_NS
-        self.store = store
-        self.stored = 0
-        self.recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
-        self.service = TelemetryService(
-            self.recorder, store, now_ns=lambda: self.now_ns, on_stored=self._on_stored
-        )
-
-    def _on_stored(self) -> None:
-        self.stored += 1
-
-    def feed(self, *frames: Frame) -> None:
-        for frame in frames:
-            self.service.feed(frame)
-
-    def feed_exchanges(self, *numbers: int) -> None:
-        for number in numbers:
-            self.feed(*exchange_frames(CANARY_ANSWER, number=number, asked=CANARY_ASKED))
-
-    def later(self, seconds: float) -> None:
-        self.now_ns += int(seconds * 1e9)
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        counts = self.service.counts
-        return counts.recorded, counts.failed, counts.dropped
 
 
 @pytest.fixture
@@ -254,14 +192,7 @@ def test_rule_4_a_span_that_cannot_be_made_with_its_content_is_made_without(
     error: Exception, bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It exists once (R3), with what the relay saw, and marked."""
-    record = bench.recorder.record
-
-    def fail(exchange: Any) -> Any:
-        if exchange.response is not None:
-            raise error
-        return record(exchange)
-
-    monkeypatch.setattr(bench.recorder, "record", fail)
+    fail_where(bench, monkeypatch, lambda exchange: exchange.response is not None, error)
     bench.feed_exchanges(1)
     bench.service.commit()
     (row,) = failing.rows
@@ -276,14 +207,12 @@ def test_rule_4_a_text_that_is_no_answer_goes_with_the_rest_of_the_content(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be what makes the recorder fail, and it is content."""
-    record = bench.recorder.record
-
-    def fail(exchange: Any) -> Any:
-        if exchange.undecoded_body is not None:
-            raise ZeroDivisionError
-        return record(exchange)
-
-    monkeypatch.setattr(bench.recorder, "record", fail)
+    fail_where(
+        bench,
+        monkeypatch,
+        lambda exchange: exchange.undecoded_body is not None,
+        ZeroDivisionError(),
+    )
     bench.feed(*exchange_frames(b"<html>" + CANARY.encode()))
     bench.service.commit()
     assert b"observer_failed" in failing.rows[0].span

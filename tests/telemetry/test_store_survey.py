@@ -33,6 +33,13 @@ def files(path: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
+def alter(path: Path, statement: str) -> None:
+    """Change a database in its file, as another program does."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def test_spans_are_counted_by_state(path: Path) -> None:
     """Delivered and kept ones together: nobody waits for them."""
     with Store.open(path, delivers=False) as store:
@@ -69,8 +76,7 @@ def test_rule_2_a_store_in_use_is_not_looked_through(path: Path) -> None:
 
 def test_another_programs_database_is_refused(path: Path) -> None:
     """By its application id."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE spans (state)")
+    alter(path, "CREATE TABLE spans (state)")
     with pytest.raises(StoreForeign, match="another program's"):
         survey_store(path, is_in_use=False)
 
@@ -78,9 +84,7 @@ def test_another_programs_database_is_refused(path: Path) -> None:
 def test_a_newer_store_is_refused(path: Path) -> None:
     """As ``serve`` refuses it."""
     Store.open(path).close()
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    alter(path, f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     with pytest.raises(StoreTooNew, match="newer"):
         survey_store(path, is_in_use=False)
 
@@ -88,9 +92,7 @@ def test_a_newer_store_is_refused(path: Path) -> None:
 def test_a_store_that_cannot_be_read_is_explained(path: Path) -> None:
     """A part of it is missing."""
     Store.open(path).close()
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE spans")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    alter(path, "DROP TABLE spans")
     with pytest.raises(StoreUnavailable, match="cannot be used"):
         survey_store(path, is_in_use=False)
 

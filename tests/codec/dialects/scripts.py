@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from codec.jsontext import JsonObject
 
-__all__ = ("ERROR", "SCRIPTS", "Script", "fold", "play", "said")
+__all__ = ("ERROR", "POLICIES", "SCRIPTS", "Script", "fold", "play", "said")
 
 ERROR: JsonObject = {
     "message": "the boiler went cold",
@@ -28,6 +28,9 @@ ERROR: JsonObject = {
     "param": None,
     "code": "engine_error",
 }
+POLICIES = (UsagePolicy.NONE, UsagePolicy.FINAL)
+"""Without usage asked for, and with it."""
+
 _IDENTITY = Identity(id="chatcmpl-lamp", created=1_764_000_001, model="lamp-1")
 _PROMPT_TOKENS = 21
 _CACHED_TOKENS = 8

@@ -1,9 +1,7 @@
-"""Every dialect says what it was told, in its own way; recordings are the judge of that way."""
+"""Every dialect says what it was told, in its own way."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,26 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.dialects import DIALECTS, StreamPlayer, play_body, play_error, play_stream
-from codec.generator import (
-    Answer,
-    ChunkGenerator,
-    Delta,
-    Identity,
-    TokenLogprob,
-    UsagePolicy,
-)
-from codec.jsontext import decode_json, decode_json_object
+from codec.generator import Answer, ChunkGenerator, Delta, Identity, TokenLogprob, UsagePolicy
+from codec.jsontext import decode_json
 from codec.response import decode_response
-from tests.codec.dialects.features import find_features
-from tests.codec.dialects.scripts import ERROR, SCRIPTS, Script, fold, play, said
-from tests.corpus.recordings import explain_absence, find_folder
-from tests.fixtures.dialects import DIALECTS as HAND_WRITTEN
+from tests.codec.dialects.scripts import ERROR, POLICIES, SCRIPTS, Script, fold, play, said
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse, Choice
-    from codec.jsontext import JsonObject
-
-POLICIES = (UsagePolicy.NONE, UsagePolicy.FINAL)
 USAGE_UNASKED = {
     "copilot", "deepseek", "mistral", "gemini", "moonshot", "zai", "perplexity", "gpustack",
     "openrouter", "vercel", "groq", "together", "fireworks", "cerebras", "huggingface",
@@ -236,87 +221,6 @@ def test_an_error_body_names_the_error(dialect: str) -> None:
         assert error == {"error": ERROR}
 
 
-def _chunks(stream: bytes) -> list[JsonObject]:
-    lines = stream.replace(b"\r\n", b"\n").split(b"\n")
-    return [decode_json_object(line[6:]) for line in lines if line.startswith(b"data: {")]
-
-
-@pytest.mark.parametrize("dialect", ["vllm", "sglang", "openai"])
-def test_running_counts_come_where_they_are_obeyed(dialect: str) -> None:
-    """S0.7: continuous_usage_stats puts the counts so far on every chunk of vLLM and SGLang."""
-    chunks = _chunks(play(dialect, SCRIPTS["text"], UsagePolicy.CONTINUOUS))
-    counts = [(chunk.get("usage") or {}).get("completion_tokens") for chunk in chunks]
-    running = [0, *range(1, 10), *([9] * (2 if dialect == "sglang" else 1)), 9]
-    assert counts == ([None] * 11 + [9] if dialect == "openai" else running)
-
-
-def test_deepseek_counts_with_the_finish() -> None:
-    """S2.8: the role opens with empty text, and the usage stands beside the finish reason."""
-    chunks = _chunks(play("deepseek", SCRIPTS["text"], UsagePolicy.NONE))
-    assert len(chunks) == 11
-    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-    assert [chunk["usage"] for chunk in chunks[:-1]] == [None] * 10
-    assert chunks[-1]["choices"][0]["delta"] == {"content": ""}
-    usage = chunks[-1]["usage"]
-    assert (usage["prompt_cache_hit_tokens"], usage["prompt_cache_miss_tokens"]) == (8, 13)
-
-
-def test_qwen_counts_on_a_chunk_of_its_own() -> None:
-    """S2.9: ``usage: null`` until a last chunk without choices; empty ids behind a call's head."""
-    chunks = _chunks(play("qwen", SCRIPTS["one call"], UsagePolicy.FINAL))
-    assert [chunk["usage"] for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
-    assert chunks[-1]["choices"] == []
-    deltas = [chunk["choices"][0]["delta"] for chunk in chunks[:-1]]
-    entries = [entry for delta in deltas for entry in delta.get("tool_calls", ())]
-    assert [entry["id"] for entry in entries] == ["call_a", "", ""]
-
-
-def test_empty_members_stand_beside_the_text() -> None:
-    """S0.5: SGLang says ``null`` to whatever does not come, and the text arrives."""
-    chunk = _chunks(play("sglang", SCRIPTS["text"], UsagePolicy.NONE))[1]
-    delta = {"role": None, "content": "The ", "reasoning_content": None, "tool_calls": None}
-    assert chunk["choices"] == [
-        {"index": 0, "delta": delta}
-        | {"logprobs": None, "finish_reason": None, "matched_stop": None}
-    ]
-
-
-def test_unknown_cached_tokens_are_not_told() -> None:
-    """A count that nobody knows is left out, or stays at the provider's zero."""
-    for dialect, known in (("deepseek", None), ("openai", 0), ("databricks", 0)):
-        generator = ChunkGenerator(Identity(id="a", created=1, model="m"))
-        generator.chunk(Delta(content="a"))
-        usage = decode_response(play_body(DIALECTS[dialect], generator.completion())).usage
-        assert usage is not None
-        assert (usage.prompt, usage.completion, usage.cache_read) == (0, 1, known)
-
-
-def test_a_role_comes_once_with_openai_and_always_with_zai() -> None:
-    """S0.2, S0.8: who repeats the role is known for it."""
-    for dialect, roles in (("openai", {None}), ("zai", {"assistant"}), ("sglang", {None})):
-        chunks = _chunks(play(dialect, SCRIPTS["text"], UsagePolicy.NONE))
-        deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
-        assert deltas[0]["role"] == "assistant"
-        assert {delta.get("role") for delta in deltas[1:]} == roles
-        assert ("role" in deltas[1]) == (dialect != "openai")
-
-
-def test_groq_tells_an_error_in_an_event_of_that_name() -> None:
-    """``event: error`` stands before the data, and no end marker behind it."""
-    stream = play("groq", SCRIPTS["error"], UsagePolicy.NONE)
-    assert stream.endswith(b'"code":"engine_error"}}\n\n')
-    assert b"\n\nevent: error\ndata: {" in stream
-
-
-def test_a_call_after_text_has_index_one_with_anthropic() -> None:
-    """Calls are numbered as blocks of content; without text before them they begin with 0."""
-    for name, first in (("text and two calls", 1), ("one call", 0)):
-        chunks = _chunks(play("anthropic", SCRIPTS[name], UsagePolicy.NONE))
-        deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
-        indices = [entry["index"] for delta in deltas for entry in delta.get("tool_calls", ())]
-        assert indices[0] == first
-
-
 def test_text_and_a_call_in_one_delta_both_arrive() -> None:
     """A delta with both becomes two; one that ends the stream at once carries all of it."""
     whole = SCRIPTS["one call"].answers[0].deltas
@@ -378,20 +282,10 @@ def test_any_text_arrives(dialect: str, texts: list[list[str]]) -> None:
     assert contents == ["".join(one) for one in texts]
 
 
-def test_tags_close_before_a_call() -> None:
-    """Reasoning that ends with a call, or with the stream, is closed all the same."""
-    thought = said("Hm.", "reasoning")
-    (choice,) = fold(play("perplexity", SCRIPTS["reasoning and a call"], POLICIES[0])).choices
-    assert str(choice.message.content).endswith("help.</think>")
-    script = Script(answers=(Answer(deltas=thought),))
-    (choice,) = fold(play("perplexity", script, POLICIES[0])).choices
-    assert choice.message.content == "<think>Hm.</think>"
-
-
 def test_a_lone_surrogate_breaks_no_stream() -> None:
     """It is replaced: what a request brought along must not end the answer."""
     script = Script(answers=(Answer(deltas=(Delta(content="a\ud800b"),)),))
-    assert fold(play("openai", script, POLICIES[0])).choices[0].message.content == "a?b"
+    assert fold(play("openai", script, UsagePolicy.NONE)).choices[0].message.content == "a?b"
 
 
 def test_a_player_plays_an_error_before_anything_else() -> None:
@@ -400,109 +294,3 @@ def test_a_player_plays_an_error_before_anything_else() -> None:
         events = list(StreamPlayer(DIALECTS[name]).fail(ERROR))
         response = fold(b"".join(events))
         assert response.error is not None
-
-
-RECORDED = {
-    "anthropic-openai-compat": "anthropic",
-    "avian": "avian",
-    "azure-openai": "azure",
-    "cerebras": "cerebras",
-    "cloudflare": "cloudflare",
-    "crusoe-vllm": "crusoe",
-    "databricks": "databricks",
-    "deepseek": "deepseek",
-    "doubleword-vllm": "doubleword",
-    "github-copilot": "copilot",
-    "gpustack-vllm": "gpustack",
-    "groq": "groq",
-    "huggingface": "huggingface",
-    "llama.cpp": "llama.cpp",
-    "mistral": "mistral",
-    "moonshot": "moonshot",
-    "ollama": "ollama",
-    "openai": "openai",
-    "openrouter": "openrouter",
-    "perplexity": "perplexity",
-    "qwen-dashscope": "qwen",
-    "snowflake": "snowflake",
-    "tgi": "tgi",
-    "together": "together",
-    "venice": "venice",
-    "vercel-gateway": "vercel",
-    "xai": "xai",
-    "zai": "zai",
-}
-"""Providers of the recordings."""
-
-OTHERWISE = {
-    (
-        "deepseek",
-        "comments",
-    ): "they come while a request waits, which none of the recorded ones did",
-    ("moonshot", "usage"): "the recorded model is newer than those that count inside the choice",
-    ("perplexity", "CRLF"): "most were recorded in a way that loses it",
-    ("huggingface", "usage"): "one of several back ends is played, the one without end marker",
-    ("huggingface", "null finish reason"): "as above",
-    ("huggingface", "end marker"): "as above",
-}
-"""Where most of a provider's recordings are otherwise, and why."""
-
-
-@pytest.mark.parametrize(
-    ("dialect", "policy", "unlike"),
-    [
-        ("vllm", UsagePolicy.CONTINUOUS, set()),
-        ("sglang", UsagePolicy.FINAL, {"whole calls"}),  # which differs by version
-        ("gemini", UsagePolicy.NONE, {"null finish reason"}),  # of which no fact is known
-        ("fireworks", UsagePolicy.NONE, set()),
-        ("bedrock-mantle", UsagePolicy.NONE, set()),
-    ],
-)
-def test_hand_written_streams_have_the_same_features(
-    dialect: str, policy: UsagePolicy, unlike: set[str]
-) -> None:
-    """Where there are no recordings, streams written by hand from the same facts are the judge."""
-    stream = next(one.stream for one in HAND_WRITTEN if one.name.split(",")[0] == dialect)
-    written = find_features(stream)
-    script = SCRIPTS["text and two calls" if "call index" in written else "text"]
-    played = find_features(play(dialect, script, policy))
-    assert {name for name in written.keys() & played if written[name] != played[name]} == unlike
-
-
-def _recorded_streams() -> dict[str, list[JsonObject]]:
-    folder = find_folder()
-    if folder is None:
-        pytest.skip(explain_absence())
-    streams = defaultdict(list)
-    lines = (folder / "recordings" / "exchanges.jsonl").read_text(encoding="utf-8").splitlines()
-    for exchange in map(json.JSONDecoder().decode, lines):
-        is_chat = exchange["api"] == "chat.completions" and exchange["streaming"]
-        if (
-            is_chat
-            and exchange["response"]["status"] == 200
-            and "error" not in exchange["features"]
-        ):
-            streams[exchange["provider"]].append(exchange)
-    return streams
-
-
-@pytest.mark.corpus
-def test_recorded_streams_have_the_same_features() -> None:
-    """For each feature at least half of a provider's recordings agree with what is played."""
-    streams = _recorded_streams()
-    votes: defaultdict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
-    for provider, dialect in RECORDED.items():
-        for exchange in streams[provider]:
-            body = exchange["response"]["body"].encode()
-            recorded = find_features(body, framed=exchange["framing"] != "rebuilt")
-            script = SCRIPTS["text and two calls" if "call index" in recorded else "text"]
-            asked = "req-include_usage" in exchange["features"]
-            # Where the request was not recorded, it may have asked.
-            policies = POLICIES[asked:] if exchange["request"]["body"] else POLICIES
-            played = [find_features(play(dialect, script, policy)) for policy in policies]
-            for feature, value in recorded.items():
-                agrees = any(features.get(feature, value) == value for features in played)
-                votes[dialect, feature][agrees] += 1
-    assert {dialect for dialect, _ in votes} == set(RECORDED.values())
-    disagree = {key for key, counter in votes.items() if counter[False] > counter[True]}
-    assert disagree == set(OTHERWISE)

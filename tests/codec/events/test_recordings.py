@@ -10,8 +10,8 @@ from codec.events import ChatEventStream
 from codec.jsontext import decode_json
 from codec.sse import SseDecoder
 from codec.stream import ChatStream
-from tests.codec.events.test_stream import short, sums, values
 from tests.codec.events.test_stream_sdk import ours, theirs, without_parsed
+from tests.codec.events.told_events import short, sums, values
 from tests.corpus.oracle import is_stream
 from tests.corpus.recordings import Recording, explain_absence, find_folder, load_chats, load_dynamo
 
