@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry.metrics.prometheus import CONTENT_TYPE, render
 
@@ -49,7 +49,9 @@ class AdminServer:
         is_ready: Callable[[], bool],
         metrics: Callable[[], Snapshot],
     ) -> None:
-        self._server = _Server(listener, is_ready, metrics)
+        self._is_ready = is_ready
+        self._metrics = metrics
+        self._server = _Server(listener, self._find_page)
         self._thread = threading.Thread(
             target=self._server.serve_forever,
             args=(POLL_SECONDS,),
@@ -66,23 +68,33 @@ class AdminServer:
         self._server.shutdown()
         self._server.server_close()
 
+    def _find_page(self, path: str) -> _Page:
+        """One of the three pages."""
+        if path == "/healthz":
+            return _Page(200, "ok\n")
+        if path == "/readyz":
+            return _Page(200, "ready\n") if self._is_ready() else _Page(503, "draining\n")
+        if path == "/metrics":
+            return _Page(200, render(self._metrics()), CONTENT_TYPE)
+        return _Page(404, "there are /healthz, /readyz and /metrics\n")
+
+
+class _Page(NamedTuple):
+    status: int
+    text: str
+    kind: str = "text/plain; charset=utf-8"
+
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        is_ready: Callable[[], bool],
-        metrics: Callable[[], Snapshot],
-    ) -> None:
+    def __init__(self, listener: socket.socket, find_page: Callable[[str], _Page]) -> None:
         super().__init__(listener.getsockname(), _Request, bind_and_activate=False)
         self.socket.close()  # the base class made one of its own
         listener.setblocking(True)  # noqa: FBT003 - its only parameter
         self.socket = listener
-        self.is_ready = is_ready
-        self.metrics = metrics
+        self.find_page = find_page
         self._since_seconds: dict[socket.socket, float] = {}  # in the order of their beginnings
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -122,28 +134,17 @@ class _Request(BaseHTTPRequestHandler):
     timeout = REQUEST_SECONDS
 
     def do_GET(self) -> None:
-        """One of the three pages."""
-        path = self.path.partition("?")[0]
-        if path == "/healthz":
-            self._answer(200, "ok\n")
-        elif path == "/readyz":
-            ready = self.server.is_ready()
-            self._answer(*((200, "ready\n") if ready else (503, "draining\n")))
-        elif path == "/metrics":
-            self._answer(200, render(self.server.metrics()), CONTENT_TYPE)
-        else:
-            self._answer(404, "there are /healthz, /readyz and /metrics\n")
-
-    do_HEAD = do_GET  # noqa: N815 - the base class finds it by this name
-
-    def _answer(self, status: int, text: str, kind: str = "text/plain; charset=utf-8") -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
+        """Answer with a page."""
+        page = self.server.find_page(self.path.partition("?")[0])
+        body = page.text.encode()
+        self.send_response(page.status)
+        self.send_header("Content-Type", page.kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815 - the base class finds it by this name
 
     def version_string(self) -> str:
         """Who answers, without versions of what it is made of."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from telemetry.frames import Frame
     from telemetry.metrics.registry import Reading
     from telemetry.service import TelemetryService
-    from telemetry.span_rules import SpanRules
     from telemetry.store_rows import Retention
 
 __all__ = ("InProcessPipeline", "InProcessTelemetry")
@@ -116,21 +115,14 @@ class InProcessPipeline:
         pipeline.metrics.read_from(self._read_metrics)
 
     @classmethod
-    def open(
-        cls,
-        path: Path,
-        *,
-        retention: Retention,
-        environ: Mapping[str, str],
-        rules: SpanRules | None = None,
-    ) -> Self:
+    def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
         """See :meth:`telemetry.pipeline.Pipeline.open`.
 
         Raises:
             ConfigurationError: an ``OTEL_*`` variable cannot be followed.
             StoreError: the store cannot be opened.
         """
-        return cls(Pipeline.open(path, retention=retention, environ=environ, rules=rules))
+        return cls(Pipeline.open(path, retention=retention, environ=environ))
 
     def start(self) -> None:
         """Begin to consume and to send."""

@@ -77,9 +77,7 @@ class MetricsRegistry:
             ValueError: `labels` are not as many as the counter's.
         """
         with self._lock:
-            numbers = self._numbers[counter.name]
-            if labels not in numbers:
-                labels = self._admit(counter, labels, len(numbers))
+            numbers, labels = self._number(counter, labels)
             numbers[labels] = numbers.get(labels, 0) + amount
 
     def set(self, gauge: Instrument, value: float, labels: Labels = ()) -> None:
@@ -89,9 +87,7 @@ class MetricsRegistry:
             ValueError: `labels` are not as many as the gauge's.
         """
         with self._lock:
-            numbers = self._numbers[gauge.name]
-            if labels not in numbers:
-                labels = self._admit(gauge, labels, len(numbers))
+            numbers, labels = self._number(gauge, labels)
             numbers[labels] = value
 
     def observe(self, histogram: Instrument, value: float, labels: Labels = ()) -> None:
@@ -175,6 +171,15 @@ class MetricsRegistry:
             for (name, labels), value in read.items():
                 readings.setdefault(name, {})[labels] = value
         return readings
+
+    def _number(
+        self, instrument: Instrument, labels: Labels
+    ) -> tuple[dict[Labels, int | float], Labels]:
+        """Where the number of a series is, and under which labels; under the lock."""
+        numbers = self._numbers[instrument.name]
+        if labels not in numbers:
+            labels = self._admit(instrument, labels, len(numbers))
+        return numbers, labels
 
     def _cell(self, histogram: Instrument, labels: Labels) -> _Cell:
         """The series; under the lock."""

@@ -107,28 +107,24 @@ async def open_shown(url: str, folder: Path) -> AsyncIterator[Page]:
 async def test_page_shows_messages_and_tool_calls(shown: Shown, tmp_path: Path) -> None:
     """The page of the streamed tool calls has model, messages, calls, tool and tokens."""
     call = shown.calls["tool calls"]
-    assert call.usage is not None
     async with open_shown(shown.find_url("tool calls"), tmp_path) as page:
         text = await page.wait_for("ChatCompletion", "get_weather", "Lisbon", "Invocation Params")
         await take_picture(page, "trace")
-    assert f"model: {call.request['model']}" in text
+    assert_model_and_tokens(call, text)
     for message in call.request["messages"]:
         assert message["content"] in text
     for tool_call in call.message["tool_calls"]:
         assert f"Tool Call: {tool_call['id']}" in text
-    assert str(call.usage["total_tokens"]) in text.splitlines()
 
 
 async def test_page_shows_reasoning(shown: Shown, tmp_path: Path) -> None:
     """The page of the reasoning stream has the thoughts apart from the answer."""
     call = shown.calls["reasoning"]
-    assert call.usage is not None
     async with open_shown(shown.find_url("reasoning"), tmp_path) as page:
         await page.wait_for("ChatCompletion", "Reasoning", call.message["content"])
         text = await page.wait_for(call.message["reasoning_content"])
         await take_picture(page, "reasoning")
-    assert f"model: {call.request['model']}" in text
-    assert str(call.usage["total_tokens"]) in text.splitlines()
+    assert_model_and_tokens(call, text)
 
 
 async def test_page_shows_the_error(shown: Shown, tmp_path: Path) -> None:
@@ -159,6 +155,13 @@ async def test_page_shows_the_session(shown: Shown, tmp_path: Path) -> None:
     totals = [call.usage["total_tokens"] for call in calls if call.usage is not None]
     assert {str(total) for total in (*totals, sum(totals))} <= set(lines)
     assert lines.count("<$0.01") >= len(calls)
+
+
+def assert_model_and_tokens(call: Call, text: str) -> None:
+    """The text of a call's page tells its model and how many tokens it took."""
+    assert call.usage is not None
+    assert f"model: {call.request['model']}" in text
+    assert str(call.usage["total_tokens"]) in text.splitlines()
 
 
 async def take_picture(page: Page, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from tests.e2e.calls import open_client
 from tests.e2e.spantap import Upstream, running_proxy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from codec.jsontext import JsonObject
@@ -42,16 +44,8 @@ class Chat:
 def test_canary_is_hidden_by_settings(phoenix: Phoenix, upstream_port: int, tmp_path: Path) -> None:
     """With ``OPENINFERENCE_HIDE_INPUTS`` and ``_OUTPUTS`` no word of a chat is in Phoenix."""
     project = "private-settings"
-    with running_proxy(
-        tmp_path,
-        upstream_port=upstream_port,
-        project=project,
-        endpoint=phoenix.url,
-        protocol="http/protobuf",
-        environment=HIDE_ALL,
-    ) as proxy:
-        with open_client(proxy.base_url, Upstream(port=upstream_port).base_url) as client:
-            chat = have_chat(client)
+    with recorded_client(phoenix, upstream_port, tmp_path, project, HIDE_ALL) as client:
+        chat = have_chat(client)
         spans = phoenix.wait_for_spans(project, 2)
     assert chat.canary not in phoenix.dump_project(project)
     check_essentials(chat, spans)
@@ -61,16 +55,9 @@ def test_canary_is_hidden_by_settings(phoenix: Phoenix, upstream_port: int, tmp_
 def test_canary_is_hidden_by_header(phoenix: Phoenix, upstream_port: int, tmp_path: Path) -> None:
     """``x-spantap-content: off`` hides the words of that call, and of no other one."""
     project = "private-header"
-    with running_proxy(
-        tmp_path,
-        upstream_port=upstream_port,
-        project=project,
-        endpoint=phoenix.url,
-        protocol="http/protobuf",
-    ) as proxy:
-        with open_client(proxy.base_url, Upstream(port=upstream_port).base_url) as client:
-            private = have_chat(client, {"x-spantap-content": "off"})
-            public = have_chat(client)
+    with recorded_client(phoenix, upstream_port, tmp_path, project) as client:
+        private = have_chat(client, {"x-spantap-content": "off"})
+        public = have_chat(client)
         spans = phoenix.wait_for_spans(project, 4)
     dump = phoenix.dump_project(project)
     assert private.canary not in dump
@@ -80,6 +67,29 @@ def test_canary_is_hidden_by_header(phoenix: Phoenix, upstream_port: int, tmp_pa
     files = read_files(tmp_path)
     assert private.canary.encode() not in files
     assert public.canary.encode() in files, "this test would find nothing"
+
+
+@contextmanager
+def recorded_client(
+    phoenix: Phoenix,
+    upstream_port: int,
+    folder: Path,
+    project: str,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Client]:
+    """A client of a proxy that has the spans of its calls in a project of Phoenix."""
+    with (
+        running_proxy(
+            folder,
+            upstream_port=upstream_port,
+            project=project,
+            endpoint=phoenix.url,
+            protocol="http/protobuf",
+            environment=environment,
+        ) as proxy,
+        open_client(proxy.base_url, Upstream(port=upstream_port).base_url) as client,
+    ):
+        yield client
 
 
 def have_chat(client: Client, headers: dict[str, str] | None = None) -> Chat:

@@ -21,7 +21,7 @@ from telemetry.store_reader import MAX_LISTED, StoreReader
 from tests.proxy.harness import STREAMED_CHAT, request_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
     from telemetry.store_rows import SpanSummary
@@ -36,7 +36,6 @@ __all__ = (
     "ask",
     "ask_all",
     "connected",
-    "count_lost",
     "make_call",
     "parse_answer",
     "seen_alike",
@@ -241,7 +240,8 @@ def added_latency(direct: Sequence[Seen], proxied: Sequence[Seen]) -> str:
 def wait_for_spans(store: Path, calls: Sequence[Call]) -> dict[str, SpanSummary]:
     """The spans of these calls by trace id, when all are there or time is up.
 
-    A call with two of them fails here (R3); one without is for :func:`count_lost`.
+    A call with two of them fails here (R3); one without is for
+    :func:`tests.faults.call_rows.report_calls`.
     """
     wanted = {call.trace_id for call in calls}
     until = time.monotonic() + SPAN_SECONDS
@@ -258,8 +258,3 @@ def wait_for_spans(store: Path, calls: Sequence[Call]) -> dict[str, SpanSummary]
     twice = [trace_id for trace_id, count in counts.items() if count > 1]
     assert not twice, twice
     return found
-
-
-def count_lost(calls: Sequence[Call], spans: Mapping[str, SpanSummary]) -> int:
-    """How many calls have no span."""
-    return sum(call.trace_id not in spans for call in calls)

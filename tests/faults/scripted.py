@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
     from tests.faults.raw import Call
 
-__all__ = ("Script", "Stage", "UpstreamThread", "running_stage", "trace_of", "whole_stream")
+__all__ = (
+    "Script",
+    "Stage",
+    "UpstreamThread",
+    "asks_usage",
+    "hang_mid_stream",
+    "running_stage",
+    "trace_of",
+    "whole_stream",
+)
 
 
 class UpstreamThread:
@@ -173,10 +182,22 @@ async def healthy(_: UpstreamThread, connection: Connection) -> None:
     await connection.stream(whole_stream(connection))
 
 
+async def hang_mid_stream(upstream: UpstreamThread, connection: Connection) -> None:
+    """Three events, and silence."""
+    await connection.begin_stream()
+    await connection.send_chunks(*STREAM[:3], end=False)
+    await upstream.hang(connection)
+
+
 def whole_stream(connection: Connection) -> bytes:
     """A stream as a provider makes it: with usage where the request asks for it."""
-    usage = [USAGE_EVENT] if b'"include_usage":true' in connection.body else []
+    usage = [USAGE_EVENT] if asks_usage(connection) else []
     return b"".join([*STREAM, *usage, DONE])
+
+
+def asks_usage(connection: Connection) -> bool:
+    """Whether the request asks for a stream's usage."""
+    return b'"include_usage":true' in connection.body
 
 
 def trace_of(connection: Connection) -> str:

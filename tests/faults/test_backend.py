@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import ssl
 import subprocess
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,11 +19,13 @@ from telemetry.store_rows import SpanState
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.faults.backend import TAKE_ALL, Judgement
+from tests.faults.beside import beside
 from tests.faults.scene import playing
 from tests.faults.stage import is_long, scaled
 from tests.otlp_sink import SinkAnswer
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -248,23 +249,17 @@ def first(count: int, bad: Judgement) -> Callable[[list[SentSpan]], Judgement]:
 @contextmanager
 def flapping(scene: Scene, seconds: float) -> Iterator[Iterator[int]]:
     """A backend that is up for so long and down for so long; counts how often it came up."""
-    ended = threading.Event()
     flaps = itertools.count()
 
-    def flap() -> None:
-        while not ended.is_set():
+    def flap(over: threading.Event) -> None:
+        while not over.is_set():
             with scene.backend():
                 next(flaps)
-                ended.wait(seconds)
-            ended.wait(seconds)
+                over.wait(seconds)
+            over.wait(seconds)
 
-    thread = threading.Thread(target=flap)
-    thread.start()
-    try:
+    with beside(flap):
         yield flaps
-    finally:
-        ended.set()
-        thread.join()
 
 
 def server_tls(authority: trustme.CA) -> ssl.SSLContext:

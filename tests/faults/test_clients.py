@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import statistics
-import struct
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.call_rows import report_calls
 from tests.faults.raw import (
     ASK_SECONDS,
     Call,
@@ -24,17 +24,16 @@ from tests.faults.raw import (
     added_latency,
     ask_all,
     connected,
-    count_lost,
     make_call,
     parse_answer,
     seen_alike,
     wait_for_spans,
 )
-from tests.faults.row import Row, report
 from tests.faults.scripted import (
     Script,
     Stage,
     UpstreamThread,
+    hang_mid_stream,
     running_stage,
     trace_of,
     whole_stream,
@@ -48,12 +47,13 @@ from tests.proxy.harness import (
     Connection,
     chunk_event,
     read_answer,
+    reset,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
-    Leave = Callable[[asyncio.StreamWriter], Awaitable[None]]
+    Leave = Callable[[asyncio.StreamWriter], None]
 
 IDLE_SECONDS = 1.0
 """The idle timeout: shorter than a slow client reads, which is not the upstream's silence."""
@@ -67,13 +67,6 @@ SMALL_BUFFER_BYTES = 64 * 1024
 BIG_EVENT = chunk_event('"content":"%s"' % ("x" * 8192))
 BIG_EVENTS = 2048
 """16 MiB in all: more than the buffers between upstream and client hold, which the row checks."""
-
-
-async def hang_mid_stream(upstream: UpstreamThread, connection: Connection) -> None:
-    """Three events, and silence."""
-    await connection.begin_stream()
-    await connection.send_chunks(*STREAM[:3], end=False)
-    await upstream.hang(connection)
 
 
 async def hang_after_done(upstream: UpstreamThread, connection: Connection) -> None:
@@ -118,27 +111,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 # --- it leaves
 
 
-async def leave_by_close(writer: asyncio.StreamWriter) -> None:
-    """FIN."""
-    writer.close()
-
-
-async def leave_by_reset(writer: asyncio.StreamWriter) -> None:
-    """RST."""
-    sock = writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
-
-
-async def leave_by_half_close(writer: asyncio.StreamWriter) -> None:
-    """FIN, and go on reading: counts as leaving."""
-    writer.write_eof()
-
-
 LEAVES: dict[str, Leave] = {
-    "closes": leave_by_close,
-    "resets": leave_by_reset,
-    "half-closes": leave_by_half_close,
+    "closes": asyncio.StreamWriter.close,
+    "resets": reset,
+    "half-closes": asyncio.StreamWriter.write_eof,  # counts as leaving, though it still reads
 }
 
 
@@ -183,19 +159,15 @@ async def test_a_client_that_leaves_lets_the_upstream_go(stage: Stage, when: str
     spans = wait_for_spans(stage.spantap.store, calls)
     told = {(span.outcome, span.status, span.total_tokens) for span in spans.values()}
     assert told == {(*moment.span, moment.tokens)}
-    lost = count_lost(calls, spans)
-    report(
-        Row(
-            name=f"client {how} {when}",
-            sent=len(calls),
-            lost=lost,
-            client_saw="all that it waited for",
-            added_latency=f"the upstream let go within {statistics.median(noticed):.0f} ms (p50), "
-            f"{max(noticed):.0f} ms at most",
-            figures={"spans": " ".join(moment.span)},
-        )
+    report_calls(
+        f"client {how} {when}",
+        calls,
+        spans,
+        client_saw="all that it waited for",
+        added_latency=f"the upstream let go within {statistics.median(noticed):.0f} ms (p50), "
+        f"{max(noticed):.0f} ms at most",
+        figures={"spans": " ".join(moment.span)},
     )
-    assert lost == 0
     await stage.assert_healthy()
 
 
@@ -208,7 +180,7 @@ async def leave(stage: Stage, call: Call, moment: Moment, how: Leave) -> float:
         else:
             await stage.upstream.wait_asked(call)
         left = time.monotonic()
-        await how(writer)
+        how(writer)
         return (await stage.upstream.wait_gone(call) - left) * 1000
 
 
@@ -224,18 +196,13 @@ async def test_a_client_that_leaves_within_its_request_is_never_passed_on(stage:
     spans = wait_for_spans(stage.spantap.store, calls)
     assert {span.outcome for span in spans.values()} == {"client_disconnected"}
     assert stage.upstream.connection_count == before
-    lost = count_lost(calls, spans)
-    report(
-        Row(
-            name="client leaves within its request",
-            sent=len(calls),
-            lost=lost,
-            client_saw="nothing",
-            added_latency="none",
-            figures={"requests that reached the upstream": 0},
-        )
+    report_calls(
+        "client leaves within its request",
+        calls,
+        spans,
+        client_saw="nothing",
+        figures={"requests that reached the upstream": 0},
     )
-    assert lost == 0
 
 
 # --- it is slow
@@ -263,22 +230,18 @@ async def test_a_client_that_reads_a_byte_a_second_gets_all_in_the_end(stage: St
     without = [span for span in spans.values() if span.total_tokens is None]
     assert {span.total_tokens for span in spans.values()} <= {5, None}
     assert len(without) <= len(calls)
-    lost = count_lost([*calls, *others], spans)
-    report(
-        Row(
-            name=f"client reads 1 byte/s for {SLOW_SECONDS} s of {len(direct[0].body) >> 20} MiB",
-            sent=len(calls) + len(others),
-            lost=lost,
-            client_saw=f"the same as directly, {len(calls)} slow ones and {len(others)} others",
-            added_latency=f"of the others: {added_latency(alone, beside)}",
-            figures={
-                "memory for each slow client": f"{(busy - idle) / len(calls) / 1024:.0f} KiB",
-                "idle timeout meanwhile": f"{IDLE_SECONDS} s",
-                "spans without usage, past a limit of what is observed": len(without),
-            },
-        )
+    report_calls(
+        f"client reads 1 byte/s for {SLOW_SECONDS} s of {len(direct[0].body) >> 20} MiB",
+        [*calls, *others],
+        spans,
+        client_saw=f"the same as directly, {len(calls)} slow ones and {len(others)} others",
+        added_latency=f"of the others: {added_latency(alone, beside)}",
+        figures={
+            "memory for each slow client": f"{(busy - idle) / len(calls) / 1024:.0f} KiB",
+            "idle timeout meanwhile": f"{IDLE_SECONDS} s",
+            "spans without usage, past a limit of what is observed": len(without),
+        },
     )
-    assert lost == 0
 
 
 async def read_slowly(port: int, call: Call) -> Seen:
@@ -303,17 +266,13 @@ async def test_a_client_that_sends_slowly_is_heard_to_the_end(stage: Stage) -> N
     seconds = time.monotonic() - begun
     alike = seen_alike(direct, proxied)
     spans = wait_for_spans(stage.spantap.store, calls)
-    lost = count_lost(calls, spans)
-    report(
-        Row(
-            name="client sends one byte at a time",
-            sent=len(calls),
-            lost=lost,
-            client_saw=f"the same as directly, {alike} of {len(calls)}",
-            added_latency=f"none to speak of: {len(calls[0].data)} bytes took {seconds:.1f} s",
-        )
+    report_calls(
+        "client sends one byte at a time",
+        calls,
+        spans,
+        client_saw=f"the same as directly, {alike} of {len(calls)}",
+        added_latency=f"none to speak of: {len(calls[0].data)} bytes took {seconds:.1f} s",
     )
-    assert lost == 0
 
 
 async def send_slowly(port: int, call: Call) -> Seen:
@@ -344,17 +303,13 @@ async def test_a_client_that_pipelines_gets_its_answers_in_order(stage: Stage) -
     alike = sum(seen_alike(*pair) for pair in zip(direct, proxied, strict=True))
     calls = [call for pipelined in pipelines for call in pipelined]
     spans = wait_for_spans(stage.spantap.store, calls)
-    lost = count_lost(calls, spans)
-    report(
-        Row(
-            name="client pipelines 20 requests in one write",
-            sent=len(calls),
-            lost=lost,
-            client_saw=f"the same as directly and in order, {alike:,} of {len(calls):,}",
-            added_latency="not measured",
-        )
+    report_calls(
+        "client pipelines 20 requests in one write",
+        calls,
+        spans,
+        client_saw=f"the same as directly and in order, {alike:,} of {len(calls):,}",
+        added_latency="not measured",
     )
-    assert lost == 0
 
 
 async def test_a_client_that_leaves_its_pipeline_has_a_span_for_what_was_begun(
@@ -372,18 +327,13 @@ async def test_a_client_that_leaves_its_pipeline_has_a_span_for_what_was_begun(
     spans = wait_for_spans(stage.spantap.store, first)
     assert {span.outcome for span in spans.values()} == {"client_disconnected"}
     assert stage.upstream.connection_count <= before + len(first)
-    lost = count_lost(first, spans)
-    report(
-        Row(
-            name="client leaves while the first of three pipelined requests is served",
-            sent=len(first),
-            lost=lost,
-            client_saw="nothing",
-            added_latency="none",
-            figures={"later requests passed on": 0},
-        )
+    report_calls(
+        "client leaves while the first of three pipelined requests is served",
+        first,
+        spans,
+        client_saw="nothing",
+        figures={"later requests passed on": 0},
     )
-    assert lost == 0
 
 
 async def pipeline(port: int, calls: list[Call]) -> list[Seen]:

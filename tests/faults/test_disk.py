@@ -8,6 +8,7 @@ and said.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,11 @@ from tests.faults.scene import ARRIVAL_SECONDS, playing
 from tests.faults.stage import is_long, scaled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from tests.faults.load import LoadResult
     from tests.faults.scene import Scene
 
 pytestmark = pytest.mark.timeout(900 if is_long() else 120)
@@ -51,47 +55,24 @@ SAID_LOST = re.compile(r"(\d+) spans are lost")
 
 def test_spans_wait_for_room_on_a_full_disk(load_upstream: str, tmp_path: Path) -> None:
     """The log says that the disk is full; when there is room again nothing is missing."""
-    with (
-        small_disk(tmp_path, size_bytes=DISK_BYTES) as disk,
-        playing(tmp_path, load_upstream, store=disk / "traces.db") as scene,
-    ):
-        calm = scene.calm_load(scaled(CALM_COUNT))
-        with full(disk):
-            during = scene.load(scaled(COUNT, least=200))
-            wait_for_words(scene, "full")
-            waiting = count_waiting(scene)
-        with scene.backend():
-            scene.wait_for_all()
-        scene.finish("disk full during load, then room", during, calm, {"waited": waiting})
-        assert waiting > 0, "the disk was not full"
+    with playing_on_disk(tmp_path, load_upstream, DISK_BYTES) as (scene, disk):
+        assert_spans_wait(scene, full(disk), "full", "disk full during load, then room")
 
 
 def test_spans_wait_for_a_store_that_cannot_be_written(load_upstream: str, tmp_path: Path) -> None:
     """Likewise where writing fails for another reason."""
     with playing(tmp_path, load_upstream) as scene:
-        calm = scene.calm_load(scaled(CALM_COUNT))
         store = scene.spantap.store
-        with immutable(store, store.with_name(f"{store.name}-wal")):
-            during = scene.load(scaled(COUNT, least=200))
-            wait_for_words(scene, " ERROR ")
-            waiting = count_waiting(scene)
-        with scene.backend():
-            scene.wait_for_all()
-        scene.finish("store read-only during load, then not", during, calm, {"waited": waiting})
-        assert waiting > 0, "the store could be written"
+        fault = immutable(store, store.with_name(f"{store.name}-wal"))
+        assert_spans_wait(scene, fault, " ERROR ", "store read-only during load, then not")
 
 
 def test_what_a_full_disk_costs_at_the_end_is_said(load_upstream: str, tmp_path: Path) -> None:
     """Ended while the disk is full: exit status 1, and the log has the number that is missing."""
-    with (
-        small_disk(tmp_path, size_bytes=DISK_BYTES) as disk,
-        playing(tmp_path, load_upstream, store=disk / "traces.db") as scene,
-    ):
+    with playing_on_disk(tmp_path, load_upstream, DISK_BYTES) as (scene, disk):
         calm = scene.calm_load(scaled(CALM_COUNT))
         with full(disk):
-            during = scene.load(scaled(COUNT, least=200))
-            wait_for_words(scene, "full")
-            count_waiting(scene)
+            during, _ = load_until_said(scene, "full")
             assert scene.spantap.terminate() == 1
         said = sum(map(int, SAID_LOST.findall(scene.spantap.log)))
         scene.spantap.start()
@@ -110,10 +91,7 @@ def test_what_a_full_disk_costs_at_the_end_is_said(load_upstream: str, tmp_path:
 @pytest.mark.skipif(not is_long(), reason="some 200 MB of spans: run `make faults`")
 def test_what_memory_cannot_hold_is_counted(load_upstream: str, tmp_path: Path) -> None:
     """More spans than memory may hold while the disk is full: the rest is dropped and counted."""
-    with (
-        small_disk(tmp_path, size_bytes=LARGE_DISK_BYTES) as disk,
-        playing(tmp_path, load_upstream, store=disk / "traces.db") as scene,
-    ):
+    with playing_on_disk(tmp_path, load_upstream, LARGE_DISK_BYTES) as (scene, disk):
         calm = scene.calm_load(LARGE_COUNT // 10, rate=LARGE_RATE, pad_bytes=PAD_BYTES)
         with full(disk):
             during = scene.load(LARGE_COUNT, rate=LARGE_RATE, pad_bytes=PAD_BYTES)
@@ -132,9 +110,41 @@ def test_what_memory_cannot_hold_is_counted(load_upstream: str, tmp_path: Path) 
         assert dropped > 0, "memory held them all"
 
 
-def wait_for_words(scene: Scene, words: str) -> None:
-    """Wait until the log says `words`."""
+@contextmanager
+def playing_on_disk(folder: Path, upstream: str, size_bytes: int) -> Iterator[tuple[Scene, Path]]:
+    """A scene whose store is on a small disk of its own, and the folder of that disk."""
+    with (
+        small_disk(folder, size_bytes=size_bytes) as disk,
+        playing(folder, upstream, store=disk / "traces.db") as scene,
+    ):
+        yield scene, disk
+
+
+def assert_spans_wait(
+    scene: Scene, fault: AbstractContextManager[None], words: str, name: str
+) -> None:
+    """Spans of a load during a fault wait in memory, and arrive when it is over.
+
+    Args:
+        scene: with nothing sent yet.
+        fault: of the disk.
+        words: what the log says of it.
+        name: of the row.
+    """
+    calm = scene.calm_load(scaled(CALM_COUNT))
+    with fault:
+        during, waiting = load_until_said(scene, words)
+    with scene.backend():
+        scene.wait_for_all()
+    scene.finish(name, during, calm, {"waited": waiting})
+    assert waiting > 0, "the store could be written"
+
+
+def load_until_said(scene: Scene, words: str) -> tuple[LoadResult, int]:
+    """Send load, wait until the log says `words`; what clients saw, and how many spans wait."""
+    during = scene.load(scaled(COUNT, least=200))
     wait_until(lambda: words in scene.spantap.log, ARRIVAL_SECONDS, f"the log says {words!r}")
+    return during, count_waiting(scene)
 
 
 def count_waiting(scene: Scene) -> int:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.processes import wait_until
+from tests.faults.call_rows import report_calls
 from tests.faults.invalid_requests import SECRET, make_invalid_request
 from tests.faults.malformed_bodies import make_body
 from tests.faults.malformed_streams import make_stream
@@ -30,16 +31,22 @@ from tests.faults.raw import (
     ask,
     ask_all,
     connected,
-    count_lost,
     make_call,
     parse_answer,
     seen_alike,
     wait_for_spans,
 )
 from tests.faults.row import Row, report
-from tests.faults.scripted import Stage, UpstreamThread, running_stage
+from tests.faults.scripted import Stage, UpstreamThread, asks_usage, running_stage
 from tests.faults.stage import scaled
-from tests.proxy.harness import DONE, STREAMED_CHAT, USAGE_EVENT, Connection, chunk_event
+from tests.proxy.harness import (
+    ASKING_CHAT,
+    DONE,
+    STREAMED_CHAT,
+    USAGE_EVENT,
+    Connection,
+    chunk_event,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,8 +64,6 @@ METRIC_SECONDS = 30.0
 LINE_SECONDS = 10.0
 """At most one line about refused requests in this time."""
 
-ASKING = STREAMED_CHAT[:-1] + b',"stream_options":{"include_usage":true}}'
-
 _ASK = re.compile(rb'"include_usage"\s*:[^,}]*,?')
 _OPTIONS = re.compile(rb',?"stream_options"\s*:\s*(?:null|\{\s*\})')
 """What spantap may put into a request or change in it: with both taken out both ways are alike."""
@@ -75,7 +80,7 @@ async def echo(_: UpstreamThread, connection: Connection) -> None:
     elif kind == 1:
         await connection.answer(told.replace(b"error", b"echo"))
     else:
-        usage = [USAGE_EVENT] if b'"include_usage":true' in connection.body else []
+        usage = [USAGE_EVENT] if asks_usage(connection) else []
         said = chunk_event(f'"content":"{digest}"')
         await connection.stream(said, chunk_event(finish="stop"), *usage, DONE)
 
@@ -83,8 +88,7 @@ async def echo(_: UpstreamThread, connection: Connection) -> None:
 async def stream(_: UpstreamThread, connection: Connection) -> None:
     """The malformed stream whose number is in the path."""
     made = make_stream(int(connection.request_line.split(b"/")[2]))
-    asked = b'"include_usage":true' in connection.body
-    for piece in made.asked if asked else made.unasked:
+    for piece in made.asked if asks_usage(connection) else made.unasked:
         await connection.send(piece)
         await asyncio.sleep(0)
     if made.closes:
@@ -104,6 +108,30 @@ def wait_refused(stage: Stage, count: int) -> None:
     name = "spantap_requests_refused_total"
     wait_until(lambda: stage.spantap.metrics()[name] >= count, METRIC_SECONDS, "all are counted")
     assert stage.spantap.metrics()[name] == count
+
+
+def report_unseen(
+    stage: Stage,
+    before: int,
+    name: str,
+    *,
+    sent: int,
+    client_saw: str,
+    added_latency: str = "none",
+    figures: dict[str, str | int | float] | None = None,
+) -> None:
+    """Assert that the upstream has seen no more than `before` connections, and report the row."""
+    assert stage.upstream.connection_count == before
+    report(
+        Row(
+            name=name,
+            sent=sent,
+            lost=0,
+            client_saw=client_saw,
+            added_latency=added_latency,
+            figures={"connections at the upstream": 0, **(figures or {})},
+        )
+    )
 
 
 # --- no valid HTTP
@@ -126,24 +154,18 @@ async def test_what_is_no_valid_http_is_refused(stage: Stage) -> None:
         assert error["type"] == "invalid_request_error"
         assert SECRET not in answer.body
     wait_refused(stage, count)
-    assert stage.upstream.connection_count == before
     lines = stage.spantap.log.count("refused a request")
     assert 1 <= lines <= 1 + seconds / LINE_SECONDS
     statuses = Counter(answer.code for answer in seen)
-    report(
-        Row(
-            name="requests that are no valid HTTP",
-            sent=count,
-            lost=0,
-            client_saw=", ".join(f"{code} {n:,} times" for code, n in sorted(statuses.items()))
-            + ", OpenAI-shaped, and the end of the connection",
-            added_latency=f"{count / seconds:,.0f} refused a second",
-            figures={
-                "connections at the upstream": 0,
-                "counted by the metric": count,
-                "log lines": f"{lines} in {seconds:.0f} s",
-            },
-        )
+    report_unseen(
+        stage,
+        before,
+        "requests that are no valid HTTP",
+        sent=count,
+        client_saw=", ".join(f"{code} {n:,} times" for code, n in sorted(statuses.items()))
+        + ", OpenAI-shaped, and the end of the connection",
+        added_latency=f"{count / seconds:,.0f} refused a second",
+        figures={"counted by the metric": count, "log lines": f"{lines} in {seconds:.0f} s"},
     )
 
 
@@ -163,18 +185,14 @@ async def test_what_breaks_off_before_it_can_be_judged_is_closed(stage: Stage) -
 
     for _ in range(count):
         assert await break_off() == b""
-    assert stage.upstream.connection_count == before
     await ask(stage.spantap.port, make_invalid_request(0))
     wait_refused(stage, 1)  # which is the last one alone
-    report(
-        Row(
-            name="requests that break off within their head",
-            sent=count,
-            lost=0,
-            client_saw="the end of the connection",
-            added_latency="none",
-            figures={"connections at the upstream": 0},
-        )
+    report_unseen(
+        stage,
+        before,
+        "requests that break off within their head",
+        sent=count,
+        client_saw="the end of the connection",
     )
 
 
@@ -201,16 +219,12 @@ async def test_an_upload_whose_chunks_break_anywhere_is_refused(stage: Stage) ->
     seen = await asyncio.gather(*(upload(*case) for case in cases))
     assert {(answer.code, answer.whole) for answer in seen} == {(400, True)}
     wait_refused(stage, len(cases))
-    assert stage.upstream.connection_count == before
-    report(
-        Row(
-            name="uploads whose chunks break",
-            sent=len(cases),
-            lost=0,
-            client_saw="400, OpenAI-shaped, and the end of the connection",
-            added_latency="none",
-            figures={"connections at the upstream": 0},
-        )
+    report_unseen(
+        stage,
+        before,
+        "uploads whose chunks break",
+        sent=len(cases),
+        client_saw="400, OpenAI-shaped, and the end of the connection",
     )
 
 
@@ -231,7 +245,7 @@ async def test_malformed_bodies_are_relayed_as_they_are(stage: Stage) -> None:
 async def test_malformed_streams_are_relayed_as_they_are(stage: Stage) -> None:
     """Bytes and end as without spantap, the usage that it asked for taken out; one span each."""
     calls = [
-        make_call(f"streams/{number}", ASKING if number % 3 == 0 else STREAMED_CHAT)
+        make_call(f"streams/{number}", ASKING_CHAT if number % 3 == 0 else STREAMED_CHAT)
         for number in range(scaled(COUNT))
     ]
     await compare(stage, calls, "answers that are malformed streams")
@@ -245,20 +259,16 @@ async def compare(stage: Stage, calls: list[Call], name: str) -> None:
     seconds = time.monotonic() - begun
     alike = seen_alike(direct, proxied)
     spans = wait_for_spans(stage.spantap.store, calls)
-    lost = count_lost(calls, spans)
     outcomes = Counter(span.outcome for span in spans.values())
-    report(
-        Row(
-            name=name,
-            sent=len(calls),
-            lost=lost,
-            client_saw=f"the same as directly, {alike:,} of {len(calls):,}: status, fields, bytes, "
-            f"end ({sum(not answer.whole for answer in direct):,} cut off)",
-            added_latency=f"{added_latency(direct, proxied)}, 16 at once",
-            figures={
-                "spans": ", ".join(f"{word} {n:,}" for word, n in outcomes.most_common()),
-                "calls a second": round(len(calls) / seconds),
-            },
-        )
+    report_calls(
+        name,
+        calls,
+        spans,
+        client_saw=f"the same as directly, {alike:,} of {len(calls):,}: status, fields, bytes, "
+        f"end ({sum(not answer.whole for answer in direct):,} cut off)",
+        added_latency=f"{added_latency(direct, proxied)}, 16 at once",
+        figures={
+            "spans": ", ".join(f"{word} {n:,}" for word, n in outcomes.most_common()),
+            "calls a second": round(len(calls) / seconds),
+        },
     )
-    assert lost == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import threading
 import time
 from collections import Counter
 from contextlib import closing, contextmanager
@@ -16,11 +15,13 @@ import pytest
 
 from telemetry.otlp import decode_spans
 from tests.e2e.processes import wait_until
+from tests.faults.beside import beside
 from tests.faults.row import Row, report
 from tests.faults.stage import is_long, running_spantap, scaled
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadClient, LoadUpstream
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -84,20 +85,14 @@ def build_load(port: int, name: str, requests: int = STREAMS * ROUNDS) -> Client
 def every(seconds: float, step: Callable[[], None]) -> Iterator[list[float]]:
     """Take a step now and then while the block runs; gives when it was taken."""
     taken: list[float] = []
-    over = threading.Event()
 
-    def run() -> None:
+    def run(over: threading.Event) -> None:
         while not over.wait(seconds):
             step()
             taken.append(time.monotonic())
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with beside(run):
         yield taken
-    finally:
-        over.set()
-        thread.join()
 
 
 def kill_children(spantap: RunningSpantap, *roles: str) -> None:
