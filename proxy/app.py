@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import select
 import ssl
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from proxy.listener_tls import build_listener_tls
 from proxy.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.logs import limit_lines
 from proxy.open_exchanges import OpenExchanges
+from proxy.readable import any_readable
 from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
 from proxy.settings import ConfigurationError, Settings
@@ -55,6 +55,10 @@ CUT_SECONDS = 5.0
 MAX_LAST_TURNS = 1000
 """Turns of the loop in which connections that wait are taken before the port is closed: far more
 than :data:`proxy.listening.LISTEN_BACKLOG` need."""
+
+ACCEPTING_TURNS = 4
+"""Turns from taking a connection to reading from it, in the last of which asyncio no longer needs
+the port to be open."""
 
 
 class Proxy:
@@ -197,12 +201,11 @@ class Proxy:
 
 async def _take_what_waits(listeners: Sequence[socket.socket]) -> None:
     """Let the loop accept what the kernel has taken for us: closing the port would reset it."""
-    poll = select.poll()
-    for listener in listeners:
-        poll.register(listener, select.POLLIN)
     for _ in range(MAX_LAST_TURNS):
-        if not poll.poll(0):
-            return
+        if not any_readable(listeners):
+            break
+        await asyncio.sleep(0)
+    for _ in range(ACCEPTING_TURNS):
         await asyncio.sleep(0)
 
 

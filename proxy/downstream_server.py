@@ -18,6 +18,7 @@ from proxy.errors import encode_error
 from proxy.limits import DownstreamLimits
 from proxy.logs import limit_lines
 from proxy.overflow import MAX_TURNED_AWAY, Overflow
+from proxy.readable import has_unread
 from proxy.request_faults import find_http_fault
 from proxy.request_parser import RequestParser
 from proxy.stall_watch import StallWatch, count_buffered
@@ -161,11 +162,13 @@ class _Connection(RequestHandler):
             self.transport.abort()
 
     def close_if_idle(self) -> None:
-        """End the connection unless a request is being served (rule 6).
+        """End the connection unless a request is being served, or comes (rule 6).
 
         The base class's ``close`` would drop the rest of that request's body.
         """
-        if self._waiter is not None and not self._waiter.done():
+        waits = self._waiter is not None and not self._waiter.done()
+        begun = self._requests is not None and self._requests.head_begun
+        if waits and not begun and not has_unread(self.transport):
             self.force_close()
 
     async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109 - inherited

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import functools
 import re
-import select
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpProcessingError
 
+from proxy.readable import has_unread
 from proxy.stall_watch import StallWatch
 from proxy.upstream_errors import UpstreamStalled
 
@@ -222,7 +222,8 @@ class UpstreamConnector(aiohttp.TCPConnector):
             if protocol not in self._used:
                 self._used.add(protocol)
                 return connection
-            if not protocol.should_close and not _is_readable(connection):
+            # An end or junk on an idle connection: either way it is of no use.
+            if not protocol.should_close and not has_unread(connection.transport):
                 return connection
             abort_connection(connection)
 
@@ -240,14 +241,3 @@ def abort_connection(connection: Connection) -> None:
     if connection.protocol is not None:
         connection.protocol.abort()
     connection.close()
-
-
-def _is_readable(connection: Connection) -> bool:
-    """An idle connection that can be read holds an end or junk: either way it is of no use."""
-    transport = connection.transport
-    sock = transport.get_extra_info("socket") if transport is not None else None
-    if sock is None or sock.fileno() < 0:
-        return True
-    poll = select.poll()
-    poll.register(sock.fileno(), select.POLLIN)
-    return bool(poll.poll(0))

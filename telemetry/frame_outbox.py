@@ -9,14 +9,14 @@ Rules (``design.md`` section 3, "Processes"; R2, R5, R8):
    that costs nothing, unless telemetry dies before it has stored their span, which then says that
    it was cut. Only where nothing more can be forgotten, because telemetry does not keep up, are
    new bodies left out, by :mod:`telemetry.shedding`.
-3. Nothing here waits, and a frame is encoded once. A rewind costs a step for each exchange, not
-   for each frame: a worker with thousands of open streams serves them meanwhile.
+3. Nothing here waits, and a frame is encoded once. A rewind costs a step for each exchange, and
+   only where something was forgotten one for each frame: a worker with thousands of open streams
+   serves them meanwhile. Each body is forgotten once.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from telemetry.kept_frames import KeptFrames
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from telemetry.frames import Frame
 
 __all__ = ("FrameOutbox",)
-
-_LOOKS = 64
-"""So many exchanges, the oldest, are looked at for bodies to forget: looking takes time, too."""
 
 
 class FrameOutbox:
@@ -47,6 +44,7 @@ class FrameOutbox:
         self.held_bytes = 0
         self._kept: dict[int, KeptFrames] = {}  # by exchange, in the order of their begins
         self._unsent: deque[KeptFrames] = deque()  # each once, of those with something to send
+        self._forgettable: dict[int, KeptFrames] = {}  # those of which sent bodies are kept
 
     def __len__(self) -> int:
         """How many exchanges are kept."""
@@ -54,14 +52,15 @@ class FrameOutbox:
 
     def emit(self, frame: Frame) -> None:
         """Take one frame."""
-        if self.held_bytes + body_bytes(frame) > self.shedding.limit_bytes:
-            self._make_room(frame.exchange)
+        size_bytes = body_bytes(frame)
+        if size_bytes and self.held_bytes + size_bytes > self.shedding.limit_bytes:
+            self._make_room(frame.exchange, size_bytes)
         admitted = self.shedding.admit(frame, self.held_bytes)
         if admitted is None:
             return
         kept = self._kept.get(admitted.exchange)
         if kept is None:
-            kept = self._kept[admitted.exchange] = KeptFrames()
+            kept = self._kept[admitted.exchange] = KeptFrames(admitted.exchange)
         self.held_bytes += kept.append(admitted)
         self._queue(kept)
 
@@ -79,6 +78,8 @@ class FrameOutbox:
                 if taken and size > limit_bytes:
                     return taken
                 kept.note_sent()
+                if kept.sent_bodies and kept.number in self._kept:
+                    self._forgettable[kept.number] = kept
                 taken += record
             self._unsent.popleft().is_queued = False
         return taken
@@ -87,15 +88,19 @@ class FrameOutbox:
         """The exchange is settled: forget it. One that is not known is nothing."""
         if (kept := self._kept.pop(number, None)) is not None:
             self.held_bytes -= kept.size_bytes
+            self._forgettable.pop(number, None)
 
     def rewind(self) -> None:
         """The other side has forgotten everything: send it all again (rule 1)."""
         while self._unsent:  # with those that were acknowledged unsent, on another connection
             self._unsent.popleft().is_queued = False
+        self._forgettable.clear()
         for number, kept in self._kept.items():
             before_bytes = kept.size_bytes
-            if (missing_bytes := kept.begin_again()) and not kept.is_ended:
-                self.shedding.note_gap(number, missing_bytes)
+            missing_request_bytes, missing_bytes = kept.begin_again()
+            self.shedding.shed_bytes += missing_request_bytes
+            if missing_bytes:
+                self.shedding.note_gap(number, missing_bytes, is_open=not kept.is_ended)
             self.held_bytes += kept.size_bytes - before_bytes
             self._queue(kept)
 
@@ -104,10 +109,10 @@ class FrameOutbox:
             kept.is_queued = True
             self._unsent.append(kept)
 
-    def _make_room(self, number: int) -> None:
-        """Forget bodies that were sent (rule 2): of this exchange, else of the oldest with some."""
-        own = [self._kept[number]] if number in self._kept else []
-        for kept in (*own, *islice(self._kept.values(), _LOOKS)):
-            if kept.sent_bodies:
-                self.held_bytes -= kept.forget_sent_bodies()
-                return
+    def _make_room(self, number: int, size_bytes: int) -> None:
+        """Forget bodies that were sent (rule 2): of this exchange, then of those sent long ago."""
+        if (own := self._forgettable.pop(number, None)) is not None:
+            self.held_bytes -= own.forget_sent_bodies()
+        while self._forgettable and self.held_bytes + size_bytes > self.shedding.limit_bytes:
+            oldest = self._forgettable.pop(next(iter(self._forgettable)))
+            self.held_bytes -= oldest.forget_sent_bodies()

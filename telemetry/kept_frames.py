@@ -34,20 +34,27 @@ class KeptFrames:
         size_bytes: what all of them take, as an estimate.
         sent_bodies: how many bodies of those sent could be forgotten.
         is_queued: whether they stand in the queue of those with something to send.
+
+    Args:
+        number: of the exchange.
     """
 
     __slots__ = (
         "_end",
         "_fixed",
+        "_kept_from",
         "_missing_bytes",
+        "_missing_request_bytes",
         "_records",
         "_sent_count",
         "is_queued",
+        "number",
         "sent_bodies",
         "size_bytes",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.size_bytes = 0
         self.sent_bodies = 0
         self.is_queued = False
@@ -55,6 +62,8 @@ class KeptFrames:
         self._sent_count = 0
         self._end: End | None = None
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
+        self._missing_request_bytes = 0
+        self._kept_from = 0  # no body before this place is left to be forgotten
         self._fixed: set[int] = set()  # places of records that are never forgotten
 
     @property
@@ -94,39 +103,43 @@ class KeptFrames:
         self.sent_bodies = 0
         return self._forget_bodies(self._sent_count)
 
-    def begin_again(self) -> int:
+    def begin_again(self) -> tuple[int, int]:
         """All is to be sent again (rule 1).
 
         Returns:
-            How many bytes of the answer are missing, and have not been told by this before.
+            How many bytes of the request's body and of the answer's are missing, and have not been
+            told by this before.
         """
         self._sent_count = self.sent_bodies = 0
+        missing_request_bytes, self._missing_request_bytes = self._missing_request_bytes, 0
         if not self._missing_bytes:
-            return 0
+            return missing_request_bytes, 0
         self._forget_bodies(len(self._records))
         self._records = [record for record in self._records if record]
+        self._kept_from = len(self._records)
         self._fixed = set(range(len(self._records)))
         missing_bytes, self._missing_bytes = self._missing_bytes, 0
         if self._end is not None:
             shed_bytes = self._end.shed_bytes + missing_bytes
             self._end = msgspec.structs.replace(self._end, shed_bytes=shed_bytes)
             self._replace(len(self._records) - 1, encode_record(self._end))
-        return missing_bytes
+        return missing_request_bytes, missing_bytes
 
     def _forget_bodies(self, count: int) -> int:
         """Of the first so many records; how many bytes that frees."""
         before_bytes = self.size_bytes
-        for place in range(count):
-            record = self._records[place]
-            if place in self._fixed or not record:
+        for place in range(self._kept_from, count):
+            if place in self._fixed:
                 continue
-            frame = decode_record(split_record(record))
+            frame = decode_record(split_record(self._records[place]))
             if isinstance(frame, RequestBody):
                 self._fixed.add(place)
+                self._missing_request_bytes += body_bytes(frame)
                 self._replace(place, encode_record(msgspec.structs.replace(frame, data=None)))
             else:
                 self._missing_bytes += body_bytes(frame)
                 self._replace(place, ())
+        self._kept_from = count
         return before_bytes - self.size_bytes
 
     def _replace(self, place: int, record: Record) -> None:

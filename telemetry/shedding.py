@@ -78,9 +78,10 @@ class Shedding:
             return msgspec.structs.replace(frame, shed_bytes=frame.shed_bytes + shed)
         return frame
 
-    def note_gap(self, number: int, missing_bytes: int) -> None:
-        """A part of an open exchange's answer is missing already: rule 2 holds from here on."""
-        self._shed[number] = self._shed.get(number, 0) + missing_bytes
+    def note_gap(self, number: int, missing_bytes: int, *, is_open: bool) -> None:
+        """A part of an exchange's answer is missing already: rule 2 holds while it is open."""
+        if is_open:
+            self._shed[number] = self._shed.get(number, 0) + missing_bytes
         self.shed_bytes += missing_bytes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 
@@ -53,6 +54,58 @@ async def test_while_draining_no_connection_is_accepted_and_idle_ones_are_closed
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*running.address)
         writer.close()
+
+
+async def read_answer(sock: socket.socket) -> bytes:
+    """All that comes until the other side closes; empty where it resets at once."""
+    reader, writer = await asyncio.open_connection(sock=sock)
+    try:
+        async with asyncio.timeout(5):
+            return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.transport.abort()
+
+
+async def test_what_the_kernel_has_taken_when_draining_begins_is_answered() -> None:
+    """Connections that nobody has accepted yet, with a request or with the beginning of one."""
+    async with (
+        ScriptedUpstream(answer) as upstream,
+        running_proxy(upstream.url, drain_seconds=30) as running,
+    ):
+        socks = [socket.create_connection(running.address) for _ in range(20)]
+        request = request_bytes(CHAT, close=False)
+        for number, sock in enumerate(socks):
+            sock.sendall(request if number % 2 else request[:30])
+        draining = asyncio.ensure_future(running.proxy.drain())
+        await asyncio.sleep(0.1)
+        for sock in socks[::2]:
+            sock.sendall(request[30:])
+        answers = [await read_answer(sock) for sock in socks]
+        await draining
+        await running.sink.wait_for(20)
+    assert all(data.endswith(ANSWER) for data in answers)
+
+
+async def test_a_request_that_came_on_a_kept_connection_when_draining_begins_is_answered() -> None:
+    """It lies in the socket, and the connection seems idle."""
+    async with (
+        ScriptedUpstream(answer) as upstream,
+        running_proxy(upstream.url, drain_seconds=30) as running,
+    ):
+        socks = [socket.create_connection(running.address) for _ in range(10)]
+        request = request_bytes(CHAT, close=False)
+        for sock in socks:
+            sock.sendall(request)
+        await asyncio.sleep(0.2)
+        before = [sock.recv(65_536) for sock in socks]
+        for sock in socks:
+            sock.sendall(request)
+        draining = asyncio.ensure_future(running.proxy.drain())
+        after = [await read_answer(sock) for sock in socks]
+        await draining
+    assert all(data.endswith(ANSWER) for data in before + after)
 
 
 async def test_a_request_that_is_not_observed_is_waited_for_and_cut_too() -> None:

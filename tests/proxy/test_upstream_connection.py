@@ -10,7 +10,8 @@ from aiohttp.client_proto import ResponseHandler
 from proxy.errors import GatewayError
 from proxy.settings import OnDisconnect
 from proxy.upstream_client import MAX_INTERIM_ANSWERS
-from proxy.upstream_connection import UpstreamProtocol, _is_readable
+from proxy.readable import has_unread
+from proxy.upstream_connection import UpstreamProtocol
 from tests.proxy.harness import (
     ANSWER,
     Connection,
@@ -78,11 +79,11 @@ async def test_rule_1_a_connection_that_was_lost_is_readable() -> None:
         response = await client.send(get(upstream.url))
         await response.read()
         connection = response._connection
-        assert not _is_readable(connection)
+        assert not has_unread(connection.transport)
         assert connection.transport is not None
         connection.transport.abort()
         await asyncio.sleep(0.01)
-        assert _is_readable(connection)
+        assert has_unread(connection.transport)
         response.close()
 
 

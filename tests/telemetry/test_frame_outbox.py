@@ -145,6 +145,33 @@ def test_rule_2_large_bodies_are_forgotten_whole_or_not_at_all() -> None:
     assert ResponseData(2, tap_frames.START_NS + 100 * tap_frames.MS, large) in replayed
 
 
+def test_rule_2_as_much_is_forgotten_as_there_must_be() -> None:
+    """Of many small ones, behind many calls of which nothing can be forgotten."""
+    outbox = FrameOutbox(Shedding(shed_bytes=600_000, max_bytes=1_000_000))
+    for number in range(1, 201):
+        emit(outbox, [tap_frames.begin(number)])
+    for number in range(201, 301):
+        emit(outbox, list(exchange_frames(b"y" * 3_000, number=number))[:-1])
+    assert sent(outbox)
+    emit(outbox, list(exchange_frames(b"z" * 200_000, number=400, asked=b"q" * 150_000)))
+    assert outbox.shedding.shed_bytes == 0
+    assert outbox.held_bytes < 600_000
+
+
+def test_rule_2_what_is_missing_when_telemetry_died_is_counted_once() -> None:
+    """Requests and answers, of calls that are open and of those that have ended."""
+    outbox = FrameOutbox(Shedding(shed_bytes=25_000, max_bytes=1_000_000))
+    ended = list(exchange_frames(b"y" * 10_000, number=1, asked=b"q" * 5_000))
+    still_open = list(exchange_frames(b"y" * 10_000, number=2, asked=b"q" * 5_000))[:-1]
+    for frame in (*ended, *still_open, *exchange_frames(b"y" * 19_000, number=3, asked=b"q" * 10)):
+        emit(outbox, [frame])
+        sent(outbox)
+    assert outbox.shedding.shed_bytes == 0
+    for _ in range(2):
+        outbox.rewind()
+        assert outbox.shedding.shed_bytes == 2 * (10_000 + 5_000) + 10
+
+
 def test_rule_2_past_the_limit_bodies_are_left_out_and_the_span_says_so() -> None:
     """Begin, head and end pass; the record is marked."""
     outbox = FrameOutbox(Shedding(shed_bytes=2_000, max_bytes=100_000))

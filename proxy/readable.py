@@ -1,0 +1,27 @@
+"""Whether something waits in a socket that nobody has read yet."""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from collections.abc import Iterable
+
+__all__ = ("any_readable", "has_unread")
+
+
+def any_readable(sockets: Iterable[socket.socket]) -> bool:
+    """Whether bytes, an end, or (of a listener) a connection wait in one of `sockets`, all open."""
+    poll = select.poll()
+    for sock in sockets:
+        poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def has_unread(transport: asyncio.BaseTransport | None) -> bool:
+    """Whether bytes or an end wait in a connection's socket; also true where it is closed."""
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    return sock is None or sock.fileno() < 0 or any_readable([sock])
