@@ -11,7 +11,6 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
 import time
@@ -60,8 +59,8 @@ class FrameLink:
         self._path = path
         self._hello = encode_hello(hello)
         self.outbox = FrameOutbox() if outbox is None else outbox
-        self._reach_lines, self._shed_lines = (
-            RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(2)
+        self._reach_lines, self._shed_lines, self._defect_lines = (
+            RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(3)
         )
         self._told_shed = (0, 0)
         self._to_send = asyncio.Event()
@@ -87,6 +86,9 @@ class FrameLink:
                         "recorded",
                         error.strerror or type(error).__name__,
                     )
+            except Exception:  # noqa: BLE001 - recording must not end with one defect
+                if self._defect_lines.admit() is not None:
+                    _log.exception("frames could not be sent, and are sent again")
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def finish(self, patience_seconds: float, max_seconds: float) -> int:
@@ -142,13 +144,16 @@ class FrameLink:
             await loop.sock_sendall(sock, self._hello)
             self.outbox.rewind()
             self._to_send.set()
-            sending = asyncio.ensure_future(self._send(sock))
+            steps = [asyncio.ensure_future(step(sock)) for step in (self._send, self._receive)]
             try:
-                await self._receive(sock)
+                await asyncio.wait(steps, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                sending.cancel()
-                with contextlib.suppress(asyncio.CancelledError, OSError):
-                    await sending
+                for step in steps:
+                    step.cancel()
+                ends = await asyncio.gather(*steps, return_exceptions=True)
+            for end in ends:
+                if isinstance(end, Exception):
+                    raise end
 
     async def _send(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()

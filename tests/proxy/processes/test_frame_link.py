@@ -245,3 +245,26 @@ async def test_a_broken_way_to_telemetry_is_said(
     running.cancel()
     assert caplog.text.count("the way to telemetry is broken") == 1
     assert await link.finish(0.05, 0.1) == 1
+
+
+async def test_a_defect_in_sending_does_not_end_it(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said, and all is sent over another connection."""
+    intake = Intake(listener)
+    intake.start()
+    take = FrameOutbox.take
+    defects = [RuntimeError("a defect")]
+
+    def take_later(outbox: FrameOutbox, limit_bytes: int) -> list[bytes]:
+        if defects and len(outbox):
+            raise defects.pop()
+        return take(outbox, limit_bytes)
+
+    monkeypatch.setattr(FrameOutbox, "take", take_later)
+    async with linked(listener) as link:
+        emit(link, 1)
+        assert await link.finish(10, 20) == 0
+    intake.finish()
+    assert intake.outcomes == {1: "completed"}
+    assert "frames could not be sent" in caplog.text
