@@ -6,7 +6,8 @@ Rules:
    exchange that is not known are dropped.
 2. Nothing that a frame holds makes it raise: what cannot be understood becomes an anomaly, and
    after a defect of ours the record has no content and the anomaly ``observer_failed`` (R2).
-3. It keeps no more of an exchange than the codec's limits and :data:`MAX_PLAIN_BYTES` (R5).
+3. It keeps no more of an exchange than the limits of the codec and :mod:`telemetry.answer_body`,
+   and of all together what :mod:`telemetry.open_bodies` has room for (R5).
 4. The judgement of how an exchange ended is :func:`telemetry.judgement.judge` and nowhere else.
 5. However ``response_data`` is cut, the record is the same but for its times.
 """
@@ -23,8 +24,7 @@ from codec.endpoint import Endpoint
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
-from codec.stream import ChatStream
-from telemetry.chunk_timing import ChunkClock
+from telemetry.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
 from telemetry.client_context import (
     HeaderMap,
     add_body_context,
@@ -43,6 +43,7 @@ from telemetry.frames import (
     ResponseHead,
 )
 from telemetry.judgement import judge
+from telemetry.open_bodies import OpenBodies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,18 +56,8 @@ __all__ = ("OBSERVER_FAILED", "Observer")
 OBSERVER_FAILED = "observer_failed"
 """The anomaly of a record whose content is missing because of a defect of ours."""
 
-MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""Of a body that is no stream: four images in an answer; a chat's text has a few kilobytes."""
-
-MAX_ERROR_BYTES = 64 * 1024
-"""Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
-
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
-
-_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
-"""What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section
-9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
 
 MAX_CHOICES = 128
 """The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
@@ -94,6 +85,8 @@ class Observer:
         on_failure: told of a defect of ours, once per exchange; what it is told of holds content.
         header_map: which request headers say something of a call; the default one if ``None``.
         hides_inputs: requests are not shown, and so nothing is taken from their bodies.
+        bodies: what bodies may take, those of other observers included; a count of its own if
+            ``None``.
     """
 
     def __init__(
@@ -102,7 +95,9 @@ class Observer:
         *,
         header_map: HeaderMap | None = None,
         hides_inputs: bool = False,
+        bodies: OpenBodies | None = None,
     ) -> None:
+        self._bodies = OpenBodies() if bodies is None else bodies
         self._open: dict[int, _Observation] = {}
         self._on_failure = on_failure
         self._header_map = header_map or HeaderMap.build()
@@ -115,7 +110,7 @@ class Observer:
         """Take the next frame; the record, where it was the exchange's last."""
         if isinstance(frame, Begin):
             self._open[frame.exchange] = _Observation(
-                frame, self._header_map, hides_inputs=self._hides_inputs
+                frame, self._header_map, self._bodies, hides_inputs=self._hides_inputs
             )
             return None
         observation = self._open.get(frame.exchange)
@@ -128,6 +123,9 @@ class Observer:
         except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
             self._on_failure(error)
             return self._give_up(observation, frame)
+        finally:
+            if isinstance(frame, End):
+                observation.release()
 
     def lose(self, at_ns: int, message: str) -> list[Exchange]:
         """End what is open, because its worker is gone: the records (R3).
@@ -161,7 +159,11 @@ class Observer:
 class _Observation:
     """One open exchange."""
 
-    def __init__(self, begin: Begin, header_map: HeaderMap, *, hides_inputs: bool) -> None:
+    def __init__(
+        self, begin: Begin, header_map: HeaderMap, bodies: OpenBodies, *, hides_inputs: bool
+    ) -> None:
+        self._bodies = bodies
+        self._held_bytes = 0  # of the request
         self._begin = begin
         self._header_map = header_map
         self._hides_content = asks_no_content(begin.headers)
@@ -172,7 +174,7 @@ class _Observation:
         self._head: ResponseHead | None = None
         self._decoder: ContentDecoder | None = None
         self._first = b""  # of the body, while too short to tell its kind
-        self._body: _StreamBody | _PlainBody | None = None
+        self._body: StreamBody | PlainBody | None = None
         self._unread = False
         self._reads = 0
         self._complete_at_read: int | None = None
@@ -198,9 +200,17 @@ class _Observation:
 
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
+        self.release()
         self._request_body = self._request = self._decoder = self._body = None
         self._first = b""
         self._cut(OBSERVER_FAILED)
+
+    def release(self) -> None:
+        """What was held is held no more."""
+        self._bodies.give_back(self._held_bytes)
+        self._held_bytes = 0
+        if isinstance(self._body, PlainBody):
+            self._body.release()
 
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))
@@ -220,6 +230,10 @@ class _Observation:
             body = decoder.feed(frame.data)
             if decoder.error is not None:
                 raise decoder.error
+            if not self._bodies.take(len(body)):
+                self._note("observer_limit")
+                return
+            self._held_bytes = len(body)
             self._request_body = body
             self._request = decode_request(body)
             is_embedding = self._begin.endpoint == Endpoint.EMBEDDINGS
@@ -249,7 +263,7 @@ class _Observation:
         if self._body is None:
             data = (self._first + data).lstrip(_BEFORE_BODY)
             count = _choice_count(self._request, self._begin.endpoint)
-            self._body = _make_body(self._head, data, choice_count=count)
+            self._body = make_body(self._head, data, choice_count=count, bodies=self._bodies)
             if self._body is None:
                 self._first = data
                 return
@@ -263,14 +277,14 @@ class _Observation:
     def end(self, frame: End) -> Exchange:
         """The record."""
         if self._first:  # too little for the first line of a stream
-            self._body = _PlainBody(MAX_PLAIN_BYTES)
+            self._body = PlainBody(MAX_PLAIN_BYTES, self._bodies)
             self._body.feed(self._first, frame.at_ns)
         begin, head, body = self._begin, self._head, self._body
         response, error_body = self._finish_body()
         context = self._read_context()
         if frame.shed_bytes:
             self._cut("observer_limit")
-        stream = body if isinstance(body, _StreamBody) else None
+        stream = body if isinstance(body, StreamBody) else None
         chunks = stream.clock.read() if stream is not None else None
         if chunks is not None and chunks.count == 1 and response and response.error is not None:
             chunks = None  # an error is no chunk: nothing of an answer came
@@ -350,7 +364,7 @@ class _Observation:
         body, head = self._body, self._head
         if body is None or head is None:
             return None, None
-        if isinstance(body, _StreamBody):
+        if isinstance(body, StreamBody):
             response = body.finish()
             if "observer_limit" in response.anomalies:
                 self._cut("observer_limit")
@@ -381,25 +395,6 @@ class _Observation:
         return response, error_body
 
 
-def _make_body(
-    head: ResponseHead, first: bytes, *, choice_count: int
-) -> _StreamBody | _PlainBody | None:
-    """By shape before content type, which is often wrong (``dialects.md`` 4 and 5).
-
-    ``None`` where the first bytes are too few to tell.
-    """
-    if head.status >= 400:
-        return _PlainBody(MAX_ERROR_BYTES) if first else None
-    if first[:1] in {b"{", b"["}:
-        return _PlainBody(MAX_PLAIN_BYTES)
-    called_stream = _header(head.headers, "content-type").lower().startswith("text/event-stream")
-    if first.startswith(_FIELDS) or (first and called_stream):
-        return _StreamBody(choice_count=choice_count, hides_usage=head.hides_usage)
-    if any(field.startswith(first) for field in _FIELDS):
-        return None
-    return _PlainBody(MAX_PLAIN_BYTES)
-
-
 def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
     """How many choices were asked for: ``n`` for each prompt; where that is no number, one."""
     if request is None:
@@ -408,62 +403,6 @@ def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
     each = count if type(count) is int and 0 < count <= MAX_CHOICES else 1
     prompts = len(request.prompts) if endpoint == Endpoint.COMPLETIONS else 1
     return min(each * max(prompts, 1), MAX_ANSWERED_CHOICES)
-
-
-class _StreamBody:
-    """An event stream, folded as it arrives."""
-
-    def __init__(self, *, choice_count: int, hides_usage: bool) -> None:
-        self.stream = ChatStream(choice_count=choice_count, hides_usage=hides_usage)
-        self.clock = ChunkClock()
-        self.first_content_ns: int | None = None
-        self._count = 0
-        self._last_read_ns = 0
-
-    def feed(self, data: bytes, at_ns: int) -> None:
-        self.stream.feed(data)
-        self._note(at_ns)
-
-    def finish(self) -> ChatResponse:
-        response = self.stream.finish()
-        self._note(self._last_read_ns)  # the last event may lack its end
-        return response
-
-    def _note(self, at_ns: int) -> None:
-        self._last_read_ns = at_ns
-        if (count := self.stream.event_count) != self._count:
-            self.clock.arrive(count - self._count, at_ns)
-            self._count = count
-        if self.first_content_ns is None and self.stream.has_content:
-            self.first_content_ns = at_ns
-
-    @property
-    def is_complete(self) -> bool:
-        return self.stream.is_complete
-
-
-class _PlainBody:
-    """A whole body, kept up to a limit."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._pieces: list[bytes] = []
-        self._size = 0
-
-    is_complete = False
-    """Only its end can tell."""
-
-    @property
-    def cut(self) -> bool:
-        return self._size > self._limit_bytes
-
-    def feed(self, data: bytes, at_ns: int) -> None:  # noqa: ARG002 - as _StreamBody
-        if not self.cut:
-            self._pieces.append(data)
-            self._size += len(data)
-
-    def take(self) -> bytes:
-        return b"".join(self._pieces)[: self._limit_bytes]
 
 
 def _header(headers: tuple[tuple[str, str], ...], name: str) -> str:

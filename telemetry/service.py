@@ -27,6 +27,7 @@ from telemetry.frame_source import FrameSource, Receipt
 from telemetry.metrics.exchange_metrics import ExchangeMetrics
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observer import OBSERVER_FAILED, Observer
+from telemetry.open_bodies import OpenBodies
 from telemetry.otlp import encode_span
 from telemetry.rate_limit import RateLimit
 from telemetry.span_rules import SpanRules
@@ -107,6 +108,7 @@ class TelemetryService:
             metrics or MetricsRegistry(now_ns=now_ns),
             redact=redaction.redact_text if redaction is not None else None,
         )
+        self._bodies = OpenBodies()
         self._own = self.open_source()
         self._recorder = recorder
         self._store = store
@@ -129,7 +131,10 @@ class TelemetryService:
         """Where another worker's frames go."""
         rules = self._rules
         observer = Observer(
-            self._note_failure, header_map=rules.headers, hides_inputs=rules.hides_bodies
+            self._note_failure,
+            header_map=rules.headers,
+            hides_inputs=rules.hides_bodies,
+            bodies=self._bodies,
         )
         return FrameSource(observer, self._take)
 

@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -174,9 +175,10 @@ def test_nothing_grows_under_steady_traffic(tmp_path: Path) -> None:
         )
     )
     assert whole == len(sent)
-    assert set(ledger.marks) == sent
+    assert ledger.marks == dict.fromkeys(sent, 1)
     assert not ledger.changed
     assert all(slope < MAX_SLOPE_BYTES for slope in slopes.values()), slopes
     first, last = judged[: len(judged) // 4], judged[-(len(judged) // 4) :]
-    for pid in pids:
-        assert max(s.open_files[pid] for s in last) <= max(s.open_files[pid] for s in first) + 8
+    for pid in pids:  # the middle: a burst of connections is no leak
+        before, after = (median(s.open_files[pid] for s in part) for part in (first, last))
+        assert after <= before + 8

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from codec.jsontext import encode_json
 from proxy.credentials import MASK
 from proxy.error_body import MAX_CREDENTIALS, MAX_ERROR_BYTES, ErrorBody
-from telemetry import observer
+from telemetry import answer_body
 from tests.proxy.harness import Connection, ScriptedUpstream, ask, request_bytes, running_proxy
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_rule_3_too_many_credentials_are_not_looked_for() -> None:
 
 def test_rule_3_no_more_is_searched_than_an_observer_keeps() -> None:
     """Of 4 MB 64 KiB, whatever their reads are like."""
-    assert MAX_ERROR_BYTES == observer.MAX_ERROR_BYTES
+    assert MAX_ERROR_BYTES == answer_body.MAX_ERROR_BYTES
     text, left_out_bytes = record([b"word " * 200] * 4_000)
     assert len(text) <= MAX_ERROR_BYTES
     assert len(text) > MAX_ERROR_BYTES - 100

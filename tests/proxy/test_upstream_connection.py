@@ -8,9 +8,9 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from proxy.errors import GatewayError
+from proxy.readable import has_unread
 from proxy.settings import OnDisconnect
 from proxy.upstream_client import MAX_INTERIM_ANSWERS
-from proxy.readable import has_unread
 from proxy.upstream_connection import UpstreamProtocol
 from tests.proxy.harness import (
     ANSWER,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from telemetry import observer as observer_module
+from telemetry.answer_body import MAX_ERROR_BYTES
 from telemetry.exchange import EndKind, Outcome
 from tests.telemetry.observing import content, observe
 from tests.telemetry.tap_frames import (
@@ -36,12 +36,12 @@ def test_a_refusal_keeps_its_body_as_text_up_to_the_limit() -> None:
     assert exchange.error_body == body.decode()
     assert (exchange.error_type, exchange.error_message) == ("404", "No such model")
     assert exchange.anomalies == ()
-    html = b"<h1>" + b"x" * observer_module.MAX_ERROR_BYTES
+    html = b"<h1>" + b"x" * MAX_ERROR_BYTES
     exchange = observe(exchange_frames(html[:9], html[9:], b"more", status=502))
-    assert exchange.error_body == html[: observer_module.MAX_ERROR_BYTES - 256].decode()
+    assert exchange.error_body == html[: MAX_ERROR_BYTES - 256].decode()
     assert exchange.anomalies == ("observer_limit",)
-    spaced = b"<p>" * (observer_module.MAX_ERROR_BYTES // 3) + b" key sk-abcd"
-    cut_off = spaced[-observer_module.MAX_ERROR_BYTES - 4 :]  # within the last word
+    spaced = b"<p>" * (MAX_ERROR_BYTES // 3) + b" key sk-abcd"
+    cut_off = spaced[-MAX_ERROR_BYTES - 4 :]  # within the last word
     exchange = observe(exchange_frames(cut_off + b"efgh", status=502))
     assert exchange.error_body is not None
     assert exchange.error_body.endswith(" key "), "half a secret is found by no pattern"

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codec.jsontext import encode_json
-from telemetry import observer as observer_module
+from telemetry import answer_body
 from telemetry.exchange import EndKind, Outcome
 from telemetry.observer import Observer
+from telemetry.open_bodies import OpenBodies
 from tests.telemetry.observing import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,
+    ASKED,
     ASKED_STREAM,
     HEL,
     ROLE,
@@ -67,13 +69,54 @@ def test_rule_3_a_plain_answer_over_the_limit_is_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Half an object says nothing; that there was more is marked."""
-    monkeypatch.setattr(observer_module, "MAX_PLAIN_BYTES", len(ANSWER) - 1)
+    monkeypatch.setattr(answer_body, "MAX_PLAIN_BYTES", len(ANSWER) - 1)
     exchange = observe(exchange_frames(ANSWER[:40], ANSWER[40:], ANSWER))
     assert exchange.response is None
     assert exchange.anomalies == ("observer_limit",)
     assert exchange.outcome is Outcome.COMPLETED
-    monkeypatch.setattr(observer_module, "MAX_PLAIN_BYTES", len(ANSWER))
+    monkeypatch.setattr(answer_body, "MAX_PLAIN_BYTES", len(ANSWER))
     assert content(observe(exchange_frames(ANSWER))) == "Hello"
+
+
+def test_rule_3_open_exchanges_hold_so_much_together_and_no_more() -> None:
+    """Of all observers; past it a call has its span, without what there was no room for."""
+    bodies = OpenBodies(2 * len(ASKED) + len(ANSWER))
+    observers = [Observer(bodies=bodies) for _ in range(2)]
+    first, second = (exchange_frames(ANSWER, number=number) for number in (1, 2))
+    third = exchange_frames(ANSWER, number=3)
+    for frame in first[:-1]:
+        observers[0].feed(frame)
+    for frame in second[:-1]:
+        observers[1].feed(frame)
+    assert bodies.held_bytes == 2 * len(ASKED) + len(ANSWER)
+    without_request = observe(third, observers[0])
+    assert (without_request.request, without_request.response) == (None, None)
+    assert without_request.outcome is Outcome.COMPLETED
+    without_answer = observers[1].feed(second[-1])
+    assert without_answer is not None
+    assert without_answer.request_body == ASKED
+    assert without_answer.response is None
+    whole = observers[0].feed(first[-1])
+    assert whole is not None
+    assert content(whole) == "Hello"
+    assert without_request.anomalies == without_answer.anomalies == ("observer_limit",)
+    assert bodies.held_bytes == 0
+    assert observe(exchange_frames(ANSWER), observers[0]).anomalies == ()
+
+
+@pytest.mark.parametrize(
+    "defect", ["telemetry.observer.decode_request", "telemetry.observer.judge"]
+)
+def test_rule_3_after_a_defect_nothing_is_held(
+    defect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where no record can be made."""
+    bodies = OpenBodies()
+    monkeypatch.setattr(defect, lambda *_, **__: 1 // 0)
+    observer = Observer(bodies=bodies)
+    for frame in exchange_frames(ANSWER):
+        observer.feed(frame)
+    assert bodies.held_bytes == 0
 
 
 def test_rule_3_a_bomb_is_observed_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +221,7 @@ def test_rule_2_a_defect_forgets_also_what_was_too_short_to_judge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing of the content remains."""
-    monkeypatch.setattr("telemetry.observer._PlainBody.feed", lambda *_: 1 // 0)
+    monkeypatch.setattr("telemetry.answer_body.PlainBody.feed", lambda *_: 1 // 0)
     exchange = observe(exchange_frames(b"dat"))
     assert exchange.anomalies == ("observer_failed",)
     assert exchange.undecoded_body is None

@@ -1,0 +1,118 @@
+"""The body of an answer as an observer keeps it: an event stream folded, all else as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codec.stream import ChatStream
+from telemetry.chunk_timing import ChunkClock
+
+if TYPE_CHECKING:
+    from codec.answer import ChatResponse
+    from telemetry.frames import ResponseHead
+    from telemetry.open_bodies import OpenBodies
+
+__all__ = ("MAX_ERROR_BYTES", "MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
+
+MAX_PLAIN_BYTES = 16 * 1024 * 1024
+"""Of a body that is no stream: four images in an answer; a chat's text has a few kilobytes."""
+
+MAX_ERROR_BYTES = 64 * 1024
+"""Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
+
+_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
+"""What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section
+9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
+
+
+def make_body(
+    head: ResponseHead, first: bytes, *, choice_count: int, bodies: OpenBodies
+) -> StreamBody | PlainBody | None:
+    """A body by its shape, before its content type, which is often wrong (``dialects.md`` 4, 5).
+
+    ``None`` where the first bytes are too few to tell.
+    """
+    if head.status >= 400:
+        return PlainBody(MAX_ERROR_BYTES, bodies) if first else None
+    if first[:1] in {b"{", b"["}:
+        return PlainBody(MAX_PLAIN_BYTES, bodies)
+    kind = next((value for name, value in head.headers if name == "content-type"), "")
+    called_stream = kind.lower().startswith("text/event-stream")
+    if first.startswith(_FIELDS) or (first and called_stream):
+        return StreamBody(choice_count=choice_count, hides_usage=head.hides_usage)
+    if any(field.startswith(first) for field in _FIELDS):
+        return None
+    return PlainBody(MAX_PLAIN_BYTES, bodies)
+
+
+class StreamBody:
+    """An event stream, folded as it arrives."""
+
+    def __init__(self, *, choice_count: int, hides_usage: bool) -> None:
+        self.stream = ChatStream(choice_count=choice_count, hides_usage=hides_usage)
+        self.clock = ChunkClock()
+        self.first_content_ns: int | None = None
+        self._count = 0
+        self._last_read_ns = 0
+
+    def feed(self, data: bytes, at_ns: int) -> None:
+        """Fold what came in one read."""
+        self.stream.feed(data)
+        self._note(at_ns)
+
+    def finish(self) -> ChatResponse:
+        """The answer."""
+        response = self.stream.finish()
+        self._note(self._last_read_ns)  # the last event may lack its end
+        return response
+
+    def _note(self, at_ns: int) -> None:
+        self._last_read_ns = at_ns
+        if (count := self.stream.event_count) != self._count:
+            self.clock.arrive(count - self._count, at_ns)
+            self._count = count
+        if self.first_content_ns is None and self.stream.has_content:
+            self.first_content_ns = at_ns
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has all that makes an answer."""
+        return self.stream.is_complete
+
+
+class PlainBody:
+    """A whole body, kept up to a limit.
+
+    Args:
+        limit_bytes: of this one.
+        bodies: of all together.
+    """
+
+    def __init__(self, limit_bytes: int, bodies: OpenBodies) -> None:
+        self._limit_bytes = limit_bytes
+        self._bodies = bodies
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+        self.cut = False
+
+    is_complete = False
+    """Only its end can tell."""
+
+    def feed(self, data: bytes, at_ns: int) -> None:  # noqa: ARG002 - as StreamBody
+        """Keep what came in one read."""
+        if self.cut or not self._bodies.take(len(data)):
+            self.cut = True
+            return
+        self._pieces.append(data)
+        self._size_bytes += len(data)
+        self.cut = self._size_bytes > self._limit_bytes
+
+    def take(self) -> bytes:
+        """All that is kept."""
+        return b"".join(self._pieces)[: self._limit_bytes]
+
+    def release(self) -> None:
+        """It is held no more."""
+        self._pieces.clear()
+        self._bodies.give_back(self._size_bytes)
+        self._size_bytes = 0
