@@ -200,12 +200,15 @@ class Proxy:
 
 
 async def _take_what_waits(listeners: Sequence[socket.socket]) -> None:
-    """Let the loop accept what the kernel has taken for us: closing the port would reset it."""
+    """Let the loop accept what the kernel has taken for us: closing the port would reset it.
+
+    Returns when nothing waits, and nothing has for :data:`ACCEPTING_TURNS`.
+    """
+    quiet_turns = 0
     for _ in range(MAX_LAST_TURNS):
-        if not any_readable(listeners):
-            break
-        await asyncio.sleep(0)
-    for _ in range(ACCEPTING_TURNS):
+        quiet_turns = 0 if any_readable(listeners) else quiet_turns + 1
+        if quiet_turns > ACCEPTING_TURNS:
+            return
         await asyncio.sleep(0)
 
 

@@ -15,8 +15,9 @@ Rules, here and there:
    its request did is answered by the handler, and counted and told likewise.
 5. An answer after which we close is read by the client first: our side is closed, and what still
    comes is read and dropped for a while, as a reset would take the answer from the client.
-6. Going down closes idle connections; a busy one takes its request to the end, and ends with the
-   answer.
+6. Going down closes idle connections; a busy one takes its request to the end. It ends with the
+   answer, if the answer's head could still say so; if not, the next request may be on its way, and
+   its answer will say so.
 7. There are limits (:class:`proxy.limits.DownstreamLimits`): a connection past their number is
    told so and closed; a head that does not come in time is answered with 408, or with nothing
    where none began; a client that takes nothing of its answer is cut by a reset.
@@ -214,12 +215,9 @@ class Downstream:
         await self._writer.drain()  # rule 8: writing alone waits once in 64 KiB only
 
     async def finish(self) -> web.StreamResponse:
-        """End the answer cleanly; its connection too, if we go down meanwhile (rule 6)."""
+        """End the answer cleanly, and its connection as the head said (rule 6)."""
         await self._writer.write_eof()
-        return Answered(
-            keeps_alive=self._keeps_alive and not self._is_closing(),
-            end_delimits=self._must_reset,
-        )
+        return Answered(keeps_alive=self._keeps_alive, end_delimits=self._must_reset)
 
     async def answer_error(self, status: int, code: str, message: str) -> web.StreamResponse:
         """Send an answer of ours, whole.

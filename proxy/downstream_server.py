@@ -245,7 +245,7 @@ class DownstreamServer(web.Server):
         refused_count: requests that never became an exchange.
         turned_away_count: connections past the limit.
         stalled_count: connections that were cut because the client took nothing of its answer.
-        closing: we go down, and no connection serves another request (rule 6).
+        closing: we go down, and each answer says that its connection ends (rule 6).
     """
 
     def __init__(

@@ -184,7 +184,7 @@ def test_a_worker_is_killed_during_streams(tmp_path: Path) -> None:
             figures={"worker_lost": len(lost), "never reached the worker": len(missing)},
         )
     )
-    assert lost <= hurt
+    assert lost == hurt - missing
     assert 0 < len(hurt) < STREAMS, "the other worker's streams go on"
     assert missing <= {f"load-{number}" for number in result.unanswered_numbers}
     assert {recorded.outcomes[mark] for mark in sent - hurt} == {"OK"}
@@ -343,12 +343,15 @@ def test_a_rolling_restart_under_load_loses_nothing(tmp_path: Path) -> None:
             sent=len(accepted),
             lost=len(accepted - recorded.outcomes.keys()),
             client_saw=f"{result.answered} answers whole, {result.cut} cut; "
-            f"{result.unanswered} connections refused while none was there",
+            f"{result.refused} connections refused while none was there, "
+            f"{result.unanswered - result.refused} reset",
             added_latency="-",
             figures={"seconds until the next was ready": round(away, 2)},
         )
     )
     assert result.cut == 0
+    # One may come between the last look at the port and its end, when the linger is over.
+    assert result.unanswered - result.refused <= 1
     assert accepted <= recorded.outcomes.keys()
     assert {recorded.outcomes[mark] for mark in accepted} == {"OK"}
     assert not (refused & recorded.outcomes.keys()), "an accepted request was not answered"

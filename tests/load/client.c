@@ -65,6 +65,7 @@ static struct {
     bool stopping, silent;
     uint64_t statuses[600], answered, bytes;
     struct failures cut, unanswered;
+    long refused; /* of those unanswered: nobody took the connection */
     struct histogram delay, ttfb, latency;
 } cl;
 
@@ -146,6 +147,7 @@ static void end_call(struct call *call)
 {
     const struct message *message = &call->connection.message;
     bool keep_alive = message->state == WHOLE && message->keep_alive;
+    cl.refused += errno == ECONNREFUSED;
     cl.busy--;
     if (is_complete(call)) {
         cl.answered++;
@@ -202,6 +204,7 @@ static void begin_call(struct call *call, int64_t start_ns)
 {
     char request[MAX_REQUEST_BYTES];
     struct connection *connection = &call->connection;
+    errno = 0;
     call->state = BUSY;
     call->number = cl.sent++;
     call->start_ns = start_ns;
@@ -237,6 +240,7 @@ static void handle_busy(struct call *call, uint32_t events)
 {
     static char in[READ_BYTES];
     struct connection *connection = &call->connection;
+    errno = 0;
     if (events & EPOLLOUT && !connection_flush(&cl.loop, connection)) {
         end_call(call);
         return;
@@ -282,6 +286,7 @@ static void wake_rested(int64_t now_ns)
 static void give_up(void)
 {
     cl.silent = cl.stopping = true;
+    errno = 0;
     for (long i = 0; i < cl.options->connections; i++)
         if (cl.calls[i].state == BUSY)
             end_call(&cl.calls[i]);
@@ -351,9 +356,9 @@ static void print_result(void)
     printf("}");
     print_failures(&cl.cut, "cut");
     print_failures(&cl.unanswered, "unanswered");
-    printf(",\"silent\":%s,\"body_bytes\":%ju,\"seconds\":%.6f,\"answers_per_second\":%.1f"
+    printf(",\"refused\":%ld,\"silent\":%s,\"body_bytes\":%ju,\"seconds\":%.6f,\"answers_per_second\":%.1f"
            ",\"cpu_seconds\":%.6f",
-           cl.silent ? "true" : "false", (uintmax_t)cl.bytes, seconds,
+           cl.refused, cl.silent ? "true" : "false", (uintmax_t)cl.bytes, seconds,
            seconds > 0 ? (double)cl.answered / seconds : 0, cpu_seconds);
     histogram_print(&cl.delay, "chunk_delay");
     histogram_print(&cl.ttfb, "ttfb");

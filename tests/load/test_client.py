@@ -170,12 +170,13 @@ def test_a_request_without_head_of_an_answer_is_unanswered(
     result = run_against(script, requests=2)
     assert (result.answered, result.cut, result.unanswered) == (0, 0, 2)
     assert result.unanswered_numbers == (0, 1)
+    assert result.refused == 0
 
 
 def test_a_refused_connection_is_counted_and_rests() -> None:
     """No busy loop: at most one request in 0.1 s on each connection."""
     result = run_client(ClientLoad(port=find_free_port(), mode="json", seconds=0.35))
-    assert 1 <= result.unanswered == result.requests <= 4
+    assert 1 <= result.refused == result.unanswered == result.requests <= 4
 
 
 def test_a_client_gives_up_on_silence() -> None:

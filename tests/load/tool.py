@@ -166,6 +166,7 @@ class ClientResult:
         cut_numbers: which, the first 10,000; the user of number n was ``MODEL-n``.
         unanswered: refused, reset or silent before the head of an answer.
         unanswered_numbers: which, the first 10,000.
+        refused: of those, because nobody took the connection.
         silent: whether it gave up on what was open.
         body_bytes: received, framing aside.
         seconds: from the first request to the last byte.
@@ -184,6 +185,7 @@ class ClientResult:
     cut_numbers: tuple[int, ...]
     unanswered: int
     unanswered_numbers: tuple[int, ...]
+    refused: int
     silent: bool
     body_bytes: int
     seconds: float

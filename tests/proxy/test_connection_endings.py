@@ -117,8 +117,8 @@ async def test_a_server_that_is_closing_says_so() -> None:
     assert fields == [(b"Content-Length", b"0"), (b"Connection", b"close")]
 
 
-async def test_rule_6_an_answer_whose_head_promised_more_ends_its_connection_too() -> None:
-    """The head was sent before we knew."""
+async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answered() -> None:
+    """It was sent before we knew, and the client may have sent its next request meanwhile."""
     go_on = asyncio.Event()
 
     async def handler(client: Downstream) -> web.StreamResponse:
@@ -132,12 +132,17 @@ async def test_rule_6_an_answer_whose_head_promised_more_ends_its_connection_too
         writer.write(GET)
         head = await reader.readuntil(b"\r\n\r\n")
         server.closing = True
-        server.pre_shutdown()
         go_on.set()
+        assert await reader.readexactly(2) == b"ok"
+        writer.write(GET)
+        waiting = asyncio.ensure_future(server.wait_until_unconnected(5))
         async with asyncio.timeout(1):
-            assert await reader.read() == b"ok"
+            last = await reader.read()
+        assert await waiting
         writer.transport.abort()
     assert b"Connection" not in head
+    assert b"\r\nConnection: close\r\n" in last
+    assert last.endswith(b"ok")
 
 
 async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:

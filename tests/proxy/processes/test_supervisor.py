@@ -162,6 +162,29 @@ def test_a_stop_waits_for_a_telemetry_that_is_behind(tmp_path: Path) -> None:
             assert [row.outcome for row in reader.latest(20)] == ["completed"] * 12
 
 
+def test_a_second_signal_while_draining_cuts_what_is_open(tmp_path: Path) -> None:
+    """Far before its drain deadline of ten minutes; the span has what came, and says so."""
+    settings = {"SPANTAP_DRAIN_SECONDS": "600"}
+    with (
+        running_load_upstream(chunks=1000, pace_seconds=0.1) as upstream,
+        running_spantap(tmp_path, upstream=upstream, environment=settings) as spantap,
+        socket.create_connection(("127.0.0.1", spantap.port)) as client,
+    ):
+        body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+        client.sendall(
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 OK")
+        os.kill(spantap.pid, signal.SIGTERM)
+        wait_until(lambda: "draining" in spantap.log, 20, "the first signal is obeyed")
+        time.sleep(0.5)
+        assert spantap.is_running()
+        assert spantap.terminate() == 0, spantap.log  # within a minute
+        with StoreReader(spantap.store) as reader:
+            assert [row.outcome for row in reader.latest(2)] == ["drain_deadline"]
+
+
 @pytest.mark.skipif(not is_long(), reason="takes half a minute: run `make faults`")
 def test_calls_that_telemetry_did_not_store_are_told_and_end_with_status_1(
     tmp_path: Path,
