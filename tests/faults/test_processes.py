@@ -52,21 +52,24 @@ class Recorded:
         outcomes: of each mark, the word for how it ended; ``OK`` where it ended well.
         twice: marks with more than one span.
         unmarked: spans without a mark, for their request was left out.
+        cut: how many spans lack some of what was said, for want of memory.
     """
 
     outcomes: dict[str, str]
     twice: list[str]
     unmarked: int
+    cut: int
 
 
 def read_store(path: Path) -> Recorded:
     """What a store holds, read without our reader."""
     outcomes: dict[str, str] = {}
     twice = []
-    unmarked = 0
+    unmarked = cut = 0
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         for (data,) in connection.execute("SELECT span FROM span_bytes"):
             [span] = decode_spans(data)
+            cut += "observer_limit" in str(span.attributes.get("metadata"))
             mark = span.attributes.get("user.id")
             if mark is None:
                 unmarked += 1
@@ -74,7 +77,7 @@ def read_store(path: Path) -> Recorded:
             if mark in outcomes:
                 twice.append(mark)
             outcomes[mark] = span.status_message.partition(":")[0] or span.status
-    return Recorded(outcomes=outcomes, twice=twice, unmarked=unmarked)
+    return Recorded(outcomes=outcomes, twice=twice, unmarked=unmarked, cut=cut)
 
 
 def build_load(port: int, name: str, requests: int = STREAMS * ROUNDS) -> ClientLoad:
@@ -152,6 +155,7 @@ def test_telemetry_is_killed_again_and_again_during_streams(tmp_path: Path) -> N
         )
     )
     assert len(kills) >= 2
+    assert not recorded.cut, "an answer lacks what came before a kill"
     assert result.answered == result.requests == STREAMS * ROUNDS
     assert recorded.outcomes == dict.fromkeys(sent, "OK")
     assert not recorded.twice
@@ -250,6 +254,7 @@ def test_telemetry_stands_still_during_streams(tmp_path: Path) -> None:
             figures={
                 "seconds": round(result.seconds, 1),
                 "spans without their request, for want of memory": recorded.unmarked,
+                "spans without all of their answer": recorded.cut - recorded.unmarked,
             },
         )
     )
