@@ -56,6 +56,22 @@ def test_two_workers_share_the_port_and_the_numbers(tmp_path: Path) -> None:
         assert list(Path(scratch).iterdir()) == []
 
 
+def test_supervisor_and_telemetry_load_nothing_of_the_relay(tmp_path: Path) -> None:
+    """Their memory is most of what spantap takes when nobody calls (``design.md`` section 7)."""
+    with running_spantap(tmp_path, upstream="http://127.0.0.1:1") as spantap:
+        children = spantap.children()
+        loaded = {
+            pid: Path(f"/proc/{pid}/maps").read_text()
+            for pid in (spantap.pid, *children["telemetry"], *children["worker"])
+        }
+        assert spantap.terminate() == 0
+    heavy = [
+        [name in maps for name in ("/aiohttp/", "/pydantic_core/", "/grpc/")]
+        for maps in loaded.values()
+    ]
+    assert heavy == [[False] * 3, [False] * 3, [True, True, False]]
+
+
 def test_counters_do_not_fall_when_a_process_is_started_again(tmp_path: Path) -> None:
     """What the dead one had counted is still there, and the restart is counted and said."""
     with (
