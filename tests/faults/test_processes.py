@@ -80,6 +80,13 @@ def read_store(path: Path) -> Recorded:
     return Recorded(outcomes=outcomes, twice=twice, unmarked=unmarked, cut=cut)
 
 
+def count_stored(path: Path) -> int:
+    """How many spans are committed."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        [(count,)] = connection.execute("SELECT count(*) FROM span_bytes")
+    return int(count)
+
+
 def build_load(port: int, name: str, requests: int = STREAMS * ROUNDS) -> ClientLoad:
     return ClientLoad(port=port, mode="stream", connections=STREAMS, requests=requests, model=name)
 
@@ -202,7 +209,8 @@ def test_worker_and_telemetry_are_killed_at_once(tmp_path: Path) -> None:
         running_spantap(tmp_path, upstream=upstream.url) as spantap,
     ):
         with LoadClient(build_load(spantap.port, "load")) as client:
-            time.sleep(CHUNKS / CHUNKS_PER_SECOND * 1.5)
+            # The first round is stored, the second has just begun.
+            wait_until(lambda: count_stored(spantap.store) >= STREAMS, 120, "a round is stored")
             kill_children(spantap, "worker", "telemetry")
             result = client.wait(300)
         spantap.terminate()  # with 1, where it is told before it has noticed
@@ -223,7 +231,7 @@ def test_worker_and_telemetry_are_killed_at_once(tmp_path: Path) -> None:
             },
         )
     )
-    # None had ended shortly before: all that is missing was open.
+    # None of the second round had ended: all that is missing was open.
     assert missing <= hurt
     assert {recorded.outcomes[mark] for mark in sent - missing - hurt} == {"OK"}
 
