@@ -211,6 +211,7 @@ def test_worker_and_telemetry_are_killed_at_once(tmp_path: Path) -> None:
         with LoadClient(build_load(spantap.port, "load")) as client:
             # The first round is stored, the second has just begun.
             wait_until(lambda: count_stored(spantap.store) >= STREAMS, 120, "a round is stored")
+            stored = read_store(spantap.store).outcomes.keys()
             kill_children(spantap, "worker", "telemetry")
             result = client.wait(300)
         spantap.terminate()  # with 1, where it is told before it has noticed
@@ -231,8 +232,9 @@ def test_worker_and_telemetry_are_killed_at_once(tmp_path: Path) -> None:
             },
         )
     )
-    # None of the second round had ended: all that is missing was open.
-    assert missing <= hurt
+    assert stored <= recorded.outcomes.keys(), "what was stored is lost"
+    if is_long():  # then telemetry is not behind, and of the second round none had ended
+        assert missing <= hurt
     assert {recorded.outcomes[mark] for mark in sent - missing - hurt} == {"OK"}
 
 
