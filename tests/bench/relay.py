@@ -1,0 +1,60 @@
+"""A bare aiohttp pass-through: what spantap's speed is measured against (``design.md`` section 7).
+
+The same event loop and the same library, and nothing else: no parsing, no spans, no limits.
+
+``python -m tests.bench.relay UPSTREAM PORT``, the upstream as ``http://HOST:PORT``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
+
+if TYPE_CHECKING:
+    from multidict import CIMultiDict, CIMultiDictProxy
+
+_HOP_BY_HOP = ("Connection", "Keep-Alive", "Transfer-Encoding", "Host")
+
+
+def _pass_on(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+    passed = headers.copy()
+    for name in _HOP_BY_HOP:
+        passed.popall(name, None)
+    return passed
+
+
+async def main(upstream: str, port: int) -> None:
+    """Relay until the process is ended."""
+    connector = TCPConnector(limit=0)
+    async with ClientSession(
+        connector=connector, auto_decompress=False, timeout=ClientTimeout(total=None)
+    ) as session:
+
+        async def relay(request: web.BaseRequest) -> web.StreamResponse:
+            async with session.request(
+                request.method,
+                upstream + request.path_qs,
+                headers=_pass_on(request.headers),
+                data=await request.read(),
+                allow_redirects=False,
+            ) as answer:
+                response = web.StreamResponse(
+                    status=answer.status, headers=_pass_on(answer.headers)
+                )
+                await response.prepare(request)
+                async for read in answer.content.iter_any():
+                    await response.write(read)
+                await response.write_eof()
+                return response
+
+        runner = web.ServerRunner(web.Server(relay, access_log=None))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port, backlog=4096).start()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
