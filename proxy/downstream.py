@@ -33,7 +33,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, web
 from aiohttp.http import HttpVersion11
 
 from proxy.errors import encode_error
@@ -56,6 +56,8 @@ __all__ = ("Answered", "Downstream", "LastAnswer", "half_close", "reset")
 
 _NO_CODINGS = frozenset({b"", b"identity"})
 """What some name as a transfer coding that is none (RFC 9112 section 7)."""
+
+_LAST_CHUNK = b"0\r\n\r\n"
 
 MAX_RESET_WAIT_SECONDS = 2.0
 """How long a cut waits for the client to acknowledge what came before it (rule 3)."""
@@ -117,7 +119,9 @@ class Downstream:
         has_stalled: Callable[[], bool],
     ) -> None:
         self._request = request
-        self._writer = request.writer
+        self._protocol = request.protocol
+        self._waiting_head = b""
+        self._chunked = False
         self._is_closing = is_closing
         self._has_stalled = has_stalled
         self._must_reset = False
@@ -151,9 +155,9 @@ class Downstream:
             and expect.lower() == b"100-continue"
             and self._request.version >= HttpVersion11
         ):
-            await self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    async def send_head(
+    def begin_answer(
         self,
         status: int,
         reason: str,
@@ -162,7 +166,7 @@ class Downstream:
         has_body: bool,
         keeps_length: bool = True,
     ) -> None:
-        """Relay an answer's head.
+        """Relay an answer's head, with what is sent next, or by :meth:`flush`.
 
         Args:
             status: as received.
@@ -170,9 +174,6 @@ class Downstream:
             headers: the upstream's raw fields.
             has_body: a body follows (not for HEAD, 204 and 304).
             keeps_length: the upstream's ``Content-Length`` still holds.
-
-        Raises:
-            ConnectionError: the client is gone.
         """
         if status == 204:  # it has no body, and says nothing of one
             headers = without_fields(headers, FRAMING)
@@ -201,9 +202,18 @@ class Downstream:
         head = [b"HTTP/1.1 %d %s" % (status, reason.encode("utf-8", "surrogateescape"))]
         head += [b"%s: %s" % pair for pair in fields]
         self._head_sent = True
-        await self._writer.write(b"\r\n".join(head) + b"\r\n\r\n")
-        if chunked:
-            self._writer.enable_chunking()
+        self._waiting_head = b"\r\n".join(head) + b"\r\n\r\n"
+        self._chunked = chunked
+
+    async def flush(self) -> None:
+        """Send the head, if it still waits for a body to go with.
+
+        Raises:
+            ConnectionError: the client is gone.
+        """
+        if self._waiting_head:
+            head, self._waiting_head = self._waiting_head, b""
+            await self._send(head)
 
     async def send(self, data: bytes) -> None:
         """Relay bytes of the body, and wait while the client is slow (backpressure).
@@ -211,13 +221,30 @@ class Downstream:
         Raises:
             ConnectionError: the client is gone.
         """
-        await self._writer.write(data)
-        await self._writer.drain()  # rule 8: writing alone waits once in 64 KiB only
+        head, self._waiting_head = self._waiting_head, b""
+        if self._chunked:
+            await self._send(b"%b%x\r\n%b\r\n" % (head, len(data), data))
+        else:
+            await self._send(head + data if head else data)
 
     async def finish(self) -> web.StreamResponse:
         """End the answer cleanly, and its connection as the head said (rule 6)."""
-        await self._writer.write_eof()
+        last = self._waiting_head + (_LAST_CHUNK if self._chunked else b"")
+        self._waiting_head = b""
+        if last:
+            self._write(last)
         return Answered(keeps_alive=self._keeps_alive, end_delimits=self._must_reset)
+
+    def _write(self, data: bytes) -> None:
+        transport = self._protocol.transport
+        if transport is None or transport.is_closing():
+            raise ClientConnectionResetError("the client is gone")
+        transport.write(data)
+
+    async def _send(self, data: bytes) -> None:
+        self._write(data)
+        if self._protocol.writing_paused:  # rule 8
+            await self._request.writer.drain()
 
     async def answer_error(self, status: int, code: str, message: str) -> web.StreamResponse:
         """Send an answer of ours, whole.
@@ -226,7 +253,7 @@ class Downstream:
         """
         self._head_sent = True
         has_body = self.method != "HEAD"
-        await self._writer.write(encode_error(status, code, message, has_body=has_body))
+        self._write(encode_error(status, code, message, has_body=has_body))
         return LastAnswer()
 
     async def cut(self) -> web.StreamResponse:

@@ -35,7 +35,7 @@ async def relay_answer(
     Raises:
         ConnectionError: the client is gone.
     """
-    await downstream.send_head(
+    downstream.begin_answer(
         response.status,
         response.reason,
         response.headers,
@@ -57,11 +57,15 @@ async def _tee(
 ) -> None:
     """Relay a body to its end; raises where it broke off, after all that arrived was relayed."""
     try:
+        if not response.is_ready:
+            await downstream.flush()
         while data := await response.read():
             tap.response_data(data)
             relayed = data if usage_filter is None else usage_filter.feed(data)
             if relayed:
                 await downstream.send(relayed)
+            else:
+                await downstream.flush()
             tap.delivered()
     except UpstreamBroken:
         await _send_held(downstream, usage_filter)

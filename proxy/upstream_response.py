@@ -84,6 +84,11 @@ class UpstreamResponse:
         self.headers: RawHeaders = message.raw_headers
         self.has_body = has_body
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the first :meth:`read` need not wait."""
+        return bool(self._pushed_back or self._payload.total_bytes) or self._payload.is_eof()
+
     async def read(self) -> bytes:
         """The bytes that are there, or wait for some; empty at the end of the body.
 

@@ -9,9 +9,9 @@ Rules (``design.md`` section 3, "Processes"; R2, R5, R8):
    that costs nothing, unless telemetry dies before it has stored their span, which then says that
    it was cut. Only where nothing more can be forgotten, because telemetry does not keep up, are
    new bodies left out, by :mod:`telemetry.shedding`.
-3. Nothing here waits, and a frame is encoded once. A rewind costs a step for each exchange, and
-   only where something was forgotten one for each frame: a worker with thousands of open streams
-   serves them meanwhile. Each body is forgotten once.
+3. Nothing here waits, and frames are encoded when they are sent, many at a time. A rewind costs a
+   step for each exchange, and only where something was forgotten one for each frame: a worker with
+   thousands of open streams serves them meanwhile. Each body is forgotten once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from telemetry.kept_frames import KeptFrames
+from telemetry.frame_records import encode_records
+from telemetry.kept_frames import KeptFrames, frame_bytes
 from telemetry.shedding import Shedding, body_bytes
 
 if TYPE_CHECKING:
@@ -52,37 +53,41 @@ class FrameOutbox:
 
     def emit(self, frame: Frame) -> None:
         """Take one frame."""
-        size_bytes = body_bytes(frame)
-        if size_bytes and self.held_bytes + size_bytes > self.shedding.limit_bytes:
-            self._make_room(frame.exchange, size_bytes)
-        admitted = self.shedding.admit(frame, self.held_bytes)
-        if admitted is None:
-            return
-        kept = self._kept.get(admitted.exchange)
+        size_bytes = frame_bytes(frame)
+        is_full = self.held_bytes + size_bytes > self.shedding.limit_bytes
+        if is_full or self.shedding.has_gaps:
+            if is_full and body_bytes(frame):
+                self._make_room(frame.exchange, size_bytes)
+            admitted = self.shedding.admit(frame, self.held_bytes)
+            if admitted is None:
+                return
+            frame = admitted
+            size_bytes = frame_bytes(frame)
+        kept = self._kept.get(frame.exchange)
         if kept is None:
-            kept = self._kept[admitted.exchange] = KeptFrames(admitted.exchange)
-        self.held_bytes += kept.append(admitted)
-        self._queue(kept)
+            kept = self._kept[frame.exchange] = KeptFrames(frame.exchange)
+        kept.append(frame, size_bytes)
+        self.held_bytes += size_bytes
+        if not kept.is_queued:
+            kept.is_queued = True
+            self._unsent.append(kept)
 
     def take(self, limit_bytes: int) -> list[bytes]:
-        """The next pieces to send, of one frame at least, up to `limit_bytes`.
+        """The next pieces to send, of one frame at least, up to about `limit_bytes`.
 
         The frames of an exchange in their order; those of several may come in any.
         """
-        taken: list[bytes] = []
-        size = 0
-        while self._unsent:
+        taken: list[Frame] = []
+        while self._unsent and limit_bytes > 0:
             kept = self._unsent[0]
-            while (record := kept.next_record) is not None:
-                size += sum(map(len, record))
-                if taken and size > limit_bytes:
-                    return taken
-                kept.note_sent()
-                if kept.sent_bodies and kept.number in self._kept:
-                    self._forgettable[kept.number] = kept
-                taken += record
-            self._unsent.popleft().is_queued = False
-        return taken
+            frames, size_bytes, is_more = kept.take(limit_bytes)
+            taken += frames
+            limit_bytes -= size_bytes
+            if kept.has_sent_bodies and kept.number in self._kept:
+                self._forgettable[kept.number] = kept
+            if not is_more:
+                self._unsent.popleft().is_queued = False
+        return encode_records(taken)
 
     def acknowledge(self, number: int) -> None:
         """The exchange is settled: forget it. One that is not known is nothing."""
@@ -102,10 +107,6 @@ class FrameOutbox:
             if missing_bytes:
                 self.shedding.note_gap(number, missing_bytes, is_open=not kept.is_ended)
             self.held_bytes += kept.size_bytes - before_bytes
-            self._queue(kept)
-
-    def _queue(self, kept: KeptFrames) -> None:
-        if not kept.is_queued:
             kept.is_queued = True
             self._unsent.append(kept)
 

@@ -1,12 +1,13 @@
 """Frames as records of a byte stream, sans-IO: how a worker's frames reach another process.
 
-A record is two lengths (big-endian, 4 bytes each), so many bytes of MessagePack, and so many bytes
-of payload: a body that is large, as it is. A worker says :class:`Hello`, then come its frames; in
-the other direction go the numbers of exchanges that are settled, 8 bytes each.
+A record is two lengths (big-endian, 4 bytes each), so many bytes of MessagePack, which are frames,
+and so many bytes of payload: the body of the last of them, as it is, where that is large. A worker
+says :class:`Hello`, then come its frames; in the other direction go the numbers of exchanges that
+are settled, 8 bytes each.
 
 Rules:
 
-1. However the stream is cut into reads, the records are the same.
+1. However the frames are cut into records, and the stream into reads, the frames are the same.
 2. A large body is not copied to be sent: its own bytes are the payload. What a worker does for a
    20 MB image must not stall its other streams.
 3. What is no record raises :class:`MalformedRecordError`, and nothing longer than
@@ -21,23 +22,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from telemetry.errors import TelemetryError
-from telemetry.frames import Frame, RequestBody, ResponseData, decode_frame, encode_frame
+from telemetry.frames import Frame, RequestBody, ResponseData, decode_frames, encode_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = (
     "AckReader",
     "Hello",
     "MalformedRecordError",
-    "Record",
     "RecordReader",
     "decode_hello",
     "decode_record",
     "encode_acks",
     "encode_hello",
-    "encode_record",
-    "split_record",
+    "encode_records",
 )
 
 INLINE_BYTES = 32 * 1024
@@ -48,10 +47,6 @@ MAX_RECORD_BYTES = 1 << 30
 
 _LENGTHS = struct.Struct(">II")
 _NUMBER = struct.Struct(">Q")
-
-
-Record = tuple[bytes, ...]
-"""A record in pieces: one, or two where its payload is apart."""
 
 
 class MalformedRecordError(TelemetryError):
@@ -94,36 +89,48 @@ def decode_hello(record: tuple[bytes, bytes]) -> Hello:
         raise MalformedRecordError("the first record is no hello") from error
 
 
-def encode_record(frame: Frame) -> Record:
-    """A frame's record, in one piece or two (rule 2)."""
+def encode_records(frames: Iterable[Frame]) -> list[bytes]:
+    """The records of frames, in pieces: large bodies are pieces of their own (rule 2)."""
+    pieces: list[bytes] = []
+    together: list[Frame] = []
+    for frame in frames:
+        large = _large_body(frame)
+        together.append(frame if large is None else msgspec.structs.replace(frame, data=b""))
+        if large is not None:
+            pieces += (_encode_record(together, len(large)), large)
+            together = []
+    if together:
+        pieces.append(_encode_record(together, 0))
+    return pieces
+
+
+def _large_body(frame: Frame) -> bytes | None:
     if isinstance(frame, ResponseData | RequestBody):
-        payload = frame.data
-        if payload is not None and len(payload) > INLINE_BYTES:
-            data = encode_frame(msgspec.structs.replace(frame, data=b""))
-            return _LENGTHS.pack(len(data), len(payload)) + data, payload
-    data = encode_frame(frame)
-    return (_LENGTHS.pack(len(data), 0) + data,)
+        body = frame.data
+        if body is not None and len(body) > INLINE_BYTES:
+            return body
+    return None
 
 
-def split_record(record: Record) -> tuple[bytes, bytes]:
-    """A record as a reader gives it: its MessagePack, and its payload."""
-    return record[0][_LENGTHS.size :], record[1] if len(record) > 1 else b""
+def _encode_record(frames: list[Frame], payload_bytes: int) -> bytes:
+    data = encode_frames(frames)
+    return _LENGTHS.pack(len(data), payload_bytes) + data
 
 
-def decode_record(record: tuple[bytes, bytes]) -> Frame:
-    """The frame of a record.
+def decode_record(record: tuple[bytes, bytes]) -> list[Frame]:
+    """The frames of a record.
 
     Raises:
         MalformedRecordError: it holds none.
     """
     data, payload = record
     try:
-        frame = decode_frame(data)
+        frames = decode_frames(data)
     except msgspec.MsgspecError as error:
-        raise MalformedRecordError("a record holds no frame") from error
-    if payload and isinstance(frame, ResponseData | RequestBody):
-        return msgspec.structs.replace(frame, data=payload)
-    return frame
+        raise MalformedRecordError("a record holds no frames") from error
+    if payload and frames and isinstance(last := frames[-1], ResponseData | RequestBody):
+        frames[-1] = msgspec.structs.replace(last, data=payload)
+    return frames
 
 
 class RecordReader:

@@ -9,8 +9,9 @@ Rules:
 1. Five kinds: ``begin``, ``request_body``, ``response_head``, ``response_data``, ``end``. One
    ``begin`` comes first, one ``end`` comes last, whatever ends the exchange (R3).
 2. Every time is an integer of nanoseconds since the epoch, read where the bytes were read.
-3. Frames hold plain values and bytes only: :func:`encode_frame` and :func:`decode_frame` carry
-   them over any byte stream.
+3. Frames hold plain values and bytes only: :func:`encode_frames` and :func:`decode_frames` carry
+   them over any byte stream. None can be part of a cycle, so the garbage collector knows of none
+   (``gc=False``): thousands are kept until they are acknowledged.
 4. No credential enters a frame: of the headers only those are copied that
    :data:`RECORDED_REQUEST_HEADERS`, :data:`RECORDED_RESPONSE_HEADERS`,
    :data:`RECORDED_RESPONSE_PREFIXES` and the header map name
@@ -19,10 +20,15 @@ Rules:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from telemetry.exchange import EndKind
 from telemetry.identity import SpanIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = (
     "RECORDED_REQUEST_HEADERS",
@@ -34,8 +40,8 @@ __all__ = (
     "RequestBody",
     "ResponseData",
     "ResponseHead",
-    "decode_frame",
-    "encode_frame",
+    "decode_frames",
+    "encode_frames",
 )
 
 RECORDED_REQUEST_HEADERS = frozenset({b"content-type", b"content-encoding", b"x-spantap-content"})
@@ -63,7 +69,7 @@ Headers = tuple[tuple[str, str], ...]
 """Lower-case names with their values, bytes read as Latin-1."""
 
 
-class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", array_like=True):
+class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", array_like=True):
     """An observed exchange begins: the request's head was read.
 
     Attributes:
@@ -94,7 +100,9 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", array_like=T
     on_disconnect: str = "cancel"
 
 
-class RequestBody(msgspec.Struct, frozen=True, kw_only=True, tag="request_body", array_like=True):
+class RequestBody(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="request_body", array_like=True
+):
     """The client's body as sent, before any rewrite.
 
     Attributes:
@@ -107,7 +115,9 @@ class RequestBody(msgspec.Struct, frozen=True, kw_only=True, tag="request_body",
     size_bytes: int
 
 
-class ResponseHead(msgspec.Struct, frozen=True, kw_only=True, tag="response_head", array_like=True):
+class ResponseHead(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="response_head", array_like=True
+):
     """The head of the answer that the client gets.
 
     Attributes:
@@ -128,7 +138,7 @@ class ResponseHead(msgspec.Struct, frozen=True, kw_only=True, tag="response_head
     usage_event_not_stripped: bool = False
 
 
-class ResponseData(msgspec.Struct, frozen=True, tag="response_data", array_like=True):
+class ResponseData(msgspec.Struct, frozen=True, gc=False, tag="response_data", array_like=True):
     """Bytes of one read from the upstream, as received, cut anywhere.
 
     Of an error (status >= 400) its body as a whole, decoded and without credentials.
@@ -139,7 +149,7 @@ class ResponseData(msgspec.Struct, frozen=True, tag="response_data", array_like=
     data: bytes
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True):
+class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_like=True):
     """The exchange is over.
 
     Attributes:
@@ -161,18 +171,18 @@ class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", array_like=True)
 Frame = Begin | RequestBody | ResponseHead | ResponseData | End
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+_decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(list[Frame])
 
 
-def encode_frame(frame: Frame) -> bytes:
-    """One frame as MessagePack; whoever carries it adds the length."""
-    return _encoder.encode(frame)
+def encode_frames(frames: Sequence[Frame]) -> bytes:
+    """Frames as MessagePack, many at a time; whoever carries it adds the length."""
+    return _encoder.encode(frames)
 
 
-def decode_frame(data: bytes) -> Frame:
-    """The frame that :func:`encode_frame` encoded.
+def decode_frames(data: bytes) -> list[Frame]:
+    """The frames that :func:`encode_frames` encoded.
 
     Raises:
-        msgspec.MsgspecError: the bytes are no frame.
+        msgspec.MsgspecError: the bytes are no frames.
     """
     return _decoder.decode(data)

@@ -19,9 +19,9 @@ Rules:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -63,8 +63,7 @@ _MEMBER = re.compile(
 and no blank at its end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanIdentity:
+class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """Who a span is.
 
     Attributes:

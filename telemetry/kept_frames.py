@@ -13,26 +13,38 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frame_records import decode_record, encode_record, split_record
-from telemetry.frames import End, RequestBody, ResponseData
+from telemetry.frames import Begin, End, RequestBody, ResponseData, ResponseHead
 from telemetry.shedding import body_bytes
 
 if TYPE_CHECKING:
-    from telemetry.frame_records import Record
     from telemetry.frames import Frame
 
-__all__ = ("KeptFrames",)
+__all__ = ("KeptFrames", "frame_bytes")
 
-_RECORD_BYTES = 112
-"""What a record takes beside its bytes: the objects, and its places in two lists."""
+_OBJECT_BYTES = 192
+"""What a frame takes beside its body: the objects, its time, its place in a list."""
+
+_FIELD_BYTES = 160
+"""What a header field takes beside its text."""
+
+
+def frame_bytes(frame: Frame) -> int:
+    """What a frame takes of memory, as an estimate."""
+    if isinstance(frame, ResponseData):
+        return _OBJECT_BYTES + len(frame.data)
+    if isinstance(frame, Begin | ResponseHead):
+        text = sum(len(name) + len(value) + _FIELD_BYTES for name, value in frame.headers)
+        return 2 * _OBJECT_BYTES + text
+    return _OBJECT_BYTES + body_bytes(frame)
 
 
 class KeptFrames:
-    """Frames as records.
+    """Frames, and which of them were sent.
 
     Attributes:
         size_bytes: what all of them take, as an estimate.
-        sent_bodies: how many bodies of those sent could be forgotten.
+        is_ended: whether the last frame came.
+        has_sent_bodies: whether there is something to forget.
         is_queued: whether they stand in the queue of those with something to send.
 
     Args:
@@ -40,68 +52,61 @@ class KeptFrames:
     """
 
     __slots__ = (
-        "_end",
-        "_fixed",
-        "_kept_from",
+        "_frames",
         "_missing_bytes",
         "_missing_request_bytes",
-        "_records",
         "_sent_count",
+        "has_sent_bodies",
+        "is_ended",
         "is_queued",
         "number",
-        "sent_bodies",
         "size_bytes",
     )
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.size_bytes = 0
-        self.sent_bodies = 0
+        self.is_ended = False
+        self.has_sent_bodies = False
         self.is_queued = False
-        self._records: list[Record] = []  # empty, where a body was forgotten
+        self._frames: list[Frame] = []
         self._sent_count = 0
-        self._end: End | None = None
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
         self._missing_request_bytes = 0
-        self._kept_from = 0  # no body before this place is left to be forgotten
-        self._fixed: set[int] = set()  # places of records that are never forgotten
 
-    @property
-    def is_ended(self) -> bool:
-        """Whether the last frame came."""
-        return self._end is not None
-
-    @property
-    def next_record(self) -> Record | None:
-        """The first that was not sent; None, when all were."""
-        place = self._sent_count
-        return self._records[place] if place < len(self._records) else None
-
-    def append(self, frame: Frame) -> int:
-        """Keep a frame.
-
-        Returns:
-            What it takes, in bytes.
-        """
-        record = encode_record(frame)
-        if not isinstance(frame, RequestBody | ResponseData):
-            self._fixed.add(len(self._records))
-        if isinstance(frame, End):
-            self._end = frame
-        self._records.append(record)
-        size_bytes = _record_bytes(record)
+    def append(self, frame: Frame, size_bytes: int) -> None:
+        """Keep a frame that takes so much."""
+        self._frames.append(frame)
         self.size_bytes += size_bytes
-        return size_bytes
+        if isinstance(frame, End):
+            self.is_ended = True
 
-    def note_sent(self) -> None:
-        """:attr:`next_record` was sent."""
-        self.sent_bodies += self._sent_count not in self._fixed
-        self._sent_count += 1
+    def take(self, limit_bytes: int) -> tuple[list[Frame], int, bool]:
+        """The next frames to send, one at least, and what they take.
+
+        The last member tells whether more are left.
+        """
+        frames, first = self._frames, self._sent_count
+        place, size_bytes = first, 0
+        while place < len(frames):
+            frame = frames[place]
+            size_bytes += frame_bytes(frame)
+            if size_bytes > limit_bytes and place > first:
+                break
+            place += 1
+            if isinstance(frame, RequestBody | ResponseData):
+                self.has_sent_bodies = True
+        self._sent_count = place
+        return frames[first:place], size_bytes, place < len(frames)
 
     def forget_sent_bodies(self) -> int:
         """Forget them (rule 2); how many bytes that frees."""
-        self.sent_bodies = 0
-        return self._forget_bodies(self._sent_count)
+        before_bytes = self.size_bytes
+        sent, unsent = self._frames[: self._sent_count], self._frames[self._sent_count :]
+        sent = self._without_bodies(sent)
+        self._frames, self._sent_count = sent + unsent, len(sent)
+        self.has_sent_bodies = False
+        return before_bytes - self.size_bytes
 
     def begin_again(self) -> tuple[int, int]:
         """All is to be sent again (rule 1).
@@ -110,43 +115,30 @@ class KeptFrames:
             How many bytes of the request's body and of the answer's are missing, and have not been
             told by this before.
         """
-        self._sent_count = self.sent_bodies = 0
+        self._sent_count = 0
+        self.has_sent_bodies = False
         missing_request_bytes, self._missing_request_bytes = self._missing_request_bytes, 0
         if not self._missing_bytes:
             return missing_request_bytes, 0
-        self._forget_bodies(len(self._records))
-        self._records = [record for record in self._records if record]
-        self._kept_from = len(self._records)
-        self._fixed = set(range(len(self._records)))
+        self._frames = self._without_bodies(self._frames)
         missing_bytes, self._missing_bytes = self._missing_bytes, 0
-        if self._end is not None:
-            shed_bytes = self._end.shed_bytes + missing_bytes
-            self._end = msgspec.structs.replace(self._end, shed_bytes=shed_bytes)
-            self._replace(len(self._records) - 1, encode_record(self._end))
+        if isinstance(end := self._frames[-1], End):
+            shed_bytes = end.shed_bytes + missing_bytes
+            self._frames[-1] = msgspec.structs.replace(end, shed_bytes=shed_bytes)
         return missing_request_bytes, missing_bytes
 
-    def _forget_bodies(self, count: int) -> int:
-        """Of the first so many records; how many bytes that frees."""
-        before_bytes = self.size_bytes
-        for place in range(self._kept_from, count):
-            if place in self._fixed:
-                continue
-            frame = decode_record(split_record(self._records[place]))
-            if isinstance(frame, RequestBody):
-                self._fixed.add(place)
-                self._missing_request_bytes += body_bytes(frame)
-                self._replace(place, encode_record(msgspec.structs.replace(frame, data=None)))
+    def _without_bodies(self, frames: list[Frame]) -> list[Frame]:
+        """These frames, with what is missing then noted."""
+        kept: list[Frame] = []
+        for frame in frames:
+            size_bytes = body_bytes(frame)
+            if isinstance(frame, ResponseData):
+                self._missing_bytes += size_bytes
+                self.size_bytes -= frame_bytes(frame)
+            elif isinstance(frame, RequestBody):
+                self._missing_request_bytes += size_bytes
+                self.size_bytes -= size_bytes
+                kept.append(msgspec.structs.replace(frame, data=None) if size_bytes else frame)
             else:
-                self._missing_bytes += body_bytes(frame)
-                self._replace(place, ())
-        self._kept_from = count
-        return before_bytes - self.size_bytes
-
-    def _replace(self, place: int, record: Record) -> None:
-        self.size_bytes += _record_bytes(record) - _record_bytes(self._records[place])
-        self._records[place] = record
-
-
-def _record_bytes(record: Record) -> int:
-    """What a record takes of memory, as an estimate."""
-    return sum(map(len, record)) + _RECORD_BYTES if record else 0
+                kept.append(frame)
+        return kept

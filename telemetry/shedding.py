@@ -50,6 +50,11 @@ class Shedding:
         self.shed_bytes = 0
         self.shed_exchanges = 0
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are open exchanges of which something was left out."""
+        return bool(self._shed or self._left_out)
+
     def admit(self, frame: Frame, held_bytes: int) -> Frame | None:
         """The frame as it passes, ``None`` where it does not.
 

@@ -68,13 +68,14 @@ class _Connection:
         """Take a read.
 
         Raises:
-            MalformedRecordError: it is no frame.
+            MalformedRecordError: it holds no frames.
         """
         for record in self.reader.feed(data):
             if self.hello is None:
                 self.hello = _check_version(decode_hello(record))
             else:
-                self.source.feed(decode_record(record))
+                for frame in decode_record(record):
+                    self.source.feed(frame)
 
 
 def _check_version(hello: Hello) -> Hello:

@@ -2,7 +2,7 @@
 
 Rules:
 
-1. :meth:`FrameLink.emit` encodes, appends and returns (R2). What is to be sent is gathered for
+1. :meth:`FrameLink.emit` appends and returns (R2). What is to be sent is gathered for
    :data:`GATHER_SECONDS`, so that a thousand streams cost a few writes.
 2. A telemetry process that is away, slow or stuck delays nobody: frames wait in the outbox, within
    its limits. After a reconnect all that is not acknowledged is sent again (R8).

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from codec.jsontext import decode_json
 from proxy.app import Proxy
 from proxy.settings import Settings
-from telemetry.frames import Frame, decode_frame, encode_frame
+from telemetry.frames import Frame, decode_frames, encode_frames
 from telemetry.observer import Observer
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class ObservingSink:
         self.exchanges: list[Exchange] = []
 
     def emit(self, frame: Frame) -> None:
-        frame = decode_frame(encode_frame(frame))
+        [frame] = decode_frames(encode_frames([frame]))
         self.frames.append(frame)
         if (exchange := self.observer.feed(frame)) is not None:
             self.exchanges.append(exchange)

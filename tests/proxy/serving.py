@@ -44,7 +44,7 @@ async def serving(
 
 async def answer_empty(client: Downstream) -> web.StreamResponse:
     """A handler that answers 200 and nothing."""
-    await client.send_head(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
+    client.begin_answer(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
     return await client.finish()
 
 

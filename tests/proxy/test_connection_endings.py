@@ -122,7 +122,8 @@ async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answer
     go_on = asyncio.Event()
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        await client.send_head(200, "OK", ((b"Content-Length", b"2"),), has_body=True)
+        client.begin_answer(200, "OK", ((b"Content-Length", b"2"),), has_body=True)
+        await client.flush()
         await go_on.wait()
         await client.send(b"ok")
         return await client.finish()
@@ -154,7 +155,7 @@ async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
         size = 0
         while data := await client.body.readany():
             size += len(data)
-        await client.send_head(200, "OK", ((b"X-Size", b"%d" % size),), has_body=True)
+        client.begin_answer(200, "OK", ((b"X-Size", b"%d" % size),), has_body=True)
         return await client.finish()
 
     async with serving(handler) as (address, server):

@@ -73,7 +73,8 @@ async def test_a_fault_in_the_middle_of_an_answer_is_a_reset(
     """Never a clean end, whatever the framing."""
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        await client.send_head(200, "OK", (), has_body=True)
+        client.begin_answer(200, "OK", (), has_body=True)
+        await client.flush()
         raise fault
 
     async with serving(handler) as (address, _):

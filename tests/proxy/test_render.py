@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, timedelta, timezone
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from rich.console import Console
 from rich.text import Text
@@ -212,7 +213,7 @@ def test_failed_call_shows_its_error(store: Path) -> None:
 def test_anomalies_and_parent_are_shown(store: Path) -> None:
     """What was odd about a call, and whose child it is."""
     exchange = make_exchange(anomalies=("no_usage", "foreign_chunk"))
-    identity = replace(exchange.identity, parent_span_id="00000000000000ff")
+    identity = msgspec.structs.replace(exchange.identity, parent_span_id="00000000000000ff")
     text = show(store, replace(exchange, identity=identity))
     assert "  anomalies   no_usage, foreign_chunk\n" in text
     assert "  parent      00000000000000ff\n" in text

@@ -303,7 +303,7 @@ async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:
     """Nothing is added to a buffer that has enough."""
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        await client.send_head(200, "OK", (), has_body=True)
+        client.begin_answer(200, "OK", (), has_body=True)
         while True:
             await client.send(b"x" * 100)
 

@@ -35,7 +35,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def handle(client: Downstream) -> web.StreamResponse:
-    await client.send_head(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
+    client.begin_answer(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
     return await client.finish()
 
 

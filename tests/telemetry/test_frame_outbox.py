@@ -36,7 +36,8 @@ def sent(outbox: FrameOutbox, limit_bytes: int = 1 << 20) -> list[Frame]:
     pieces = []
     while taken := outbox.take(limit_bytes):
         pieces += taken
-    return [decode_record(record) for record in RecordReader().feed(b"".join(pieces))]
+    read = RecordReader().feed(b"".join(pieces))
+    return [frame for record in read for frame in decode_record(record)]
 
 
 def test_what_is_emitted_is_sent_once_in_order() -> None:

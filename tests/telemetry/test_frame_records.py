@@ -19,7 +19,7 @@ from telemetry.frame_records import (
     decode_record,
     encode_acks,
     encode_hello,
-    encode_record,
+    encode_records,
 )
 from telemetry.frames import Frame, RequestBody, ResponseData
 from tests.telemetry import tap_frames
@@ -35,14 +35,15 @@ FRAMES: list[Frame] = [
     ResponseData(8, 1, LARGE),
     ResponseData(8, 2, LARGE[:INLINE_BYTES]),
 ]
-WIRE = encode_hello(HELLO) + b"".join(piece for frame in FRAMES for piece in encode_record(frame))
+PIECES = [*encode_records(FRAMES[:3]), *encode_records(FRAMES[3:]), *encode_records([])]
+WIRE = encode_hello(HELLO) + b"".join(PIECES)
 
 
 def read(*pieces: bytes) -> tuple[Hello, list[Frame]]:
     """What a reader makes of these reads."""
     reader = RecordReader()
     first, *rest = [record for piece in pieces for record in reader.feed(piece)]
-    return decode_hello(first), [decode_record(record) for record in rest]
+    return decode_hello(first), [frame for record in rest for frame in decode_record(record)]
 
 
 @given(st.lists(st.integers(0, len(WIRE)), max_size=12))
@@ -55,20 +56,21 @@ def test_rule_1_however_the_stream_is_cut_the_records_are_the_same(cuts: list[in
 
 def test_rule_2_a_large_body_is_sent_as_it_is() -> None:
     """The payload is the very object, and a small body is one piece with its frame."""
-    *_, payload = encode_record(ResponseData(1, 2, LARGE))
+    small, large = ResponseData(1, 2, LARGE[:INLINE_BYTES]), ResponseData(1, 2, LARGE)
+    _, payload, _ = encode_records([small, small, large, small])
     assert payload is LARGE
-    assert len(encode_record(ResponseData(1, 2, LARGE[:INLINE_BYTES]))) == 1
+    assert len(encode_records([small, small])) == 1
 
 
 def test_rule_3_what_is_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lengths beyond reason, bytes that are no frame, a stream without its hello."""
     with pytest.raises(MalformedRecordError, match="claims"):
         list(RecordReader().feed(b"\xff" * 9))
-    with pytest.raises(MalformedRecordError, match="no frame"):
+    with pytest.raises(MalformedRecordError, match="no frames"):
         decode_record((b"\xc1", b""))
     with pytest.raises(MalformedRecordError, match="hello"):
         decode_hello((b"\xc1", b""))
-    record = b"".join(encode_record(tap_frames.begin()))
+    [record] = encode_records([tap_frames.begin()])
     monkeypatch.setattr(frame_records, "MAX_RECORD_BYTES", len(record) - 8)
     assert len(list(RecordReader().feed(record))) == 1
     monkeypatch.setattr(frame_records, "MAX_RECORD_BYTES", len(record) - 9)

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from telemetry.chunk_timing import ChunkTiming
 from telemetry.exchange import EndKind, Outcome
-from telemetry.frames import End, RequestBody, ResponseData, ResponseHead, decode_frame
-from telemetry.frames import encode_frame as encode
+from telemetry.frames import (
+    End,
+    RequestBody,
+    ResponseData,
+    ResponseHead,
+    decode_frames,
+    encode_frames,
+)
 from telemetry.observer import Observer
 from tests.telemetry import tap_frames
 from tests.telemetry.observing import content, observe
@@ -158,7 +164,7 @@ def test_the_same_frames_give_the_same_record_wherever_they_are_observed(
     """In line, after their way as bytes, and among the frames of other exchanges."""
     frames = exchange_frames(*cut(data, range(0, len(data), 40)), **members)
     record = observe(frames)
-    assert observe(decode_frame(encode(frame)) for frame in frames) == record
+    assert observe(decode_frames(encode_frames(list(frames)))) == record
     observer = Observer()
     for number in (2, 3):
         observer.feed(tap_frames.begin(number))
