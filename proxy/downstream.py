@@ -37,15 +37,7 @@ from aiohttp import ClientConnectionResetError, web
 from aiohttp.http import HttpVersion11
 
 from proxy.errors import encode_error
-from proxy.headers import (
-    FRAMING,
-    RawHeaders,
-    field_options,
-    find_header,
-    join_header,
-    response_headers,
-    without_fields,
-)
+from proxy.headers import FRAMING, Head, response_headers
 from proxy.request_body import RequestBody
 from proxy.stall_watch import count_buffered, count_unacknowledged
 
@@ -113,6 +105,7 @@ class Downstream:
     def __init__(
         self,
         request: web.BaseRequest,
+        head: Head,
         *,
         body_idle_seconds: float,
         is_closing: Callable[[], bool],
@@ -129,7 +122,7 @@ class Downstream:
         self._keeps_alive = request.keep_alive
         self.method = request.method
         self.target = request.raw_path
-        self.headers: RawHeaders = request.raw_headers
+        self.headers = head
         self.body = RequestBody(request.content, idle_seconds=body_idle_seconds)
 
     @property
@@ -149,7 +142,7 @@ class Downstream:
 
     async def continue_if_expected(self) -> None:
         """Answer ``Expect: 100-continue``, as the body is read before it is relayed."""
-        expect = find_header(self.headers, b"expect")
+        expect = self.headers.find(b"expect")
         if (
             expect is not None
             and expect.lower() == b"100-continue"
@@ -161,7 +154,7 @@ class Downstream:
         self,
         status: int,
         reason: str,
-        headers: RawHeaders,
+        headers: Head,
         *,
         has_body: bool,
         keeps_length: bool = True,
@@ -176,9 +169,9 @@ class Downstream:
             keeps_length: the upstream's ``Content-Length`` still holds.
         """
         if status == 204:  # it has no body, and says nothing of one
-            headers = without_fields(headers, FRAMING)
-        codings = field_options(headers, b"transfer-encoding") - _NO_CODINGS
-        counted = keeps_length and find_header(headers, b"content-length") is not None
+            headers = headers.without(FRAMING)
+        codings = headers.options(b"transfer-encoding") - _NO_CODINGS
+        counted = keeps_length and headers.has(b"content-length")
         knows_chunks = self._request.version >= HttpVersion11
         chunked = has_body and not counted and knows_chunks
         if has_body and not counted and not chunked:
@@ -276,9 +269,9 @@ class Downstream:
         reset(transport)
 
 
-def _is_chunked(headers: RawHeaders) -> bool:
+def _is_chunked(headers: Head) -> bool:
     """Whether chunks are what frames it: the last coding alone does (RFC 9112 section 6.1)."""
-    codings = join_header(headers, b"transfer-encoding") or b""
+    codings = headers.join(b"transfer-encoding") or b""
     return codings.rpartition(b",")[2].strip().lower() == b"chunked"
 
 

@@ -15,6 +15,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from proxy.clock import Clock, SystemClock
 from proxy.downstream import Answered, Downstream, LastAnswer, half_close, reset
 from proxy.errors import encode_error
+from proxy.headers import Head
 from proxy.limits import DownstreamLimits
 from proxy.logs import limit_lines
 from proxy.overflow import MAX_TURNED_AWAY, Overflow
@@ -349,13 +350,13 @@ class DownstreamServer(web.Server):
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = _connection_of(request)
-        fault = find_http_fault(
-            request.method, request.raw_path, request.version, request.raw_headers
-        )
+        head = Head(request.raw_headers)
+        fault = find_http_fault(request.method, request.raw_path, request.version, head)
         if fault is not None:
             return connection.refuse(request, *fault)
         downstream = Downstream(
             request,
+            head,
             body_idle_seconds=self.limits.body_idle_seconds,
             is_closing=lambda: self.closing,
             has_stalled=lambda: connection.stalled,

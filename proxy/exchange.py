@@ -24,7 +24,7 @@ from codec.rewrite import Rewrite, UsagePolicy, names_usage_option, rewrite_requ
 from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
 from proxy.errors import GatewayError
-from proxy.headers import RequestChanges, field_options, find_header, request_headers
+from proxy.headers import RequestChanges, request_headers
 from proxy.request_body import MAX_BODIES_BYTES, BodyShare
 from proxy.settings import OnDisconnect
 from proxy.tasks import spawn
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from proxy.downstream import Downstream
-    from proxy.headers import RawHeaders
+    from proxy.headers import Head
     from proxy.open_exchanges import OpenExchange
     from proxy.rejections import RejectionKey, Rejections
     from proxy.request_body import BodyBudget, RequestBody
@@ -165,7 +165,7 @@ class ObservedExchange:
             self._share.give_back()
             raise
         response.when_uploaded(self._share.give_back)
-        return response, replace(rewrite, body=b""), resend_count
+        return response, replace(rewrite, body=b"") if rewrite.body else rewrite, resend_count
 
     async def _read_body(self) -> tuple[bytes, RequestBody | None, BodyScan | None]:
         """The body, what is left of it past a limit, and where its members lie.
@@ -174,8 +174,8 @@ class ObservedExchange:
         """
         await self._downstream.continue_if_expected()
         scanner = None if _is_encoded(self._downstream.headers) else RequestScanner()
-        body = bytearray()  # one buffer: a client that trickles costs no object for each read
         reader = self._downstream.body
+        body = bytearray()  # one buffer: a client that trickles costs no object for each read
         try:
             while data := await reader.readany():
                 body += data
@@ -250,7 +250,7 @@ class ObservedExchange:
             headers=request_headers(headers, changes),
             body=rewrite.body,
             rest=rest,
-            chunked=find_header(headers, b"transfer-encoding") is not None,
+            chunked=headers.has(b"transfer-encoding"),
         )
 
     async def _answer(
@@ -321,9 +321,9 @@ class ObservedExchange:
             return
 
 
-def _is_encoded(headers: RawHeaders) -> bool:
+def _is_encoded(headers: Head) -> bool:
     """Whether the body is compressed, so that its bytes say nothing."""
-    return not field_options(headers, b"content-encoding") <= {b"", b"identity"}
+    return not headers.options(b"content-encoding") <= {b"", b"identity"}
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:
@@ -332,6 +332,6 @@ def _may_be_stream(response: UpstreamResponse) -> bool:
     The type alone does not tell: Azure AI Foundry is known to call its streams JSON
     (``dialects.md`` section 3), and the filter lets what is no event pass at once.
     """
-    kind = find_header(response.headers, b"content-type") or b""
-    is_counted = find_header(response.headers, b"content-length") is not None
+    kind = response.headers.find(b"content-type") or b""
+    is_counted = response.headers.has(b"content-length")
     return not (is_counted and kind.lower().startswith(b"application/json"))

@@ -14,13 +14,7 @@ from codec.endpoint import Endpoint, find_endpoint
 from proxy.downstream import LastAnswer
 from proxy.errors import GatewayError, encode_error
 from proxy.exchange import ExchangeRules, ObservedExchange
-from proxy.headers import (
-    RequestChanges,
-    find_header,
-    join_header,
-    request_headers,
-    without_fields,
-)
+from proxy.headers import RequestChanges, request_headers
 from proxy.request_body import BodyBudget
 from proxy.tee import relay_answer
 from proxy.upstream_client import UpstreamRequest
@@ -121,7 +115,7 @@ class Handler:
         carriers = self._inbound_keys.find_carriers(downstream.headers)
         # What the upstream's own key replaces stays until then, to keep its place.
         spent = carriers - route.upstream.credentials.keys()
-        downstream.headers = without_fields(downstream.headers, spent)
+        downstream.headers = downstream.headers.without(spent)
         return bool(carriers)
 
     def _refuse(self, downstream: Downstream) -> web.StreamResponse:
@@ -140,8 +134,8 @@ class Handler:
         open_exchange: OpenExchange,
     ) -> web.StreamResponse:
         identity = self._identities.decide(
-            _text(find_header(downstream.headers, b"traceparent")),
-            _text(join_header(downstream.headers, b"tracestate")),
+            _text(downstream.headers.find(b"traceparent")),
+            _text(downstream.headers.join(b"tracestate")),
             name=endpoint.value,
         )
         tap = self._taps.open(observed=identity.sampled or self._rules.keeps_unsampled)
@@ -177,7 +171,7 @@ class Handler:
             target=route.target,
             headers=request_headers(headers, changes),
             rest=None if downstream.body.at_eof() else downstream.body,
-            chunked=find_header(headers, b"transfer-encoding") is not None,
+            chunked=headers.has(b"transfer-encoding"),
         )
         try:
             response = await self._client.send(request)

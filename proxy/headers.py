@@ -1,6 +1,6 @@
 """Header fields as bytes: which ones cross the proxy, and what changes on the way.
 
-Heads are lists of ``(name, value)`` pairs of bytes, exactly as they were on the wire: case,
+Heads are tuples of ``(name, value)`` pairs of bytes, exactly as they were on the wire: case,
 order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of what may differ:
 
 1. Hop-by-hop fields are not relayed: the fixed ones and those that ``Connection`` names
@@ -15,23 +15,21 @@ order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
 __all__ = (
     "FRAMING",
+    "Head",
     "RawHeaders",
     "RequestChanges",
-    "field_options",
-    "find_header",
-    "join_header",
     "request_headers",
     "response_headers",
-    "select_headers",
-    "without_fields",
 )
 
 RawHeaders = tuple[tuple[bytes, bytes], ...]
@@ -53,11 +51,12 @@ FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 _NEVER_AN_OPTION = FRAMING | {b"host"}
 _DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
+_HOP_BY_HOP_OR_LENGTH = _HOP_BY_HOP | _DIGESTS | {b"content-length"}
 _OURS = b"x-spantap-"
+_NONE: frozenset[bytes] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestChanges:
+class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What the proxy changes in a request's head besides the hop's own fields.
 
     Attributes:
@@ -69,96 +68,119 @@ class RequestChanges:
 
     host: bytes
     content_length: int | None = None
-    replaced: Mapping[bytes, tuple[bytes, bytes] | None] = field(default_factory=dict)
+    replaced: Mapping[bytes, tuple[bytes, bytes] | None] = {}
 
 
-def find_header(headers: RawHeaders, name: bytes) -> bytes | None:
-    """The first value of a field, ``name`` in lower case."""
-    for key, value in headers:
-        if len(key) == len(name) and key.lower() == name:
-            return value
-    return None
+class Head(RawHeaders):
+    """A head's fields as they were on the wire, and how to look them up by name.
+
+    All names that its methods take are in lower case.
+
+    Attributes:
+        names: of its fields in lower case, in their order.
+    """
+
+    names: list[bytes]
+
+    def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        # Once for each head: it is asked for some fifteen fields.
+        del fields  # tuple.__new__ took them
+        self.names = [name.lower() for name, _ in self]
+        values = [value for _, value in self]
+        self._first = dict(zip(reversed(self.names), reversed(values), strict=True))
+
+    def has(self, name: bytes) -> bool:
+        """Whether there is such a field."""
+        return name in self._first
+
+    @property
+    def has_repeated(self) -> bool:
+        """Whether a name occurs more than once."""
+        return len(self._first) < len(self)
+
+    def find(self, name: bytes) -> bytes | None:
+        """The first value of a field."""
+        return self._first.get(name)
+
+    def join(self, name: bytes) -> bytes | None:
+        """All values of a field that is a comma list."""
+        if name not in self._first or not self.has_repeated:
+            return self._first.get(name)
+        return b",".join(pair[1] for key, pair in zip(self.names, self, strict=True) if key == name)
+
+    def options(self, name: bytes) -> frozenset[bytes]:
+        """The members of such a list, in lower case."""
+        values = self.join(name)
+        if values is None:
+            return _NONE
+        return frozenset(option.strip().lower() for option in values.split(b","))
+
+    def without(self, names: frozenset[bytes]) -> Head:
+        """All other fields."""
+        return Head(pair for key, pair in zip(self.names, self, strict=True) if key not in names)
+
+    def select(
+        self, names: frozenset[bytes], prefixes: tuple[bytes, ...] = ()
+    ) -> tuple[tuple[str, str], ...]:
+        """The fields named as text for a tap frame, bytes read as Latin-1.
+
+        Args:
+            names: the fields wanted.
+            prefixes: further ones, by the beginnings of their names.
+        """
+        return tuple(
+            (key.decode("latin-1"), pair[1].decode("latin-1"))
+            for key, pair in zip(self.names, self, strict=True)
+            if key in names or key.startswith(prefixes)
+        )
 
 
-def join_header(headers: RawHeaders, name: bytes) -> bytes | None:
-    """All values of a field that is a comma list, ``name`` in lower case."""
-    values = [value for key, value in headers if len(key) == len(name) and key.lower() == name]
-    return b",".join(values) if values else None
-
-
-def field_options(headers: RawHeaders, name: bytes) -> frozenset[bytes]:
-    """The members of such a list, in lower case."""
-    values = join_header(headers, name)
-    if values is None:
-        return frozenset()
-    return frozenset(option.strip().lower() for option in values.split(b","))
-
-
-def without_fields(headers: RawHeaders, names: frozenset[bytes]) -> RawHeaders:
-    """All other fields; ``names`` in lower case."""
-    return tuple(pair for pair in headers if pair[0].lower() not in names)
-
-
-def request_headers(headers: RawHeaders, changes: RequestChanges) -> list[tuple[bytes, bytes]]:
+def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, bytes]]:
     """The head fields for the upstream, in the client's order.
 
     A client of HTTP/1.0 may have sent no ``Host``: then it comes first.
     """
-    dropped = _HOP_BY_HOP | (field_options(headers, b"connection") - _NEVER_AN_OPTION)
+    dropped = _dropped(head, _HOP_BY_HOP)
     waiting = dict(changes.replaced)
     relayed: list[tuple[bytes, bytes]] = []
-    host_seen = False
-    for name, value in headers:
-        key = name.lower()
-        if key in waiting or key in changes.replaced:
+    for key, pair in zip(head.names, head, strict=True):
+        if key in changes.replaced:
             # The first occurrence takes the new value, further ones would contradict it.
-            if (pair := waiting.pop(key, None)) is not None:
-                relayed.append(pair)
+            if (new := waiting.pop(key, None)) is not None:
+                relayed.append(new)
         elif key == b"host":
-            host_seen = True
-            relayed.append((name, changes.host))
+            relayed.append((pair[0], changes.host))
         elif key in dropped or key.startswith(_OURS):
             continue
         elif key == b"content-length" and changes.content_length is not None:
-            relayed.append((name, b"%d" % changes.content_length))
+            relayed.append((pair[0], b"%d" % changes.content_length))
         else:
-            relayed.append((name, value))
-    if not host_seen:
+            relayed.append(pair)
+    if not head.has(b"host"):
         relayed.insert(0, (b"Host", changes.host))
     relayed.extend(pair for pair in waiting.values() if pair is not None)
     return relayed
 
 
 def response_headers(
-    headers: RawHeaders, *, keeps_length: bool, keeps_chunked: bool
+    head: Head, *, keeps_length: bool, keeps_chunked: bool
 ) -> list[tuple[bytes, bytes]]:
     """The head fields for the client, in the upstream's order.
 
     Args:
-        headers: the upstream's.
+        head: the upstream's.
         keeps_length: the body's length and digests still hold; otherwise they go.
         keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
     """
-    dropped = _HOP_BY_HOP | (field_options(headers, b"connection") - _NEVER_AN_OPTION)
-    if not keeps_length:
-        dropped |= _DIGESTS | {b"content-length"}
-    if not keeps_chunked:
-        dropped |= {b"transfer-encoding"}
-    return [(name, value) for name, value in headers if name.lower() not in dropped]
+    dropped = _dropped(head, _HOP_BY_HOP if keeps_length else _HOP_BY_HOP_OR_LENGTH)
+    return [
+        pair
+        for key, pair in zip(head.names, head, strict=True)
+        if key not in dropped and (keeps_chunked or key != b"transfer-encoding")
+    ]
 
 
-def select_headers(
-    headers: RawHeaders, names: frozenset[bytes], prefixes: tuple[bytes, ...] = ()
-) -> tuple[tuple[str, str], ...]:
-    """The fields named (lower case) as text for a tap frame, bytes read as Latin-1.
-
-    Args:
-        headers: a head.
-        names: the fields wanted.
-        prefixes: further ones, by the beginnings of their names.
-    """
-    return tuple(
-        (key.decode("latin-1"), value.decode("latin-1"))
-        for name, value in headers
-        if (key := name.lower()) in names or key.startswith(prefixes)
-    )
+def _dropped(head: Head, always: frozenset[bytes]) -> frozenset[bytes]:
+    """The fields of this hop, and those that ``Connection`` makes such."""
+    named = head.options(b"connection")
+    return always if named <= _HOP_BY_HOP else always | (named - _NEVER_AN_OPTION)

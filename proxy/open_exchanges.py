@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Self
 
 __all__ = ("OpenExchange", "OpenExchanges")
 
@@ -19,9 +15,21 @@ class OpenExchange:
         cut: it was ended by us at shutdown, so its cancellation is not the client's doing.
     """
 
-    def __init__(self, task: asyncio.Task[object]) -> None:
+    __slots__ = ("_owner", "_task", "cut")
+
+    def __init__(self, task: asyncio.Task[object], owner: OpenExchanges) -> None:
         self._task = task
+        self._owner = owner
         self.cut = False
+
+    def __enter__(self) -> Self:
+        """It is open."""
+        self._owner.add(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """It has ended."""
+        self._owner.discard(self)
 
     def end(self) -> None:
         """Cut it now."""
@@ -40,21 +48,23 @@ class OpenExchanges:
     def __len__(self) -> int:
         return len(self._open)
 
-    @contextmanager
-    def entered(self) -> Iterator[OpenExchange]:
-        """Count the current task's exchange for as long as the block runs."""
+    def entered(self) -> OpenExchange:
+        """The current task's exchange, counted for as long as a block with it runs."""
         task = asyncio.current_task()
         if task is None:
             raise AssertionError("handlers run in tasks")
-        exchange = OpenExchange(task)
+        return OpenExchange(task, self)
+
+    def add(self, exchange: OpenExchange) -> None:
+        """Count it."""
         self._open.add(exchange)
         self._none_left.clear()
-        try:
-            yield exchange
-        finally:
-            self._open.discard(exchange)
-            if not self._open:
-                self._none_left.set()
+
+    def discard(self, exchange: OpenExchange) -> None:
+        """Count it no longer."""
+        self._open.discard(exchange)
+        if not self._open:
+            self._none_left.set()
 
     async def wait_until_none(self, timeout_seconds: float) -> bool:
         """Wait for the last one to end; false if some are left after the time-out."""

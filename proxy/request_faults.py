@@ -6,6 +6,8 @@ was sent is never quoted: it may hold a key (R7).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aiohttp.http import HttpProcessingError, HttpVersion, HttpVersion10, HttpVersion11
 from aiohttp.http_exceptions import (
     BadHttpMethod,
@@ -15,7 +17,8 @@ from aiohttp.http_exceptions import (
     LineTooLong,
 )
 
-from proxy.headers import RawHeaders, field_options, find_header
+if TYPE_CHECKING:
+    from proxy.headers import Head
 
 __all__ = ("explain_fault", "find_http_fault")
 
@@ -53,7 +56,7 @@ def explain_fault(error: Exception, max_header_bytes: int) -> tuple[int, str]:
 
 
 def find_http_fault(
-    method: str, target: str, version: HttpVersion, headers: RawHeaders
+    method: str, target: str, version: HttpVersion, head: Head
 ) -> tuple[int, str, str] | None:
     """What makes a parsed request unfit to be relayed: ``(status, code, message)`` or ``None``.
 
@@ -66,18 +69,18 @@ def find_http_fault(
         return 400, "invalid_http_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
     if not target.startswith("/") and target != "*":
         return 400, "absolute_target_refused", _ABSOLUTE_TARGET
-    names = [name.lower() for name, _ in headers]
-    for name in (b"host", b"content-length", b"transfer-encoding"):
-        if names.count(name) > 1:
-            return 400, "invalid_http_request", f"More than one {name.decode()} header."
-    encoding = find_header(headers, b"transfer-encoding")
+    if head.has_repeated:
+        for name in (b"host", b"content-length", b"transfer-encoding"):
+            if head.names.count(name) > 1:
+                return 400, "invalid_http_request", f"More than one {name.decode()} header."
+    encoding = head.find(b"transfer-encoding")
     if encoding is not None:
-        if b"content-length" in names:
+        if head.has(b"content-length"):
             return 400, "invalid_http_request", "Both Transfer-Encoding and Content-Length."
         if version == HttpVersion10:
             return 400, "invalid_http_request", "Transfer-Encoding in a request of HTTP/1.0."
         if encoding.lower() != b"chunked":
             return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
-    if b"websocket" in field_options(headers, b"upgrade"):
+    if b"websocket" in head.options(b"upgrade"):
         return 501, "upgrade_not_supported", _UPGRADE
     return None

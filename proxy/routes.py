@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, field_validator
 from yarl import URL
@@ -76,7 +77,7 @@ class UpstreamConfig(BaseModel):
         return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Upstream:
     """Where requests go.
 
@@ -101,7 +102,7 @@ class Upstream:
         default_factory=dict, repr=False, compare=False
     )
 
-    @property
+    @cached_property
     def host_header(self) -> bytes:
         """The ``Host`` value: the port only where it is not the scheme's own."""
         host = self.origin.host_port_subcomponent
@@ -123,8 +124,7 @@ class Upstream:
         return self.base_path + target
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """An upstream and the target there."""
 
     upstream: Upstream

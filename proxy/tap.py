@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from proxy.credentials import find_credentials
 from proxy.error_body import ErrorBody
-from proxy.headers import join_header, select_headers
 from proxy.logs import limit_lines
 from telemetry.client_context import looks_like_credential
 from telemetry.exchange import EndKind
@@ -38,7 +37,7 @@ from telemetry.frames import (
 if TYPE_CHECKING:
     from proxy.clock import Clock
     from proxy.downstream import Downstream
-    from proxy.headers import RawHeaders
+    from proxy.headers import Head, RawHeaders
     from proxy.routes import Upstream
     from proxy.upstream_response import UpstreamResponse
     from telemetry.client_context import HeaderMap
@@ -78,9 +77,9 @@ class RecordedHeaders:
         """What an observer needs, and what the map wants."""
         return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
 
-    def select(self, headers: RawHeaders) -> tuple[tuple[str, str], ...]:
+    def select(self, head: Head) -> tuple[tuple[str, str], ...]:
         """Them, of a head; a prefix names no credential (R7)."""
-        selected = select_headers(headers, self.names, self.prefixes)
+        selected = head.select(self.names, self.prefixes)
         return tuple(header for header in selected if not looks_like_credential(header[0]))
 
 
@@ -169,7 +168,7 @@ class Tap:
         """The head of the answer that the client gets."""
         recorded = RECORDED_RESPONSE_HEADERS
         if response.status >= 400 and (credentials := find_credentials(*self._asked)):
-            encoding = join_header(response.headers, b"content-encoding") or b""
+            encoding = response.headers.join(b"content-encoding") or b""
             self._error = ErrorBody(credentials, encoding.decode("latin-1"))
             recorded -= {b"content-encoding"}
         self._emit(
@@ -177,7 +176,7 @@ class Tap:
                 exchange=self._number,
                 at_ns=self._now_ns(),
                 status=response.status,
-                headers=select_headers(response.headers, recorded, RECORDED_RESPONSE_PREFIXES),
+                headers=response.headers.select(recorded, RECORDED_RESPONSE_PREFIXES),
                 resend_count=resend_count,
                 rewrites=rewrites,
                 hides_usage=hides_usage,

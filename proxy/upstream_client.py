@@ -22,11 +22,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
+import msgspec
 from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
 
 from proxy.clock import Clock, SystemClock
 from proxy.errors import GatewayError
 from proxy.logs import limit_lines
+from proxy.request_body import RequestBody
+from proxy.routes import Upstream
 from proxy.tasks import spawn
 from proxy.upstream_connection import UpstreamConnector, abort_connection, get_protocol
 from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
@@ -37,11 +40,8 @@ if TYPE_CHECKING:
 
     from aiohttp.connector import Connection
     from aiohttp.streams import StreamReader
-    from yarl import URL
 
     from proxy.forward_proxy import ForwardProxy
-    from proxy.request_body import RequestBody
-    from proxy.routes import Upstream
     from telemetry.rate_limit import RateLimit
 
 __all__ = (
@@ -87,8 +87,7 @@ class UpstreamTimeouts:
     stall_seconds: float = 900.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamRequest:
+class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it goes on the wire.
 
     Attributes:
@@ -138,8 +137,8 @@ class UpstreamClient:
         self._timeouts = timeouts
         self._forward_proxy = forward_proxy
         self._max_header_bytes = max_header_bytes
-        self._keys: dict[URL, aiohttp.ClientRequest] = {}
-        self._connector = UpstreamConnector(tls=tls)
+        self._keys: dict[str, aiohttp.ClientRequest] = {}  # by the name of the upstream
+        self._connector = UpstreamConnector(tls=tls, connect_seconds=timeouts.connect_seconds)
 
     async def close(self) -> None:
         """Drop all connections."""
@@ -179,14 +178,13 @@ class UpstreamClient:
             raise
 
     async def _connect(self, upstream: Upstream) -> Connection:
-        key = self._keys.get(upstream.origin)
+        key = self._keys.get(upstream.name)
         if key is None:
             key = self._forward_proxy.connection_key(upstream.origin, self._tls)
-            self._keys[upstream.origin] = key
-        limit_seconds = self._timeouts.connect_seconds
+            self._keys[upstream.name] = key
         with map_upstream_errors(upstream):
             try:
-                return await self._connector.open(key, limit_seconds=limit_seconds)
+                return await self._connector.open(key)
             except aiohttp.ClientConnectorError:
                 raise
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
@@ -209,7 +207,6 @@ class _Sending:
         self._request = request
         self._timeouts = timeouts
         self._head = request.encode_head(forward_proxy.authorization(request.upstream.origin))
-        self._writer = StreamWriter(self._protocol, asyncio.get_running_loop())
         self._upload: asyncio.Task[None] | None = None
         self._head_read = False
         self.client_fault: GatewayError | None = None
@@ -229,8 +226,8 @@ class _Sending:
             max_field_size=max_header_bytes,
             max_headers=MAX_HEADER_FIELDS,
         )
-        if request.rest is None and len(request.body) <= WRITE_BYTES:
-            await self._write()
+        if request.rest is None and len(request.body) <= WRITE_BYTES and not request.chunked:
+            self._write_whole()
         else:
             self._upload = spawn(self._write(), name="upload")
         message, payload = await self._read_head()
@@ -254,6 +251,15 @@ class _Sending:
                 return message, payload
         raise HttpProcessingError(message="too many interim answers")
 
+    def _write_whole(self) -> None:
+        """Write head and body at once; never raises, as :meth:`_write`."""
+        transport = self._protocol.transport
+        if transport is None or transport.is_closing():
+            self._protocol.force_close()  # rule 2
+            return
+        transport.write(self._head + self._request.body)
+        self._protocol.watch(self._timeouts.first_byte_seconds)
+
     async def _write(self) -> None:
         """Write head and body; never raises but cancellation.
 
@@ -274,16 +280,13 @@ class _Sending:
             self._protocol.watch(self._timeouts.first_byte_seconds)
 
     async def _write_body(self, request: UpstreamRequest) -> None:
-        writer = self._writer
-        if not request.chunked and len(request.body) <= WRITE_BYTES:
-            await writer.write(self._head + request.body)
-        else:
-            await writer.write(self._head)
-            if request.chunked:
-                writer.enable_chunking()
-            view = memoryview(request.body)
-            for start in range(0, len(view), WRITE_BYTES):
-                await writer.write(view[start : start + WRITE_BYTES])
+        writer = StreamWriter(self._protocol, asyncio.get_running_loop())
+        await writer.write(self._head)
+        if request.chunked:
+            writer.enable_chunking()
+        view = memoryview(request.body)
+        for start in range(0, len(view), WRITE_BYTES):
+            await writer.write(view[start : start + WRITE_BYTES])
         if request.rest is not None:
             while data := await request.rest.readany():
                 await writer.write(data)

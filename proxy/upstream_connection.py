@@ -9,8 +9,9 @@ Rules:
 3. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
    waits for the next head, and the body's reader would wait for ever.
 4. One timer watches over silence and looks at the time of the last read when it fires; it is not
-   set anew at every read. While we hold the upstream back for a slow client, it is not silent. An
-   upstream that sends bytes, but none of a body (endless extensions of a chunk, trailers), is.
+   set anew at every read, nor for every request. While we hold the upstream back for a slow
+   client, it is not silent. An upstream that sends bytes, but none of a body (endless extensions
+   of a chunk, trailers), is.
 5. An upstream that takes nothing of a request whose answer has not begun fails that request.
 6. A head is bounded as a whole: aiohttp's parser alone would keep as many fields of the largest
    size as it takes fields.
@@ -20,7 +21,6 @@ from __future__ import annotations
 
 import functools
 import re
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -47,10 +47,15 @@ _TO_HEAD = re.compile(rb"[\r\n]*").match
 
 
 class UpstreamProtocol(ResponseHandler):
-    """One connection to an upstream."""
+    """One connection to an upstream.
+
+    Attributes:
+        was_used: for a request before.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
+        self.was_used = False
         self._idle = False
         self._head_ending = b""
         self._limit_seconds = 0.0
@@ -91,15 +96,21 @@ class UpstreamProtocol(ResponseHandler):
         self._limit_seconds = limit_seconds
         self._extends = extends
         self._last_read = self._loop.time()
+        if limit_seconds:
+            until = self._last_read + limit_seconds
+            if self._watch is not None and self._watch.when() > until:
+                self._stop_watch()
+            if self._watch is None:
+                self._watch = self._loop.call_at(until, self._look)
+
+    def _stop_watch(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        if limit_seconds:
-            self._watch = self._loop.call_later(limit_seconds, self._look)
 
     def _look(self) -> None:
         self._watch = None
-        if not self.is_connected():
+        if not (self._limit_seconds and self.is_connected()):
             return
         now = self._loop.time()
         if self._reading_paused:
@@ -185,7 +196,7 @@ class UpstreamProtocol(ResponseHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop watching."""
-        self.watch(0.0)
+        self._stop_watch()
         self._stall_watch.stop()
         super().connection_lost(exc)
 
@@ -195,32 +206,35 @@ class UpstreamConnector(aiohttp.TCPConnector):
 
     It has no limit of its own: there is at most one connection per open request of a client, and
     queueing here would be waiting nobody sees.
+
+    Args:
+        tls: for upstreams of https.
+        connect_seconds: how long it may take to make a connection.
     """
 
-    def __init__(self, *, tls: ssl.SSLContext) -> None:
+    def __init__(self, *, tls: ssl.SSLContext, connect_seconds: float) -> None:
         super().__init__(limit=0, keepalive_timeout=KEEP_IDLE_SECONDS, ssl=tls)
         protocol: type[ResponseHandler] = UpstreamProtocol
         self._factory = functools.partial(protocol, loop=self._loop)
-        self._used: weakref.WeakSet[UpstreamProtocol] = weakref.WeakSet()
+        self._limits = aiohttp.ClientTimeout(
+            total=None, connect=connect_seconds, sock_connect=connect_seconds
+        )
 
-    async def open(self, key: aiohttp.ClientRequest, *, limit_seconds: float) -> Connection:
+    async def open(self, key: aiohttp.ClientRequest) -> Connection:
         """A connection that is fit to be written to.
 
         Raises:
-            aiohttp.ConnectionTimeoutError: it took longer than ``limit_seconds``.
+            aiohttp.ConnectionTimeoutError: it took longer than it may.
             aiohttp.ClientError: there is none to be had.
         """
-        timeout = aiohttp.ClientTimeout(
-            total=None, connect=limit_seconds, sock_connect=limit_seconds
-        )
         while True:
             try:
-                connection = await self.connect(key, [], timeout)
+                connection = await self.connect(key, [], self._limits)
             except TimeoutError as error:
                 raise aiohttp.ConnectionTimeoutError from error
             protocol = get_protocol(connection)
-            if protocol not in self._used:
-                self._used.add(protocol)
+            if not protocol.was_used:
+                protocol.was_used = True
                 return connection
             # An end or junk on an idle connection: either way it is of no use.
             if not protocol.should_close and not has_unread(connection.transport):

@@ -7,7 +7,6 @@ first row that fits wins. Nothing of the request is told, only the upstream's na
 from __future__ import annotations
 
 import ssl
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -17,8 +16,6 @@ from proxy.errors import GatewayError
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from proxy.routes import Upstream
 
 __all__ = ("ForwardProxyError", "UpstreamStalled", "describe_invalid", "map_upstream_errors")
@@ -94,15 +91,21 @@ _TABLE: tuple[_Row, ...] = (
 )
 
 
-@contextmanager
-def map_upstream_errors(upstream: Upstream) -> Iterator[None]:
-    """Turn what aiohttp and the system raise into :class:`GatewayError`."""
-    try:
-        yield
-    except GatewayError:
-        raise
-    except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-        raise _explain(upstream, error) from error
+class map_upstream_errors:  # noqa: N801 - a context manager, by its verb as those of contextlib
+    """Turns what aiohttp and the system raise into :class:`GatewayError`."""
+
+    __slots__ = ("_upstream",)
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Raise it anew."""
+        if isinstance(error, aiohttp.ClientError | HttpProcessingError | OSError):
+            raise _explain(self._upstream, error) from error
 
 
 def describe_invalid(error: HttpProcessingError) -> str:

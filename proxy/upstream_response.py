@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp.http import HttpProcessingError
 
-from proxy.headers import find_header, join_header
+from proxy.headers import Head
 from proxy.upstream_connection import abort_connection, get_protocol
 from proxy.upstream_errors import describe_invalid
 from telemetry.exchange import EndKind
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
-    from proxy.headers import RawHeaders
 
 __all__ = ("UpstreamBroken", "UpstreamResponse")
 
@@ -72,7 +71,8 @@ class UpstreamResponse:
         has_body: bool,
         upload: asyncio.Task[None] | None,
     ) -> None:
-        _check_codings(message.raw_headers)
+        headers = Head(message.raw_headers)
+        _check_codings(headers)
         self._connection = connection
         self._protocol = get_protocol(connection)
         self._payload = payload
@@ -81,7 +81,7 @@ class UpstreamResponse:
         self._broken: UpstreamBroken | None = None
         self.status = message.code
         self.reason = message.reason
-        self.headers: RawHeaders = message.raw_headers
+        self.headers = headers
         self.has_body = has_body
 
     @property
@@ -116,9 +116,7 @@ class UpstreamResponse:
         error = self._protocol.exception()
         if not isinstance(error, OSError):
             return None
-        framed = find_header(self.headers, b"content-length") or find_header(
-            self.headers, b"transfer-encoding"
-        )
+        framed = self.headers.find(b"content-length") or self.headers.find(b"transfer-encoding")
         return None if framed else error
 
     async def peek(self, limit_bytes: int) -> bytes:
@@ -162,9 +160,9 @@ class UpstreamResponse:
             abort_connection(self._connection)
 
 
-def _check_codings(headers: RawHeaders) -> None:
+def _check_codings(headers: Head) -> None:
     """Refuse what rule 5 does, and what only some would take for the name of that coding."""
-    codings = (join_header(headers, b"transfer-encoding") or b"").lower()
+    codings = (headers.join(b"transfer-encoding") or b"").lower()
     if b"chunked" in codings and codings.rpartition(b",")[2].strip() != b"chunked":
         raise HttpProcessingError(message="chunks are not its last transfer coding")
 

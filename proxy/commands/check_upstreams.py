@@ -12,7 +12,7 @@ from proxy.certificates import load_upstream_certificates
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
 from proxy.errors import GatewayError
-from proxy.headers import RequestChanges, request_headers
+from proxy.headers import Head, RequestChanges, request_headers
 from proxy.upstream_client import UpstreamRequest
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _probe(upstream: Upstream) -> UpstreamRequest:
         upstream=upstream,
         method="GET",
         target=upstream.join(_PROBE),
-        headers=request_headers(((b"Accept", b"*/*"),), changes),
+        headers=request_headers(Head([(b"Accept", b"*/*")]), changes),
     )
 
 

@@ -23,6 +23,7 @@ from proxy.logs import set_up_logging
 from proxy.processes.async_control import AsyncControl
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_link import FrameLink
+from proxy.processes.garbage import collect_rarely
 from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
 from proxy.settings import Settings
 from telemetry.frame_outbox import FrameOutbox
@@ -79,6 +80,7 @@ async def _work(
     link = FrameLink(start.frames_path, hello, outbox)
     proxy = Proxy(settings, link)
     proxy.metrics.read_from(link.read_metrics)
+    collect_rarely()
     linking = asyncio.ensure_future(link.run())
     await control.send(Ready(notes=_describe(settings)))
     ending = asyncio.Event()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.jsontext import JsonObject
     from codec.rewrite import Rewrite
-    from proxy.headers import RawHeaders
+    from proxy.headers import Head
 
 _FOLDER = find_folder()
 _ASKED = b'{"model":"m-1", "stream": true, "messages":[{"role":"user","content":"Where to?"}]}'
@@ -135,7 +135,7 @@ def write_request_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lower_field_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lower(headers: RawHeaders, **rules: bool) -> list[tuple[bytes, bytes]]:
+    def lower(headers: Head, **rules: bool) -> list[tuple[bytes, bytes]]:
         return [(name.lower(), value) for name, value in response_headers(headers, **rules)]
 
     monkeypatch.setattr(downstream, "response_headers", lower)

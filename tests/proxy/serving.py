@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from proxy.clock import SystemClock
 from proxy.downstream_server import DownstreamServer
+from proxy.headers import Head
 from proxy.logs import limit_lines
 from tests.proxy.harness import Address, read_with_end
 
@@ -44,7 +45,7 @@ async def serving(
 
 async def answer_empty(client: Downstream) -> web.StreamResponse:
     """A handler that answers 200 and nothing."""
-    client.begin_answer(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
+    client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
     return await client.finish()
 
 

@@ -71,7 +71,7 @@ async def test_the_private_parts_of_the_client_side_are_these() -> None:
     }
     async with aiohttp.TCPConnector() as connector:
         assert _private_parts(UpstreamConnector, connector) == {"_factory", "_loop"}
-    async with UpstreamConnector(tls=ssl.create_default_context()) as connector:
+    async with UpstreamConnector(tls=ssl.create_default_context(), connect_seconds=1.0) as connector:
         assert connector._factory().__class__ is UpstreamProtocol
 
 

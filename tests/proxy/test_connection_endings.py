@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy import downstream, downstream_server, overflow
+from proxy.headers import Head
 from proxy.limits import DownstreamLimits
 from tests.proxy.harness import read_to_end, send_raw, split_answer
 from tests.proxy.serving import GET, HEAD, answer_empty, serving
@@ -122,7 +123,7 @@ async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answer
     go_on = asyncio.Event()
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        client.begin_answer(200, "OK", ((b"Content-Length", b"2"),), has_body=True)
+        client.begin_answer(200, "OK", Head(((b"Content-Length", b"2"),)), has_body=True)
         await client.flush()
         await go_on.wait()
         await client.send(b"ok")
@@ -155,7 +156,7 @@ async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
         size = 0
         while data := await client.body.readany():
             size += len(data)
-        client.begin_answer(200, "OK", ((b"X-Size", b"%d" % size),), has_body=True)
+        client.begin_answer(200, "OK", Head(((b"X-Size", b"%d" % size),)), has_body=True)
         return await client.finish()
 
     async with serving(handler) as (address, server):

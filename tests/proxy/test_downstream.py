@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy import downstream
+from proxy.headers import Head
 from telemetry.exchange import Outcome
 from tests.proxy.harness import (
     DONE,
@@ -135,7 +136,7 @@ async def test_rule_3_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
     body = b"x" * 300_000
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        client.begin_answer(200, "OK", headers, has_body=True)
+        client.begin_answer(200, "OK", Head(headers), has_body=True)
         await client.send(body)
         return await client.cut()
 
@@ -154,7 +155,7 @@ async def test_rule_3_a_client_that_never_reads_is_reset_in_the_end(
     cut = asyncio.Event()
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        client.begin_answer(200, "OK", (), has_body=True)
+        client.begin_answer(200, "OK", Head(), has_body=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.2):
                 while True:
@@ -194,7 +195,7 @@ async def test_the_transfer_coding_says_how_this_hop_is_framed(
     """
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        client.begin_answer(200, "OK", ((b"Transfer-Encoding", coding),), has_body=True)
+        client.begin_answer(200, "OK", Head(((b"Transfer-Encoding", coding),)), has_body=True)
         assert client.head_sent
         return await client.finish()
 
@@ -228,7 +229,7 @@ async def test_the_transfer_coding_of_no_body_is_relayed_where_it_may_be(
 
     async def handler(client: Downstream) -> web.StreamResponse:
         headers = ((b"Transfer-Encoding", b"chunked"),)
-        client.begin_answer(status, "Fine", headers, has_body=False)
+        client.begin_answer(status, "Fine", Head(headers), has_body=False)
         return await client.finish()
 
     async with serving(handler) as (address, _):

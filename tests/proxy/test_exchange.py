@@ -12,12 +12,10 @@ from yarl import URL
 
 from codec.endpoint import Endpoint
 from proxy.exchange import ExchangeRules, ObservedExchange
+from proxy.headers import Head
 from proxy.request_body import BodyBudget
 from proxy.routes import Route, Upstream
 from proxy.settings import OnDisconnect
-
-if TYPE_CHECKING:
-    from proxy.headers import RawHeaders
 
 
 class TricklingBody:
@@ -33,7 +31,7 @@ class TricklingBody:
 
 
 class FakeDownstream:
-    headers: RawHeaders = ()
+    headers = Head()
 
     def __init__(self, data: bytes = b"") -> None:
         self.body = TricklingBody(data)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from proxy.headers import Head
 from tests.proxy.harness import send_raw, split_answer
 from tests.proxy.serving import GET, GET_1_0, HEAD, read_until_cut, serving
 
@@ -73,7 +74,7 @@ async def test_a_fault_in_the_middle_of_an_answer_is_a_reset(
     """Never a clean end, whatever the framing."""
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        client.begin_answer(200, "OK", (), has_body=True)
+        client.begin_answer(200, "OK", Head(), has_body=True)
         await client.flush()
         raise fault
 

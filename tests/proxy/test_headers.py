@@ -7,15 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.headers import (
+    Head,
     RawHeaders,
     RequestChanges,
-    field_options,
-    find_header,
-    join_header,
     request_headers,
     response_headers,
-    select_headers,
-    without_fields,
 )
 
 Fields = list[tuple[bytes, bytes]]
@@ -37,9 +33,11 @@ def test_a_field_is_found_whatever_its_case(
     headers: RawHeaders, found: bytes | None, joined: bytes | None, options: set[bytes]
 ) -> None:
     """The first value, all values as one list, and the members of that list."""
-    assert find_header(headers, b"x-a") == found
-    assert join_header(headers, b"x-a") == joined
-    assert field_options(headers, b"x-a") == options
+    head = Head(headers)
+    assert head.find(b"x-a") == found
+    assert head.has(b"x-a") == (found is not None)
+    assert head.join(b"x-a") == joined
+    assert head.options(b"x-a") == options
 
 
 @pytest.mark.parametrize(
@@ -79,7 +77,7 @@ def test_a_field_is_found_whatever_its_case(
 )  # fmt: skip
 def test_a_request_head(headers: Fields, changes: RequestChanges, relayed: Fields) -> None:
     """What the upstream gets for what the client sent, by the rules of the module."""
-    assert request_headers(tuple(headers), changes) == relayed
+    assert request_headers(Head(headers), changes) == relayed
 
 
 LENGTH, DIGEST = (b"Content-Length", b"2"), (b"Content-MD5", b"x")
@@ -106,7 +104,7 @@ def test_an_answer_head(
     headers: Fields, *, keeps_length: bool, keeps_chunked: bool, relayed: Fields
 ) -> None:
     """What the client gets for what the upstream sent, by the rules of the module."""
-    got = response_headers(tuple(headers), keeps_length=keeps_length, keeps_chunked=keeps_chunked)
+    got = response_headers(Head(headers), keeps_length=keeps_length, keeps_chunked=keeps_chunked)
     assert got == relayed
 
 
@@ -115,18 +113,29 @@ def test_an_answer_head(
 )
 def test_fields_that_nothing_is_said_about_are_kept(headers: RawHeaders) -> None:
     """Both ways, whatever they are."""
-    assert request_headers((HOST, *headers), UP) == [(b"Host", b"up"), *headers]
-    assert response_headers(headers, keeps_length=False, keeps_chunked=False) == [*headers]
+    assert request_headers(Head((HOST, *headers)), UP) == [(b"Host", b"up"), *headers]
+    assert response_headers(Head(headers), keeps_length=False, keeps_chunked=False) == [*headers]
 
 
 def test_selected_fields_are_text() -> None:
     """Lower-case names, bytes as Latin-1, others left out."""
-    headers = ((b"X-A", b"\xe9"), (b"Authorization", b"Bearer sk"), (b"x-a", b"2"))
-    assert select_headers(headers, frozenset({b"x-a"})) == (("x-a", "é"), ("x-a", "2"))
+    head = Head([(b"X-A", b"\xe9"), (b"Authorization", b"Bearer sk"), (b"x-a", b"2")])
+    assert head.select(frozenset({b"x-a"})) == (("x-a", "é"), ("x-a", "2"))
 
 
 def test_fields_are_taken_out_whatever_their_case() -> None:
     """Every occurrence; the others keep their order."""
-    headers = ((b"A", b"1"), (b"Api-Key", b"x"), (b"b", b"2"), (b"API-KEY", b"y"))
-    assert without_fields(headers, frozenset({b"api-key"})) == ((b"A", b"1"), (b"b", b"2"))
-    assert without_fields(headers, frozenset()) == headers
+    head = Head([(b"A", b"1"), (b"Api-Key", b"x"), (b"b", b"2"), (b"API-KEY", b"y")])
+    assert head.without(frozenset({b"api-key"})) == ((b"A", b"1"), (b"b", b"2"))
+    assert head.without(frozenset()) == head
+
+
+@given(st.lists(st.tuples(st.sampled_from([b"A", b"a", b"B", b"c"]), st.binary(max_size=2))))
+def test_what_is_looked_up_is_what_a_search_finds(fields: Fields) -> None:
+    """The first, all, and whether names repeat, beside going through the fields."""
+    head = Head(fields)
+    for name in (b"a", b"b", b"d"):
+        values = [value for key, value in fields if key.lower() == name]
+        assert head.find(name) == (values[0] if values else None)
+        assert head.join(name) == (b",".join(values) if values else None)
+    assert head.has_repeated == (len({key.lower() for key, _ in fields}) < len(fields))

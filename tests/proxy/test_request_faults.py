@@ -15,6 +15,7 @@ from aiohttp.http_exceptions import (
     LineTooLong,
 )
 
+from proxy.headers import Head
 from proxy.request_faults import explain_fault, find_http_fault
 
 if TYPE_CHECKING:
@@ -80,5 +81,5 @@ def test_what_the_parser_lets_pass_is_checked_again(
     method: str, target: str, version: HttpVersion, headers: RawHeaders, status: int | None
 ) -> None:
     """Ambiguous framing, open-proxy use and upgrades are refused whatever the parser thinks."""
-    fault = find_http_fault(method, target, version, headers)
+    fault = find_http_fault(method, target, version, Head(headers))
     assert (fault[0] if fault else None) == status

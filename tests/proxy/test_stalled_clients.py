@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
+from proxy.headers import Head
 from proxy.stall_watch import StallWatch, count_unacknowledged
 from telemetry.exchange import EndKind, Outcome
 from telemetry.frames import End
@@ -303,7 +304,7 @@ async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:
     """Nothing is added to a buffer that has enough."""
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        client.begin_answer(200, "OK", (), has_body=True)
+        client.begin_answer(200, "OK", Head(), has_body=True)
         while True:
             await client.send(b"x" * 100)
 

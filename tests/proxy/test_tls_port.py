@@ -16,6 +16,7 @@ import trustme
 from proxy import tls_port
 from proxy.clock import SystemClock
 from proxy.downstream_server import DownstreamServer
+from proxy.headers import Head
 from proxy.limits import DownstreamLimits
 from proxy.logs import limit_lines
 from proxy.tls_port import READ_BYTES, TlsPort, _TlsConnection
@@ -35,7 +36,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def handle(client: Downstream) -> web.StreamResponse:
-    client.begin_answer(200, "OK", ((b"Content-Length", b"0"),), has_body=True)
+    client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
     return await client.finish()
 
 
