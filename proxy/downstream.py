@@ -79,6 +79,14 @@ class Answered(web.StreamResponse):
         """Write nothing."""
 
 
+_ANSWERED = {
+    (keeps_alive, end_delimits): Answered(keeps_alive=keeps_alive, end_delimits=end_delimits)
+    for keeps_alive in (False, True)
+    for end_delimits in (False, True)
+}
+"""All that there can be: nothing in one belongs to a request."""
+
+
 class LastAnswer(Answered):
     """An answer of ours, ``data`` what is not written of it yet: the connection ends (rule 5)."""
 
@@ -140,8 +148,12 @@ class Downstream:
         """The raw path without the query."""
         return self.target.partition("?")[0]
 
-    async def continue_if_expected(self) -> None:
-        """Answer ``Expect: 100-continue``, as the body is read before it is relayed."""
+    def continue_if_expected(self) -> None:
+        """Answer ``Expect: 100-continue``, as the body is read before it is relayed.
+
+        Raises:
+            ConnectionError: the client is gone.
+        """
         expect = self.headers.find(b"expect")
         if (
             expect is not None
@@ -226,7 +238,7 @@ class Downstream:
         self._waiting_head = b""
         if last:
             self._write(last)
-        return Answered(keeps_alive=self._keeps_alive, end_delimits=self._must_reset)
+        return _ANSWERED[self._keeps_alive, self._must_reset]
 
     def _write(self, data: bytes) -> None:
         transport = self._protocol.transport
@@ -256,7 +268,7 @@ class Downstream:
             if self._must_reset:
                 await self._reset_when_acknowledged(transport)
             transport.close()
-        return Answered(keeps_alive=False)
+        return _ANSWERED[False, False]
 
     async def _reset_when_acknowledged(self, transport: asyncio.Transport) -> None:
         try:

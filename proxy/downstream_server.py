@@ -162,6 +162,11 @@ class _Connection(RequestHandler):
             # Closing would first wait for these bytes to be read.
             self.transport.abort()
 
+    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - aiohttp's
+        """Called by aiohttp after each read of a body: nothing to do unless reading was paused."""
+        if self._reading_paused or self._buffer_paused:
+            super().resume_reading(resume_parser)
+
     def close_if_idle(self) -> None:
         """End the connection unless a request is being served, or comes (rule 6).
 

@@ -172,12 +172,13 @@ class ObservedExchange:
 
         The last is ``None`` where nobody can say: past a limit (rule 5), and in compressed bytes.
         """
-        await self._downstream.continue_if_expected()
+        self._downstream.continue_if_expected()
         scanner = None if _is_encoded(self._downstream.headers) else RequestScanner()
         reader = self._downstream.body
         body = bytearray()  # one buffer: a client that trickles costs no object for each read
         try:
-            while data := await reader.readany():
+            while not reader.at_eof():
+                data = reader.take() or await reader.readany()
                 body += data
                 has_room = self._share.take(len(data))
                 if not has_room or len(body) > self._rules.max_body_bytes:

@@ -162,7 +162,7 @@ class Handler:
 
     async def _relay(self, downstream: Downstream, route: Route) -> web.StreamResponse:
         """Both ways, untouched, unbuffered, without a span."""
-        await downstream.continue_if_expected()
+        downstream.continue_if_expected()
         upstream, headers = route.upstream, downstream.headers
         changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)
         request = UpstreamRequest(

@@ -52,6 +52,11 @@ class RequestBody:
         """Whether all of it was read."""
         return self._reader.at_eof()
 
+    def take(self) -> bytes:
+        """What :meth:`readany` would give, where the whole rest has come; else nothing."""
+        reader = self._reader
+        return reader.read_nowait() if reader.is_eof() and reader.exception() is None else b""
+
     async def readany(self) -> bytes:
         """The bytes that are there, or wait for some; empty at the end.
 

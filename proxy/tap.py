@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from telemetry.frames import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from proxy.clock import Clock
     from proxy.downstream import Downstream
     from proxy.headers import Head, RawHeaders
@@ -60,6 +63,10 @@ class FrameSink(Protocol):
         ...
 
 
+# Clients choose names within the prefixes: the cache is bounded, and as large as its default.
+_names_credential = functools.lru_cache(looks_like_credential)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHeaders:
     """Which request headers are copied.
@@ -80,7 +87,7 @@ class RecordedHeaders:
     def select(self, head: Head) -> tuple[tuple[str, str], ...]:
         """Them, of a head; a prefix names no credential (R7)."""
         selected = head.select(self.names, self.prefixes)
-        return tuple(header for header in selected if not looks_like_credential(header[0]))
+        return tuple(header for header in selected if not _names_credential(header[0]))
 
 
 class Tap:
@@ -107,6 +114,7 @@ class Tap:
         self._shed_bytes = 0
         self._undelivered_reads = 0
         self._asked: tuple[RawHeaders, str] = ((), "")
+        self._held: Mapping[bytes, tuple[bytes, bytes]] = {}
         self._error: ErrorBody | None = None
 
     def _now_ns(self) -> int:
@@ -133,8 +141,8 @@ class Tap:
         on_disconnect: str,
     ) -> None:
         """The request's head was read."""
-        held = tuple(upstream.credentials.values())
-        self._asked = ((*downstream.headers, *held), downstream.target)
+        self._asked = (downstream.headers, downstream.target)
+        self._held = upstream.credentials
         self._emit(
             Begin(
                 exchange=self._number,
@@ -167,7 +175,7 @@ class Tap:
     ) -> None:
         """The head of the answer that the client gets."""
         recorded = RECORDED_RESPONSE_HEADERS
-        if response.status >= 400 and (credentials := find_credentials(*self._asked)):
+        if response.status >= 400 and (credentials := self._find_credentials()):
             encoding = response.headers.join(b"content-encoding") or b""
             self._error = ErrorBody(credentials, encoding.decode("latin-1"))
             recorded -= {b"content-encoding"}
@@ -183,6 +191,11 @@ class Tap:
                 usage_event_not_stripped=usage_event_not_stripped,
             )
         )
+
+    def _find_credentials(self) -> tuple[bytes, ...]:
+        """Those of the request, the client's and ours."""
+        headers, target = self._asked
+        return find_credentials((*headers, *self._held.values()), target)
 
     def response_data(self, data: bytes) -> None:
         """One read of the body, before anything is done with it."""

@@ -57,9 +57,10 @@ async def _tee(
 ) -> None:
     """Relay a body to its end; raises where it broke off, after all that arrived was relayed."""
     try:
-        if not response.is_ready:
+        data = response.take()
+        if not (data or response.at_end):
             await downstream.flush()
-        while data := await response.read():
+        while data := data or await response.read():
             tap.response_data(data)
             relayed = data if usage_filter is None else usage_filter.feed(data)
             if relayed:
@@ -67,6 +68,7 @@ async def _tee(
             else:
                 await downstream.flush()
             tap.delivered()
+            data = response.take()
     except UpstreamBroken:
         await _send_held(downstream, usage_filter)
         raise

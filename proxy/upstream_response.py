@@ -79,15 +79,33 @@ class UpstreamResponse:
         self._upload = upload
         self._pushed_back: deque[bytes] = deque()
         self._broken: UpstreamBroken | None = None
+        self._read_bytes = 0
         self.status = message.code
         self.reason = message.reason
         self.headers = headers
         self.has_body = has_body
 
+    def take(self) -> bytes:
+        """What :meth:`read` would give, where that is there; else nothing, and :meth:`read` tells.
+
+        Whoever relays a whole answer, or many events that came in one read, need not wait for it.
+        """
+        payload = self._payload
+        if (
+            payload.total_bytes == self._read_bytes
+            or self._pushed_back
+            or self._broken is not None
+            or payload.exception() is not None
+        ):
+            return b""
+        data = payload.read_nowait()
+        self._read_bytes += len(data)
+        return data
+
     @property
-    def is_ready(self) -> bool:
-        """Whether the first :meth:`read` need not wait."""
-        return bool(self._pushed_back or self._payload.total_bytes) or self._payload.is_eof()
+    def at_end(self) -> bool:
+        """Whether :meth:`read` would tell the end of the body without waiting."""
+        return self._payload.at_eof()
 
     async def read(self) -> bytes:
         """The bytes that are there, or wait for some; empty at the end of the body.
@@ -106,6 +124,7 @@ class UpstreamResponse:
             if unread := _take_unread(self._payload):
                 return unread
             raise self._broken from error
+        self._read_bytes += len(data)
         if not data and (reset := self._find_reset()) is not None:
             self._broken = _explain_break(reset)
             raise self._broken from reset

@@ -147,8 +147,10 @@ class SpanIdentitySource:
     def _read_caller(
         self, traceparent: str | None, tracestate: str | None
     ) -> tuple[Context, SpanContext]:
+        if traceparent is None:
+            return Context(), INVALID_SPAN_CONTEXT
         carrier = {}
-        if traceparent is not None and len(traceparent) <= MAX_TRACEPARENT_CHARS:
+        if len(traceparent) <= MAX_TRACEPARENT_CHARS:
             carrier["traceparent"] = traceparent
         if tracestate is not None and _is_valid_state(tracestate):
             carrier["tracestate"] = tracestate

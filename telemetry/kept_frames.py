@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frames import Begin, End, RequestBody, ResponseData, ResponseHead
+from telemetry.frames import End, RequestBody, ResponseData
 from telemetry.shedding import body_bytes
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ("KeptFrames", "frame_bytes")
 
-_OBJECT_BYTES = 192
-"""What a frame takes beside its body: the objects, its time, its place in a list."""
+_OBJECT_BYTES = 256
+"""What a frame takes beside its body and its fields: the objects, its time, its place in a list."""
 
 _FIELD_BYTES = 160
 """What a header field takes beside its text."""
@@ -30,12 +30,15 @@ _FIELD_BYTES = 160
 
 def frame_bytes(frame: Frame) -> int:
     """What a frame takes of memory, as an estimate."""
+    size_bytes = _OBJECT_BYTES
     if isinstance(frame, ResponseData):
-        return _OBJECT_BYTES + len(frame.data)
-    if isinstance(frame, Begin | ResponseHead):
-        text = sum(len(name) + len(value) + _FIELD_BYTES for name, value in frame.headers)
-        return 2 * _OBJECT_BYTES + text
-    return _OBJECT_BYTES + body_bytes(frame)
+        size_bytes += len(frame.data)
+    elif isinstance(frame, RequestBody):
+        size_bytes += 0 if frame.data is None else len(frame.data)
+    elif not isinstance(frame, End):
+        for name, value in frame.headers:
+            size_bytes += len(name) + len(value) + _FIELD_BYTES
+    return size_bytes
 
 
 class KeptFrames:
@@ -56,6 +59,7 @@ class KeptFrames:
         "_missing_bytes",
         "_missing_request_bytes",
         "_sent_count",
+        "_unsent_bytes",
         "has_sent_bodies",
         "is_ended",
         "is_queued",
@@ -71,6 +75,7 @@ class KeptFrames:
         self.is_queued = False
         self._frames: list[Frame] = []
         self._sent_count = 0
+        self._unsent_bytes = 0
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
         self._missing_request_bytes = 0
 
@@ -78,6 +83,7 @@ class KeptFrames:
         """Keep a frame that takes so much."""
         self._frames.append(frame)
         self.size_bytes += size_bytes
+        self._unsent_bytes += size_bytes
         if isinstance(frame, End):
             self.is_ended = True
 
@@ -87,17 +93,19 @@ class KeptFrames:
         The last member tells whether more are left.
         """
         frames, first = self._frames, self._sent_count
-        place, size_bytes = first, 0
-        while place < len(frames):
-            frame = frames[place]
-            size_bytes += frame_bytes(frame)
-            if size_bytes > limit_bytes and place > first:
-                break
-            place += 1
-            if isinstance(frame, RequestBody | ResponseData):
-                self.has_sent_bodies = True
-        self._sent_count = place
-        return frames[first:place], size_bytes, place < len(frames)
+        end, size_bytes = len(frames), self._unsent_bytes
+        if size_bytes > limit_bytes:
+            end, size_bytes = first + 1, frame_bytes(frames[first])
+            while end < len(frames) and (
+                size_bytes + (more_bytes := frame_bytes(frames[end])) <= limit_bytes
+            ):
+                end, size_bytes = end + 1, size_bytes + more_bytes
+        taken = frames[first:end]
+        self._sent_count = end
+        self._unsent_bytes -= size_bytes
+        # All but a begin have a body, or come after one.
+        self.has_sent_bodies = self._sent_count > 1
+        return taken, size_bytes, end < len(frames)
 
     def forget_sent_bodies(self) -> int:
         """Forget them (rule 2); how many bytes that frees."""
@@ -118,9 +126,11 @@ class KeptFrames:
         self._sent_count = 0
         self.has_sent_bodies = False
         missing_request_bytes, self._missing_request_bytes = self._missing_request_bytes, 0
+        self._unsent_bytes = self.size_bytes
         if not self._missing_bytes:
             return missing_request_bytes, 0
         self._frames = self._without_bodies(self._frames)
+        self._unsent_bytes = self.size_bytes
         missing_bytes, self._missing_bytes = self._missing_bytes, 0
         if isinstance(end := self._frames[-1], End):
             shed_bytes = end.shed_bytes + missing_bytes

@@ -41,7 +41,7 @@ __all__ = ("FrameIntake",)
 
 _log = logging.getLogger("spantap.telemetry")
 
-COMMIT_SECONDS = 0.05
+COMMIT_SECONDS = 0.1
 """Between two commits while exchanges end: many spans share one."""
 
 IDLE_SECONDS = 1.0

@@ -53,7 +53,13 @@ async def test_the_private_parts_of_the_server_side_are_these() -> None:
     loop = asyncio.get_running_loop()
     server = web.Server(_handle)
     connection = RequestHandler(server, loop=loop)
-    assert _private_parts(_Connection, connection) == {"_current_request", "_parser", "_waiter"}
+    assert _private_parts(_Connection, connection) == {
+        "_buffer_paused",
+        "_current_request",
+        "_parser",
+        "_reading_paused",
+        "_waiter",
+    }
     assert _private_parts(DownstreamServer, server) == set()
     for ours in (Answered, LastAnswer):
         assert _private_parts(ours, web.StreamResponse()) == set()
@@ -71,7 +77,9 @@ async def test_the_private_parts_of_the_client_side_are_these() -> None:
     }
     async with aiohttp.TCPConnector() as connector:
         assert _private_parts(UpstreamConnector, connector) == {"_factory", "_loop"}
-    async with UpstreamConnector(tls=ssl.create_default_context(), connect_seconds=1.0) as connector:
+    async with UpstreamConnector(
+        tls=ssl.create_default_context(), connect_seconds=1.0
+    ) as connector:
         assert connector._factory().__class__ is UpstreamProtocol
 
 

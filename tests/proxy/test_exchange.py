@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from yarl import URL
@@ -25,6 +25,12 @@ class TricklingBody:
         self.data = data
         self.at = 0
 
+    def at_eof(self) -> bool:
+        return self.at >= len(self.data)
+
+    def take(self) -> bytes:
+        return b""
+
     async def readany(self) -> bytes:
         self.at += 2
         return self.data[self.at - 2 : self.at]
@@ -36,7 +42,7 @@ class FakeDownstream:
     def __init__(self, data: bytes = b"") -> None:
         self.body = TricklingBody(data)
 
-    async def continue_if_expected(self) -> None:
+    def continue_if_expected(self) -> None:
         """It never is."""
 
 
