@@ -205,7 +205,7 @@ class Downstream:
         elif not knows_chunks:
             fields.append((b"Connection", b"keep-alive"))
         head = [b"HTTP/1.1 %d %s" % (status, reason.encode("utf-8", "surrogateescape"))]
-        head += [b"%s: %s" % pair for pair in fields]
+        head += map(b": ".join, fields)
         self._head_sent = True
         self._waiting_head = b"\r\n".join(head) + b"\r\n\r\n"
         self._chunked = chunked

@@ -53,6 +53,8 @@ __all__ = ("ExchangeRules", "ObservedExchange")
 
 T = TypeVar("T")
 
+_UNTOUCHED = Rewrite(body=b"")
+
 MAX_REJECTION_BYTES = 64 * 1024
 """How much of an error body is searched for the name of the option that we added."""
 
@@ -165,7 +167,11 @@ class ObservedExchange:
             self._share.give_back()
             raise
         response.when_uploaded(self._share.give_back)
-        return response, replace(rewrite, body=b"") if rewrite.body else rewrite, resend_count
+        return (
+            response,
+            replace(rewrite, body=b"") if rewrite.rewrites else _UNTOUCHED,
+            resend_count,
+        )
 
     async def _read_body(self) -> tuple[bytes, RequestBody | None, BodyScan | None]:
         """The body, what is left of it past a limit, and where its members lie.

@@ -15,6 +15,7 @@ order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -49,11 +50,20 @@ _HOP_BY_HOP = frozenset(
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 """What tells where a body ends, in lower case."""
 
+_NONE: frozenset[bytes] = frozenset()
 _NEVER_AN_OPTION = FRAMING | {b"host"}
 _DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
-_HOP_BY_HOP_OR_LENGTH = _HOP_BY_HOP | _DIGESTS | {b"content-length"}
+_NOT_FOR_CLIENTS = {
+    (keeps_length, keeps_chunked): _HOP_BY_HOP
+    | (_NONE if keeps_length else _DIGESTS | {b"content-length"})
+    | (_NONE if keeps_chunked else {b"transfer-encoding"})
+    for keeps_length in (False, True)
+    for keeps_chunked in (False, True)
+}
 _OURS = b"x-spantap-"
-_NONE: frozenset[bytes] = frozenset()
+
+MAX_SHAPES = 128
+"""Different lists of names that are remembered, each of a head's size at most: 16 MB at worst."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,14 +90,14 @@ class Head(RawHeaders):
         names: of its fields in lower case, in their order.
     """
 
-    names: list[bytes]
+    names: tuple[bytes, ...]
 
     def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        # Once for each head: it is asked for some fifteen fields.
         del fields  # tuple.__new__ took them
-        self.names = [name.lower() for name, _ in self]
-        values = [value for _, value in self]
-        self._first = dict(zip(reversed(self.names), reversed(values), strict=True))
+        names, values = zip(*self, strict=True) if self else ((), ())
+        self.names = _lower(names)
+        # It is asked for some fifteen fields. The first of a name is put last, and stays.
+        self._first = dict(zip(self.names[::-1], values[::-1], strict=True))
 
     def has(self, name: bytes) -> bool:
         """Whether there is such a field."""
@@ -128,11 +138,8 @@ class Head(RawHeaders):
             names: the fields wanted.
             prefixes: further ones, by the beginnings of their names.
         """
-        return tuple(
-            (key.decode("latin-1"), pair[1].decode("latin-1"))
-            for key, pair in zip(self.names, self, strict=True)
-            if key in names or key.startswith(prefixes)
-        )
+        places = _find_places(self.names, names, prefixes)
+        return tuple([(name, self[place][1].decode("latin-1")) for name, place in places])
 
 
 def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, bytes]]:
@@ -140,22 +147,20 @@ def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, by
 
     A client of HTTP/1.0 may have sent no ``Host``: then it comes first.
     """
-    dropped = _dropped(head, _HOP_BY_HOP)
     waiting = dict(changes.replaced)
-    relayed: list[tuple[bytes, bytes]] = []
-    for key, pair in zip(head.names, head, strict=True):
-        if key in changes.replaced:
+    relayed = list(head)
+    touched = _find_touched(head.names, _dropped(head, _HOP_BY_HOP), frozenset(waiting))
+    for key, place in touched:  # the last one first, so that the places of the others stay
+        if key in waiting:
             # The first occurrence takes the new value, further ones would contradict it.
-            if (new := waiting.pop(key, None)) is not None:
-                relayed.append(new)
+            new = waiting.pop(key) if head.names.index(key) == place else None
         elif key == b"host":
-            relayed.append((pair[0], changes.host))
-        elif key in dropped or key.startswith(_OURS):
-            continue
+            new = (head[place][0], changes.host)
         elif key == b"content-length" and changes.content_length is not None:
-            relayed.append((pair[0], b"%d" % changes.content_length))
+            new = (head[place][0], b"%d" % changes.content_length)
         else:
-            relayed.append(pair)
+            new = head[place] if key == b"content-length" else None
+        relayed[place : place + 1] = () if new is None else (new,)
     if not head.has(b"host"):
         relayed.insert(0, (b"Host", changes.host))
     relayed.extend(pair for pair in waiting.values() if pair is not None)
@@ -172,15 +177,50 @@ def response_headers(
         keeps_length: the body's length and digests still hold; otherwise they go.
         keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
     """
-    dropped = _dropped(head, _HOP_BY_HOP if keeps_length else _HOP_BY_HOP_OR_LENGTH)
-    return [
-        pair
-        for key, pair in zip(head.names, head, strict=True)
-        if key not in dropped and (keeps_chunked or key != b"transfer-encoding")
-    ]
+    dropped = _dropped(head, _NOT_FOR_CLIENTS[keeps_length, keeps_chunked])
+    return [head[place] for place in _find_kept(head.names, dropped)]
 
 
 def _dropped(head: Head, always: frozenset[bytes]) -> frozenset[bytes]:
     """The fields of this hop, and those that ``Connection`` makes such."""
     named = head.options(b"connection")
     return always if named <= _HOP_BY_HOP else always | (named - _NEVER_AN_OPTION)
+
+
+# What depends on names alone: a client sends the same ones with each call, and so does an upstream.
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _lower(names: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return tuple([name.lower() for name in names])
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _find_places(
+    names: tuple[bytes, ...], wanted: frozenset[bytes], prefixes: tuple[bytes, ...]
+) -> tuple[tuple[str, int], ...]:
+    """Where the wanted fields are, and their names as text."""
+    return tuple(
+        (name.decode("latin-1"), place)
+        for place, name in enumerate(names)
+        if name in wanted or name.startswith(prefixes)
+    )
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _find_touched(
+    names: tuple[bytes, ...], dropped: frozenset[bytes], replaced: frozenset[bytes]
+) -> tuple[tuple[bytes, int], ...]:
+    """The fields of a request that are not relayed just as they are, the last one first."""
+    touched = dropped | replaced | {b"host", b"content-length"}
+    return tuple(
+        (name, place)
+        for place, name in reversed(tuple(enumerate(names)))
+        if name in touched or name.startswith(_OURS)
+    )
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _find_kept(names: tuple[bytes, ...], dropped: frozenset[bytes]) -> tuple[int, ...]:
+    """The places of those that are not dropped."""
+    return tuple(place for place, name in enumerate(names) if name not in dropped)

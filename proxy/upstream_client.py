@@ -112,7 +112,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
         if proxied is not None:
             target = f"{self.upstream.origin}{target}"
         lines = [f"{self.method} {target} HTTP/1.1".encode("utf-8", "surrogateescape")]
-        lines += [b"%s: %s" % pair for pair in self.headers]
+        lines += map(b": ".join, self.headers)
         if proxied:
             lines.append(b"Proxy-Authorization: " + proxied)
         return b"\r\n".join(lines) + b"\r\n\r\n"

@@ -139,3 +139,79 @@ def test_what_is_looked_up_is_what_a_search_finds(fields: Fields) -> None:
         assert head.find(name) == (values[0] if values else None)
         assert head.join(name) == (b",".join(values) if values else None)
     assert head.has_repeated == (len({key.lower() for key, _ in fields}) < len(fields))
+
+
+# What is remembered by the names of a head gives what going through its fields does.
+
+HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"upgrade"}
+HOP_BY_HOP |= {b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"}
+FRAMING = {b"host", b"content-length", b"transfer-encoding"}
+NAMES = [b"Host", b"Content-Length", b"Transfer-Encoding", b"Connection", b"TE", b"x-spantap-a"]
+NAMES += [b"A", b"a", b"Digest", b"authorization", b"Traceparent", b"x-b"]
+VALUES = st.sampled_from([b"", b"1", b"close", b"a, x-b", b"Keep-Alive, host", b"content-length"])
+HEADS = st.lists(st.tuples(st.sampled_from(NAMES), VALUES), max_size=9).filter(
+    lambda fields: sum(name == b"Host" for name, _ in fields) < 2
+)
+REPLACED = st.dictionaries(
+    st.sampled_from([b"authorization", b"traceparent", b"a"]),
+    st.none() | st.just((b"New", b"value")),
+)
+
+
+def find_dropped(fields: Fields) -> set[bytes]:
+    """The fields of this hop, one by one."""
+    options = [value for name, value in fields if name.lower() == b"connection"]
+    named = {option.strip().lower() for value in options for option in value.split(b",")}
+    return HOP_BY_HOP | (named - FRAMING)
+
+
+def relay_one_by_one(fields: Fields, changes: RequestChanges) -> Fields:
+    """A request's fields, each looked at by itself."""
+    waiting, relayed = dict(changes.replaced), []
+    for name, value in fields:
+        key = name.lower()
+        if key in changes.replaced:
+            if (pair := waiting.pop(key, None)) is not None:
+                relayed.append(pair)
+        elif key == b"host":
+            relayed.append((name, changes.host))
+        elif key == b"content-length" and changes.content_length is not None:
+            relayed.append((name, b"%d" % changes.content_length))
+        elif key not in find_dropped(fields) and not key.startswith(b"x-spantap-"):
+            relayed.append((name, value))
+    if not any(name.lower() == b"host" for name, _ in fields):
+        relayed.insert(0, (b"Host", changes.host))
+    return relayed + [pair for pair in waiting.values() if pair is not None]
+
+
+@given(HEADS, REPLACED, st.none() | st.just(44))
+def test_a_request_head_is_what_its_fields_give_one_by_one(
+    fields: Fields, replaced: dict[bytes, tuple[bytes, bytes] | None], content_length: int | None
+) -> None:
+    """Whatever is repeated, named by ``Connection``, replaced or ours."""
+    changes = RequestChanges(host=b"up", content_length=content_length, replaced=replaced)
+    assert request_headers(Head(fields), changes) == relay_one_by_one(fields, changes)
+
+
+@given(HEADS, st.booleans(), st.booleans())
+def test_an_answer_head_is_what_its_fields_give_one_by_one(
+    fields: Fields, keeps_length: bool, keeps_chunked: bool
+) -> None:
+    """The same for the way back."""
+    dropped = find_dropped(fields)
+    dropped |= set() if keeps_length else {b"content-length", b"digest"}
+    dropped |= set() if keeps_chunked else {b"transfer-encoding"}
+    relayed = [(name, value) for name, value in fields if name.lower() not in dropped]
+    got = response_headers(Head(fields), keeps_length=keeps_length, keeps_chunked=keeps_chunked)
+    assert got == relayed
+
+
+@given(HEADS)
+def test_fields_are_selected_as_one_by_one(fields: Fields) -> None:
+    """By name and by the beginning of a name."""
+    selected = tuple(
+        (name.lower().decode(), value.decode())
+        for name, value in fields
+        if name.lower() in {b"a", b"digest"} or name.lower().startswith(b"x-")
+    )
+    assert Head(fields).select(frozenset({b"a", b"digest"}), (b"x-",)) == selected
