@@ -43,6 +43,7 @@ class FrameOutbox:
     def __init__(self, shedding: Shedding | None = None) -> None:
         self.shedding = Shedding() if shedding is None else shedding
         self.held_bytes = 0
+        self._sheds = False  # of some open exchanges something was left out: all frames are judged
         self._kept: dict[int, KeptFrames] = {}  # by exchange, in the order of their begins
         self._unsent: deque[KeptFrames] = deque()  # each once, of those with something to send
         self._forgettable: dict[int, KeptFrames] = {}  # those of which sent bodies are kept
@@ -54,11 +55,8 @@ class FrameOutbox:
     def emit(self, frame: Frame) -> None:
         """Take one frame."""
         size_bytes = frame_bytes(frame)
-        is_full = self.held_bytes + size_bytes > self.shedding.limit_bytes
-        if is_full or self.shedding.has_gaps:
-            if is_full and body_bytes(frame):
-                self._make_room(frame.exchange, size_bytes)
-            admitted = self.shedding.admit(frame, self.held_bytes)
+        if self._sheds or self.held_bytes + size_bytes > self.shedding.limit_bytes:
+            admitted = self._admit(frame, size_bytes)
             if admitted is None:
                 return
             frame = admitted
@@ -72,22 +70,32 @@ class FrameOutbox:
             kept.is_queued = True
             self._unsent.append(kept)
 
+    def _admit(self, frame: Frame, size_bytes: int) -> Frame | None:
+        """The frame as there is room for it, ``None`` where there is none."""
+        is_full = self.held_bytes + size_bytes > self.shedding.limit_bytes
+        if is_full and body_bytes(frame):
+            self._make_room(frame.exchange, size_bytes)
+        admitted = self.shedding.admit(frame, self.held_bytes)
+        self._sheds = self.shedding.has_gaps
+        return admitted
+
     def take(self, limit_bytes: int) -> list[bytes]:
         """The next pieces to send, of one frame at least, up to about `limit_bytes`.
 
         The frames of an exchange in their order; those of several may come in any.
         """
         taken: list[Frame] = []
-        while self._unsent and limit_bytes > 0:
+        taken_bytes = 0
+        while self._unsent and taken_bytes < limit_bytes:
             kept = self._unsent[0]
-            frames, size_bytes, is_more = kept.take(limit_bytes)
+            frames, size_bytes, is_more = kept.take(limit_bytes - taken_bytes)
             taken += frames
-            limit_bytes -= size_bytes
+            taken_bytes += size_bytes
             if kept.has_sent_bodies and kept.number in self._kept:
                 self._forgettable[kept.number] = kept
             if not is_more:
                 self._unsent.popleft().is_queued = False
-        return encode_records(taken)
+        return encode_records(taken, taken_bytes)
 
     def acknowledge(self, number: int) -> None:
         """The exchange is settled: forget it. One that is not known is nothing."""
@@ -107,6 +115,7 @@ class FrameOutbox:
             if missing_bytes:
                 self.shedding.note_gap(number, missing_bytes, is_open=not kept.is_ended)
             self.held_bytes += kept.size_bytes - before_bytes
+            self._sheds = self.shedding.has_gaps
             kept.is_queued = True
             self._unsent.append(kept)
 

@@ -25,7 +25,7 @@ from telemetry.errors import TelemetryError
 from telemetry.frames import Frame, RequestBody, ResponseData, decode_frames, encode_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = (
     "AckReader",
@@ -89,8 +89,15 @@ def decode_hello(record: tuple[bytes, bytes]) -> Hello:
         raise MalformedRecordError("the first record is no hello") from error
 
 
-def encode_records(frames: Iterable[Frame]) -> list[bytes]:
-    """The records of frames, in pieces: large bodies are pieces of their own (rule 2)."""
+def encode_records(frames: list[Frame], size_bytes: int) -> list[bytes]:
+    """The records of frames, in pieces: large bodies are pieces of their own (rule 2).
+
+    Args:
+        frames: of any exchanges.
+        size_bytes: of all their bodies, or more.
+    """
+    if frames and size_bytes <= INLINE_BYTES:  # none is large: usual, as little waits
+        return [_encode_record(frames, 0)]
     pieces: list[bytes] = []
     together: list[Frame] = []
     for frame in frames:

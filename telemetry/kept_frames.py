@@ -46,7 +46,6 @@ class KeptFrames:
 
     Attributes:
         size_bytes: what all of them take, as an estimate.
-        is_ended: whether the last frame came.
         has_sent_bodies: whether there is something to forget.
         is_queued: whether they stand in the queue of those with something to send.
 
@@ -61,7 +60,6 @@ class KeptFrames:
         "_sent_count",
         "_unsent_bytes",
         "has_sent_bodies",
-        "is_ended",
         "is_queued",
         "number",
         "size_bytes",
@@ -70,7 +68,6 @@ class KeptFrames:
     def __init__(self, number: int) -> None:
         self.number = number
         self.size_bytes = 0
-        self.is_ended = False
         self.has_sent_bodies = False
         self.is_queued = False
         self._frames: list[Frame] = []
@@ -79,13 +76,16 @@ class KeptFrames:
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
         self._missing_request_bytes = 0
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether the last frame came."""
+        return bool(self._frames) and isinstance(self._frames[-1], End)
+
     def append(self, frame: Frame, size_bytes: int) -> None:
         """Keep a frame that takes so much."""
         self._frames.append(frame)
         self.size_bytes += size_bytes
         self._unsent_bytes += size_bytes
-        if isinstance(frame, End):
-            self.is_ended = True
 
     def take(self, limit_bytes: int) -> tuple[list[Frame], int, bool]:
         """The next frames to send, one at least, and what they take.
