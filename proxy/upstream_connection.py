@@ -15,6 +15,10 @@ Rules:
 5. An upstream that takes nothing of a request whose answer has not begun fails that request.
 6. A head is bounded as a whole: aiohttp's parser alone would keep as many fields of the largest
    size as it takes fields.
+7. Chunks that a read holds whole go past the parser (:mod:`proxy.whole_chunks`).
+8. A slow reader pauses the connection, not the parser: what was read already, 256 KiB at most, is
+   parsed. aiohttp's parser, paused at the end of a chunk where a read ends too, would hold back
+   the end of the body, and nobody would ask for it.
 """
 
 from __future__ import annotations
@@ -30,12 +34,15 @@ from aiohttp.http import HttpProcessingError
 from proxy.readable import has_unread
 from proxy.stall_watch import StallWatch
 from proxy.upstream_errors import UpstreamStalled
+from proxy.whole_chunks import WholeChunks
 
 if TYPE_CHECKING:
     import asyncio
     import ssl
 
     from aiohttp.connector import Connection
+    from aiohttp.http import RawResponseMessage
+    from aiohttp.streams import StreamReader
 
 __all__ = ("UpstreamConnector", "UpstreamProtocol", "abort_connection", "get_protocol")
 
@@ -62,6 +69,7 @@ class UpstreamProtocol(ResponseHandler):
         self._extends = False
         self._last_read = 0.0
         self._watch: asyncio.TimerHandle | None = None
+        self._chunks: WholeChunks | None = None
         self._stall_watch = StallWatch(0.0, self._give_up_stalled)
         self._head_bytes = 0
         self._max_head_bytes = 0  # none, until a request is sent
@@ -151,9 +159,39 @@ class UpstreamProtocol(ResponseHandler):
             self._head_bytes = 0
             super().data_received(data[begin:end])
             at = end
-        super().data_received(data[at:] if at else data)
+        self._take_body(data[at:] if at else data)
         if self._extends and self._count_body() != body_bytes:
             self._last_read = self._loop.time()
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """Called by aiohttp for each head: its body follows."""
+        super().feed_data(data, size)
+        message, payload = data
+        self._chunks = None
+        if message.chunked and not payload.is_eof():
+            self._chunks = WholeChunks()
+            payload.begin_http_chunk_receiving()  # it wants to know before its first byte
+
+    def _take_body(self, data: bytes) -> None:
+        """Take what is no head: whole chunks past the parser (rule 7), all else by it."""
+        payload = self._payload
+        if self._chunks is None or payload is None or not data:
+            super().data_received(data)
+            return
+        until, body, begin = self._chunks.split(data)
+        if until:
+            super().data_received(data[:until])
+        if self._exception is not None:
+            return
+        if body:
+            payload.feed_data(body)
+        if begin < len(data):
+            super().data_received(data[begin:])
+
+    def pause_reading(self) -> None:
+        """The body's reader has enough (rule 8)."""
+        self._reading_paused = True
+        self._pause_transport_reading()
 
     def _count_body(self) -> int:
         """Bytes of the body so far."""
@@ -180,9 +218,11 @@ class UpstreamProtocol(ResponseHandler):
 
     def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - aiohttp's
         """Called by aiohttp after each read: nothing to do unless reading was paused."""
-        if self._reading_paused or self._buffer_paused:
+        del resume_parser  # which holds nothing back
+        if self._reading_paused:
+            self._reading_paused = False
             self._last_read = self._loop.time()
-            super().resume_reading(resume_parser)
+            self._resume_transport_reading()
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         """Fail whoever waits for a head, and the body that is being read (rule 3)."""

@@ -69,11 +69,12 @@ async def test_the_private_parts_of_the_client_side_are_these() -> None:
     """The protocol needs to know what it waits for; the connector makes protocols of ours."""
     loop = asyncio.get_running_loop()
     assert _private_parts(UpstreamProtocol, ResponseHandler(loop)) == {
-        "_buffer_paused",
         "_exception",
         "_loop",
+        "_pause_transport_reading",
         "_payload",
         "_reading_paused",
+        "_resume_transport_reading",
     }
     async with aiohttp.TCPConnector() as connector:
         assert _private_parts(UpstreamConnector, connector) == {"_factory", "_loop"}

@@ -45,7 +45,7 @@ async def test_an_interim_answer_of_ours_is_not_the_beginning_of_the_answer(
     """A fault after the 100 Continue is told like any other before the head."""
 
     async def handler(client: Downstream) -> web.StreamResponse:
-        await client.continue_if_expected()
+        client.continue_if_expected()
         raise fault
 
     request = b"PUT / HTTP/1.1\r\nHost: c\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
