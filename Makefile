@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench faults soak fuzz lock format clean
+.PHONY: help demo test coverage lint types e2e bench benchcodec performance faults soak fuzz lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -53,9 +53,22 @@ e2e: $(VENV)/.dev.stamp  ## chats into a real Phoenix, Jaeger and Collector, see
 	sh tests/e2e/install.sh
 	SPANTAP_E2E=1 $(BIN)/pytest -m e2e tests/e2e --timeout 300
 
-bench: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse and the openai SDK
+bench: $(VENV)/.dev.stamp  ## what spantap costs beside a bare relay, a quarter of an hour; BENCH=--quick: four minutes
+	$(BIN)/python -m tests.bench $(BENCH) --out .bench/performance.json
+
+benchcodec: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse and the openai SDK
 	$(BIN)/pytest tests/bench/bench_codec.py -s -p no:xdist --timeout 600 --benchmark-disable-gc \
 		--benchmark-columns=min,median,rounds --benchmark-group-by=param:stream
+
+.plot/.stamp:
+	$(PYTHON) -m venv .plot
+	.plot/bin/python -m pip --disable-pip-version-check -q install matplotlib
+	@touch $@
+
+performance: $(VENV)/.dev.stamp .plot/.stamp  ## the figures of the last `make bench` into docs/
+	cp .bench/performance.json docs/performance.json
+	$(BIN)/python -m tests.bench.render docs/performance.json docs/performance.md
+	.plot/bin/python tests/bench/plot.py docs/performance.json docs/performance.png
 
 faults: $(VENV)/.dev.stamp  ## the fault matrix with full counts; its rows go to .faults/results.jsonl
 	mkdir -p .faults && rm -f .faults/results.jsonl

@@ -59,13 +59,13 @@ _WORST_GROWTH = 4
 """The shortest event that has text takes 45 bytes on the wire, and twice that in memory."""
 
 _CHOICE_BYTES = 2048  # what a choice takes before it says anything
-_IDENTITY = {
-    "id": str,
-    "model": str,
-    "created": int,
-    "system_fingerprint": str,
-    "service_tier": str,
-}
+_IDENTITY = (
+    ("id", str),
+    ("model", str),
+    ("created", int),
+    ("system_fingerprint", str),
+    ("service_tier", str),
+)
 _NOT_MERGED = frozenset({"choices"})
 _CUT_REASONS = ERROR_FINISH_REASONS | {None, "length", "content_filter"}
 
@@ -95,6 +95,7 @@ class Accumulator:
         "_error",
         "_finished_count",
         "_identity",
+        "_is_whole",
         "_padding",
         "_usage",
         "has_content",
@@ -110,6 +111,7 @@ class Accumulator:
         self._error: ErrorObject | None = None
         self._identity: JsonObject = {}
         self._body: JsonObject = {}
+        self._is_whole = False  # the body is there, and nothing is merged into it
         self._padding: JsonObject = {}  # of the last chunk, not merged yet
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
@@ -141,6 +143,17 @@ class Accumulator:
             self._feed(chunk, event_name, hidden_usage=hidden_usage)
         except RecursionError:  # nested just within what the parser takes
             self.note("observer_limit")
+
+    def feed_body(self, chunk: JsonObject, *, body: JsonObject) -> None:
+        """Take a whole answer, in the place of all chunks. Neither object is changed.
+
+        Args:
+            chunk: what it says, as one chunk would.
+            body: the answer as it came, which :meth:`response` returns so.
+        """
+        self.feed(chunk, hidden_usage=True)  # nothing of it is to be merged
+        self._body = body
+        self._is_whole = True
 
     def room_bytes(self, index: int) -> int:
         """How many bytes of events surely fit that add text to a choice; none to an unknown one."""
@@ -201,12 +214,13 @@ class Accumulator:
             self.note("observer_limit")
 
     def _feed_identity(self, chunk: JsonObject) -> None:
-        for key, kind in _IDENTITY.items():
+        identity = self._identity
+        for key, kind in _IDENTITY:
             value = chunk.get(key)
-            if not value or type(value) is not kind or key in self._identity:
+            if not value or type(value) is not kind or key in identity:
                 continue
             if size_bytes(value) <= _MAX_IDENTITY_CHARACTERS:
-                self._identity[key] = value
+                identity[key] = value
             else:
                 self.note("observer_limit")
 
@@ -259,7 +273,8 @@ class Accumulator:
             done: the end marker was seen.
             event_count: events with data, end marker excluded.
         """
-        self._merge(self._padding)
+        if self._padding:
+            self._merge(self._padding)
         choices = [self._choices[index] for index in sorted(self._choices)]
         usage = decode_usage(self._usage.whole())
         return ChatResponse(
@@ -272,7 +287,7 @@ class Accumulator:
             done=done,
             event_count=event_count,
             anomalies=(*self._anomalies, *self._final_anomalies(choices, usage)),
-            body=self._whole_body(choices),
+            body=self._body if self._is_whole else self._whole_body(choices),
         )
 
     def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:

@@ -28,6 +28,7 @@ _CONTAINER_BYTES = 16
 _ITEM_BYTES = 8
 _KEY_BYTES = 16  # besides its characters; most keys occur often and are shared
 _WORD_BITS = 64
+_WITH_INSIDES = frozenset({dict, list, int})
 
 
 class Budget:
@@ -59,6 +60,11 @@ class Budget:
 
 def size_bytes(value: Any) -> int:
     """Estimate what a JSON value takes in memory, by the rules above."""
+    kind = type(value)
+    if kind is str:
+        return len(value)
+    if kind not in _WITH_INSIDES:
+        return 0
     size = 0
     pending: list[Iterable[Any]] = [(value,)]
     while pending:  # no recursion: a value may be as deep as its parser was willing to go

@@ -239,9 +239,11 @@ class ChoiceFold:
     @property
     def is_cumulative(self) -> bool:
         """Each fragment of content was the whole text so far (rule 5); a list of parts never is."""
-        fragments = self._content if self._parts is None else ()
+        fragments = self._content if self._parts is None else []
         if len(fragments) < _MIN_CUMULATIVE:
             return False
+        if len(fragments[-1]) - len(fragments[0]) < _MIN_CUMULATIVE - 1:
+            return False  # nothing that grew so often
         grown = 1
         for text, longer in pairwise(fragments):
             if not longer.startswith(text):
@@ -259,6 +261,8 @@ class ChoiceFold:
     def has_bad_arguments(self) -> bool:
         """The arguments of some call are neither JSON nor empty (which stands for none)."""
         legacy = self._function_call
+        if not (self.tool_calls or legacy):
+            return False
         calls = (*self.tool_calls.calls(), *((legacy.call(),) if legacy else ()))
         return any(
             call.type == "function" and call.arguments.strip() and not is_json(call.arguments)
@@ -285,6 +289,8 @@ class ChoiceFold:
 
     def _joined_reasoning(self) -> str:
         """Return the reasoning, once where it came several times in different deltas (rule 3)."""
+        if not self._reasoning:
+            return ""
         ways = list(self._reasoning_by_name.values())
         ways.append([text for kind, text in self._parts or () if kind == "thinking"])
         said = {"".join(texts) for texts in ways if texts}

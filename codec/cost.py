@@ -48,7 +48,11 @@ def decode_cost(usage: Mapping[str, Any], body: Mapping[str, Any]) -> Cost | Non
         ``None`` where none was reported.
     """
     values = (usage.get("cost_usd"), usage.get("cost"), body.get("cost"))
-    costs = [_with_shares(cost, usage) for value in values if (cost := _decode(value)) is not None]
+    costs = [
+        _with_shares(cost, usage)
+        for value in values
+        if value is not None and (cost := _decode(value)) is not None
+    ]
     if (ticks := _amount(usage.get("cost_in_usd_ticks"))) is not None:
         costs.append(Cost(total=ticks / _TICKS_PER_USD))
     totals = (cost for cost in costs if cost.total is not None)

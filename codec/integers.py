@@ -18,9 +18,7 @@ def count_of(value: Any) -> int | None:
     """Return a non-negative 64-bit integer, which may be written ``12.0``; else ``None``."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT:
-        return value
-    return None
+    return value if type(value) is int and 0 <= value <= _MAX_COUNT else None
 
 
 def index_of(value: Any) -> int | None:

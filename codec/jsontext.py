@@ -25,6 +25,7 @@ __all__ = (
     "decode_json_object",
     "encode_json",
     "is_json",
+    "split_object",
 )
 
 JsonObject = dict[str, Any]
@@ -32,6 +33,7 @@ JsonObject = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.encode
 _check = msgspec.json.Decoder(msgspec.Raw).decode
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _lenient = json.JSONDecoder(strict=False)
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
@@ -71,6 +73,20 @@ def decode_json_object(data: bytes | str) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}")  # noqa: TRY004
     return value
+
+
+def split_object(data: bytes) -> dict[str, msgspec.Raw]:
+    """The text of each member's value in a JSON object, the last one where a name comes twice.
+
+    The strict parser alone is asked, and it does not look whether the values are UTF-8.
+
+    Raises:
+        ValueError: it is no strict JSON object, or nested too deeply.
+    """
+    try:
+        return _split(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ValueError("no strict JSON object") from error
 
 
 def is_json(text: str) -> bool:

@@ -57,11 +57,14 @@ def merge_members(
                 continue
             if value == {}:
                 continue
-        if old == value:
+        if old is None:
+            growth = size_bytes(value) + len(key) + FRAGMENT_BYTES
+        elif old == value:
             continue
-        new_key_bytes = len(key) + FRAGMENT_BYTES if old is None else 0
-        if budget.take(size_bytes(value) - size_bytes(old) + new_key_bytes):
-            into[key] = _own(value)
+        else:
+            growth = size_bytes(value) - size_bytes(old)
+        if budget.take(growth):
+            into[key] = _own(value) if isinstance(value, _CONTAINERS) else value
 
 
 def without_empty(members: JsonObject) -> JsonObject:

@@ -6,7 +6,6 @@ answer gives the same values whether it was streamed or not (``seeds.md`` S4.19)
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import Accumulator
@@ -39,7 +38,9 @@ def decode_response(body: bytes) -> ChatResponse:
         value = value[0]
     if not isinstance(value, dict):
         raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
-    return replace(fold_body(value), body=value)
+    accumulator = Accumulator()
+    accumulator.feed_body(_without_deltas(value), body=value)
+    return accumulator.response()
 
 
 def fold_body(body: JsonObject) -> ChatResponse:
@@ -56,12 +57,18 @@ def fold_body(body: JsonObject) -> ChatResponse:
 def _without_deltas(body: JsonObject) -> JsonObject:
     """Leave out the delta that stands beside a whole message (Perplexity sends an empty one)."""
     choices = body.get("choices")
-    if not isinstance(choices, list):
+    if not isinstance(choices, list) or not any(map(_has_both, choices)):
         return body
     return body | {"choices": [_without_delta(choice) for choice in choices]}
 
 
+def _has_both(choice: Any) -> bool:
+    return (
+        isinstance(choice, dict) and "delta" in choice and isinstance(choice.get("message"), dict)
+    )
+
+
 def _without_delta(choice: Any) -> Any:
-    if not (isinstance(choice, dict) and isinstance(choice.get("message"), dict)):
+    if not _has_both(choice):
         return choice
     return {key: value for key, value in choice.items() if key != "delta"}

@@ -14,24 +14,29 @@ Rules:
    beyond JSON's, a comment, a bracket without its partner, a byte order mark, a second document.
 4. Keys are compared as JSON strings: an escaped spelling of a name is that name (RFC 8259 8.3).
 5. A member that occurs twice is counted twice, and its last place is kept, as most parsers do.
+6. A body of up to :data:`MAX_WHOLE_BYTES` that comes in one piece is given to the parser, which
+   says what its members are, and they are looked for by their names. Whatever leaves a doubt about
+   the places, and whatever the parser refuses, is followed as all other bodies are.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from codec.jsontext import decode_json
+import msgspec
+
+from codec.jsontext import decode_json, split_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
 __all__ = (
     "MAX_DEPTH",
     "MAX_MEMBERS",
+    "MAX_WHOLE_BYTES",
     "BodyScan",
     "Member",
     "Problem",
@@ -44,6 +49,10 @@ MAX_DEPTH = 512
 
 MAX_MEMBERS = 1_024
 """Members of the object itself, each of which costs a few steps: a chat request has below 100."""
+
+MAX_WHOLE_BYTES = 65_536
+"""Of a body that is parsed at once (rule 6), for some 100 us: most chats have less, and whatever is
+longer must not keep the loop."""
 
 REQUEST_MEMBERS = ("stream", "stream_options", "model", "data_sources")
 """The members of a chat request that the rewriter asks about."""
@@ -61,6 +70,10 @@ _OVER_FILL = re.compile(rb'(?:[ \t\n\r,:+.0-9A-Za-z-]++|"[^"\\]{0,64}+"){1,256}'
 _OVER_ESCAPES = re.compile(rb"(?:[^\"\\]*+\\.){1,256}", re.DOTALL).match
 _TO_QUOTE_OR_BACKSLASH = re.compile(rb"[\"\\]").search
 
+_TO_VALUE = re.compile(rb"[ \t\n\r]*:[ \t\n\r]*").match
+_TO_ESCAPED_LETTER = re.compile(rb"\\u00[5-7]").search  # `_` or a lower case letter
+_Utf8Decoder = codecs.getincrementaldecoder("utf-8")
+
 _QUOTE, _BACKSLASH, _COLON, _COMMA = b'"\\:,'
 _OPENERS = {ord("{"): ord("}"), ord("["): ord("]")}
 _CLOSERS = frozenset(_OPENERS.values())
@@ -77,8 +90,7 @@ class Problem(StrEnum):
     TRUNCATED = "truncated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the value of one member lies.
 
     Attributes:
@@ -92,8 +104,7 @@ class Member:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BodyScan:
+class BodyScan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a scan found.
 
     Attributes:
@@ -104,7 +115,7 @@ class BodyScan:
 
     problem: Problem | None = None
     empty: bool = True
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: dict[str, Member] = msgspec.field(default_factory=dict)
 
     def value(self, body: bytes, name: str) -> bytes | None:
         """The JSON text of a member's value, ``None`` where it is absent.
@@ -135,7 +146,7 @@ class RequestScanner:
         self._names = frozenset(names)
         self._max_key_bytes = _BYTES_PER_ESCAPE * max(map(len, self._names)) + len('""')
         self._step: Callable[[RequestScanner, bytes, int], int] = RequestScanner._before_object
-        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._utf8 = _Utf8Decoder()
         self._problem: Problem | None = None
         self._members: dict[str, Member] = {}
         self._member_count = 0
@@ -147,6 +158,8 @@ class RequestScanner:
 
     def feed(self, data: bytes) -> None:
         """Scan the next piece."""
+        if not self._offset and self._take_whole(data):
+            return
         if self._problem is None:
             self._check_utf8(data)
         position = 0
@@ -162,6 +175,17 @@ class RequestScanner:
         if problem is not None:
             return BodyScan(problem=problem)
         return BodyScan(empty=not self._member_count, members=dict(self._members))
+
+    def _take_whole(self, data: bytes) -> bool:
+        """Take a piece that is a whole body (rule 6), or say that it must be followed."""
+        found = _find_members(data, self._names)
+        if found is None:
+            return False
+        self._members = found
+        self._member_count = b'"' in data  # whether there is one is all that matters from here on
+        self._offset = len(data)
+        self._step = RequestScanner._after_object
+        return True
 
     def _check_utf8(self, data: bytes) -> None:
         # Most bodies are ASCII, which can be told at memory speed.
@@ -345,3 +369,41 @@ class RequestScanner:
             return 0
         self._escaped = data[found.start()] == _BACKSLASH
         return 0 if self._escaped else found.end()
+
+
+def _find_members(body: bytes, names: frozenset[str]) -> dict[str, Member] | None:
+    """Find members by their names (rule 6); ``None`` where the body must be followed."""
+    if not (body.startswith(b"{") and body.endswith(b"}")) or not _is_within_limits(body):
+        return None
+    if b"\\" in body and _TO_ESCAPED_LETTER(body):
+        return None  # in which a name may hide
+    try:
+        texts = split_object(body)
+    except ValueError:
+        return None
+    members = {}
+    for name in names & texts.keys():
+        key = b'"%b"' % name.encode()
+        # Inside a string there is a backslash before a quote: a name in quotes is a whole string.
+        # Where it is the only one of its kind, it is the key that the parser saw.
+        value = _TO_VALUE(body, body.find(key) + len(key))
+        if value is None or body.count(key) != 1:
+            return None
+        start = value.end()
+        members[name] = Member(start=start, end=start + len(bytes(texts[name])))
+    return members
+
+
+def _is_within_limits(body: bytes) -> bool:
+    """Whether a body surely is, and UTF-8, as following it would have found."""
+    size = len(body)
+    if size > MAX_WHOLE_BYTES:
+        return False
+    if size > 2 * MAX_DEPTH and body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        return False
+    if size > len('"":0,') * MAX_MEMBERS and body.count(b":") > MAX_MEMBERS:
+        return False
+    try:
+        return body.isascii() or bool(body.decode())
+    except UnicodeDecodeError:
+        return False

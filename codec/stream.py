@@ -153,18 +153,13 @@ class ChatStream:
         size = len(data)
         if size > self._room_bytes and not self._make_room(template, size):
             return start
-        match, texts, count = template.match, self._texts, len(self._texts)
-        while start < size:
-            text, end = match(data, start)
-            if not end:
-                break
-            start = end
-            texts.append(text)
-        if len(texts) > count:
+        texts, end = template.match_all(data, start)
+        if texts:
+            self._texts += texts
             self._room_bytes -= size
-            self._last_alike = data, start
-            self.event_count += len(texts) - count
-        return start
+            self._last_alike = data, end
+            self.event_count += len(texts)
+        return end
 
     def _make_room(self, template: ChunkTemplate, size_bytes: int) -> bool:
         """Whether so many bytes of events surely fit, once what was taken is folded."""

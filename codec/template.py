@@ -14,8 +14,10 @@ Rules:
    written with escapes, or stand inside a string).
 3. A template matches where every byte outside its places is equal. The text is a JSON string of any
    form; its place ends at its own closing quote.
-4. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
-5. What was folded after a template was made may have changed what it stands on, so whoever folds a
+4. Of events in a row the texts are read together. Where that fails they are matched one by one,
+   which says how far they go.
+5. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
+6. What was folded after a template was made may have changed what it stands on, so whoever folds a
    chunk in the general way must forget it.
 
 The general way is the oracle: ``tests/codec/test_template.py`` folds everything in both.
@@ -38,9 +40,15 @@ SPOKEN = ("content", "reasoning_content", "reasoning")
 """The members of a delta that carry text, one of which a template is about."""
 
 _PADDING = ("obfuscation", "p")
+_CONTAINERS = (dict, list)
 _LISTS = {"choices", "delta"}
 _UNSPOKEN = ("refusal", "tool_calls", "function_call")
+_TO_STRING = {
+    name: re.compile(rb'"%b"[ \t]*:[ \t]*"' % name.encode()).search for name in (*SPOKEN, *_PADDING)
+}
 _TRIAL = "a text that nobody sends"
+_ROW_EVENTS = 64
+"""So many are looked at again, one by one, where one of them cannot be read with the others."""
 _LITERAL = re.compile(rb'(?:[^"\\]|\\.)*', re.DOTALL)
 _NO_MATCH = "", 0
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")  # ASCII without quote, backslash and control characters
@@ -67,6 +75,7 @@ class ChunkTemplate:
         "_behind",
         "_behind_bytes",
         "_between",
+        "_seam",
         "index",
         "member",
         "padding_member",
@@ -90,6 +99,7 @@ class ChunkTemplate:
         self._behind = behind + _EVENT_END
         self._before_bytes = len(self._before)
         self._behind_bytes = len(self._behind)
+        self._seam = self._behind + self._before  # between the texts of two events in a row
 
     def fill(self, text: bytes, padding: bytes = b"") -> bytes:
         """Return the event that has this text and padding, both as in a JSON string."""
@@ -128,6 +138,53 @@ class ChunkTemplate:
         if end < 0 or not data.startswith(self._behind, end):
             return _NO_MATCH
         return text, end + self._behind_bytes
+
+    def match_all(self, data: bytes, start: int) -> tuple[list[str], int]:
+        """Match all events from an offset on, up to another or an incomplete one.
+
+        Returns:
+            Their texts, and the offset behind the last of them.
+        """
+        texts: list[str] = []
+        single_up_to = start  # what is before it was looked at as a row, in vain
+        while True:
+            if start >= single_up_to:
+                literals, end = self._find_row(data, start)
+                if literals and (row := _read_literals(literals)) is not None:
+                    texts += row
+                    start = end
+                else:
+                    single_up_to = end
+            text, end = self.match(data, start)
+            if not end:
+                return texts, start
+            texts.append(text)
+            start = end
+
+    def _find_row(self, data: bytes, start: int) -> tuple[list[bytes], int]:
+        """Find events in a row, each of which has another one behind it (rule 4).
+
+        Returns:
+            Their literals, up to the first quote each, and where the last of them ends.
+        """
+        literals: list[bytes] = []
+        before_bytes, between, seam = self._before_bytes, self._between, self._seam
+        if not data.startswith(self._before, start):
+            return literals, start
+        find, startswith, seam_bytes = data.find, data.startswith, len(seam)
+        start += before_bytes
+        for _ in range(_ROW_EVENTS):
+            end = literal_end = find(b'"', start)
+            if between:
+                padding = end + len(between)
+                end = find(b'"', padding)
+                if not startswith(between, literal_end) or not _is_plain_padding(data[padding:end]):
+                    break
+            if not startswith(seam, end):
+                break
+            literals.append(data[start:literal_end])
+            start = end + seam_bytes
+        return literals, start - before_bytes
 
     def may_begin(self, data: bytes) -> bool:
         """Whether bytes without an event's end may be the beginning of an event that matches."""
@@ -197,8 +254,14 @@ def _is_plain(chunk: Any) -> bool:
         return False
     if choice.get("finish_reason") or choice.get("logprobs") or any(map(delta.get, _UNSPOKEN)):
         return False
-    members = [*chunk.items(), *choice.items(), *delta.items()]
-    return not any(name not in _LISTS and _has_list(value) for name, value in members)
+    return not (_has_other_list(chunk) or _has_other_list(choice) or _has_other_list(delta))
+
+
+def _has_other_list(members: JsonObject) -> bool:
+    for name, value in members.items():
+        if isinstance(value, _CONTAINERS) and name not in _LISTS and _has_list(value):
+            return True
+    return False
 
 
 def _has_list(value: Any) -> bool:
@@ -209,12 +272,32 @@ def _has_list(value: Any) -> bool:
 
 def _find_literal(data: bytes, member: str, start: int) -> tuple[int, int] | None:
     """Return where a member's string begins and ends inside its quotes, behind an offset."""
-    match = re.compile(rb'"%b"[ \t]*:[ \t]*"' % member.encode()).search(data, start)
+    match = _TO_STRING[member](data, start)
     return None if match is None else (match.end(), _end_of_literal(data, match.end()))
 
 
 def _is_plain_padding(padding: bytes) -> bool:
     return not padding or padding.isalnum() or _PLAIN.fullmatch(padding) is not None
+
+
+def _read_literals(literals: list[bytes]) -> list[str] | None:
+    """Read what may be the insides of JSON strings; ``None`` where that is not sure of each.
+
+    Args:
+        literals: at least one. No quote is in them, so that a backslash at the end escapes the
+            quote that follows, or is escaped itself.
+    """
+    joined = b"\n".join(literals)  # a line end that is in one of them is one too many
+    if joined.count(b"\n") >= len(literals) or b"\r" in joined:
+        return None
+    try:
+        if b"\\" not in joined:
+            return joined.decode().split("\n")
+        if b"\\\n" in joined or joined.endswith(b"\\"):
+            return None
+        return list(decode_json(b'["%b"]' % joined.replace(b"\n", b'","')))
+    except ValueError:
+        return None  # no UTF-8 or a bad escape in one of them
 
 
 def _end_of_literal(data: bytes, start: int) -> int:

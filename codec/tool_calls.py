@@ -224,7 +224,7 @@ class ToolCallSlots:
 
     def calls(self) -> tuple[ToolCall, ...]:
         """Return the calls, by index where all have one (``seeds.md`` S1.2), else as they came."""
-        return tuple(slot.call() for slot in self._ordered())
+        return tuple([slot.call() for slot in self._ordered()]) if self._slots else ()
 
     def body(self) -> list[JsonObject]:
         """Return the ``tool_calls`` of ``span-contract.md`` 1.5.

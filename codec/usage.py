@@ -39,24 +39,24 @@ MAX_USAGE_BYTES = 64 * 1024
 """What a merged usage object may take, as an estimate. Real ones have less than 2 KiB; without a
 limit a stream could add members to it for ever."""
 
-_PROMPT = (("prompt_tokens",),)
-_COMPLETION = (("completion_tokens",),)
-_TOTAL = (("total_tokens",),)
+_BASIC_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_BASIC_NAMES = frozenset(_BASIC_COUNTS)
+# Where another count may be: a member, and where that is an object a member of it.
 _CACHE_READ = (
     ("prompt_tokens_details", "cached_tokens"),
-    ("prompt_cache_hit_tokens",),  # DeepSeek
-    ("cached_tokens",),  # Together, Moonshot
-    ("cache_read_input_tokens",),  # Databricks
+    ("prompt_cache_hit_tokens", None),  # DeepSeek
+    ("cached_tokens", None),  # Together, Moonshot
+    ("cache_read_input_tokens", None),  # Databricks
     ("input_tokens_details", "cached_tokens"),
 )
 _CACHE_WRITE = (
     ("prompt_tokens_details", "cache_write_tokens"),
-    ("cache_creation_input_tokens",),  # the counterpart of cache_read_input_tokens
+    ("cache_creation_input_tokens", None),  # the counterpart of cache_read_input_tokens
 )
 _PROMPT_AUDIO = (("prompt_tokens_details", "audio_tokens"),)
 _REASONING = (
     ("completion_tokens_details", "reasoning_tokens"),
-    ("reasoning_tokens",),  # Together, Perplexity
+    ("reasoning_tokens", None),  # Together, Perplexity
 )
 _COMPLETION_AUDIO = (("completion_tokens_details", "audio_tokens"),)
 
@@ -101,7 +101,7 @@ class Usage:
     @property
     def total_inconsistent(self) -> bool:
         """Whether the provider sent a total that rule 3 left out."""
-        return self.total is None and _count(self.raw, _TOTAL) is not None
+        return self.total is None and count_of(self.raw.get("total_tokens")) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +135,11 @@ def decode_usage(raw: Any) -> Usage | None:
     """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
-    prompt, completion, total = (_count(raw, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
+    prompt, completion, total = _basic_counts(raw)
     if total is not None and total < (prompt or 0) + (completion or 0):
         total = None
+    if raw.keys() <= _BASIC_NAMES:
+        return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
     return Usage(
         prompt=prompt,
         completion=completion,
@@ -198,7 +200,7 @@ class UsageFold:
     @property
     def has_completion(self) -> bool:
         """A count of completion tokens is known."""
-        return _count(self.raw, _COMPLETION) is not None
+        return count_of(self.raw.get("completion_tokens")) is not None
 
     def feed(self, raw: Any, *, alone_after: int = 0, prompt_of: int | None = None) -> None:
         """Take the ``usage`` member of a chunk; anything but an object is ignored.
@@ -221,8 +223,7 @@ class UsageFold:
         if prompt_of is None or prompt_of in self._of_prompts:
             self._repeats = True
         else:
-            counts = tuple(_count(raw, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
-            self._of_prompts[prompt_of] = counts
+            self._of_prompts[prompt_of] = _basic_counts(raw)
 
     def whole(self) -> JsonObject:
         """Return the usage of all choices.
@@ -236,27 +237,33 @@ class UsageFold:
             return self.raw
         if any(None in column for column in counts):
             return self.raw
-        names = ("prompt_tokens", "completion_tokens", "total_tokens")
         sums = (sum(count or 0 for count in column) for column in counts)
-        return self.raw | dict(zip(names, sums, strict=True))
+        return self.raw | dict(zip(_BASIC_COUNTS, sums, strict=True))
 
 
 def _sums(old: JsonObject, new: JsonObject) -> JsonObject:
     """Return the counts of two choices together, none where they do not belong together."""
-    prompt, *before = (_count(old, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
-    same, *after = (_count(new, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
+    prompt, *before = _basic_counts(old)
+    same, *after = _basic_counts(new)
     if prompt is None or prompt != same or None in before or None in after:
         return {}
     completion = sum(count for count in (before[0], after[0]) if count is not None)
     return {"completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def _count(raw: Mapping[str, Any], names: tuple[tuple[str, ...], ...]) -> int | None:
+def _basic_counts(raw: Mapping[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """Return the counts of the prompt, of the completion, and of both."""
+    counts = map(raw.get, _BASIC_COUNTS)
+    prompt, completion, total = map(count_of, counts)
+    return prompt, completion, total
+
+
+def _count(raw: Mapping[str, Any], places: tuple[tuple[str, str | None], ...]) -> int | None:
     """Return the first count (rule 4) among several places."""
-    for path in names:
-        value: Any = raw
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if (count := count_of(value)) is not None:
+    for name, member in places:
+        value = raw.get(name)
+        if member is not None:
+            value = value.get(member) if isinstance(value, dict) else None
+        if value is not None and (count := count_of(value)) is not None:
             return count
     return None

@@ -16,6 +16,8 @@ Rules (``design.md`` section 4):
    bytes rule it out, and the rest of that event flows.
 4. What is taken out does not depend on how the bytes were cut: whatever would rule out an
    incomplete event keeps a complete one in.
+5. Only an event that names no choice is looked at; whole events before it are jumped over at once.
+   Each byte is looked at so a bounded number of times, whatever the events of a read are.
 """
 
 from __future__ import annotations
@@ -36,10 +38,15 @@ _MAX_LINE_BYTES = MAX_HELD_BYTES - len(b"\r\n\r\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIELD = b"data:"
 
+_EVENT_END = b"\n\n"
+_CRLF_EVENT_END = b"\n\r\n"
+
 # Line ends are LF, CRLF or CR (WHATWG HTML, section 9.2.6); a CRLF is never taken for two.
 _TWO_LINE_ENDS = re.compile(rb"(?:\r\n?+|\n){2}").match
+_TO_LINE_END = re.compile(rb"[\r\n]").search
 _BLANK_LINES = re.compile(rb"[\r\n]+").match
-_TO_NO_CHOICE = re.compile(rb'"choices"[ \t]*:[ \t]*\[[ \t]*\]').search
+# What is not followed by the usual beginning of a choice; most chunks end the attempt there.
+_TO_NO_CHOICE = re.compile(rb'"choices"(?!:\[\{)[ \t]*:[ \t]*\[[ \t]*\]').search
 _TO_A_CHOICE = re.compile(rb'"choices"[ \t]*:[ \t]*\[[ \t]*[^ \t\]]').search
 
 
@@ -62,11 +69,21 @@ class UsageFilter:
 
     def feed(self, data: bytes) -> bytes:
         """Take the bytes of one read and answer those to relay now, which may be none."""
+        end = data.find(_EVENT_END) + len(_EVENT_END)
+        if len(_EVENT_END) < end == len(data) and not (
+            self._held or self._drops_lf or _TO_NO_CHOICE(data)
+        ):
+            # The read of a paced stream: the end of one event, and that is none to take out.
+            self._at_start = self._flowing = False
+            return data
         if not data:
             return b""
+        if self._flowing:
+            known = self._line_end
+            return self._filter(known + data, position=0, begin=len(known))
         begin = 1 if self._drops_lf and data.startswith(b"\n") else 0
         self._drops_lf = False
-        return self._filter(self._held + data, begin)
+        return self._filter(self._held + data, position=begin, begin=begin)
 
     def finish(self) -> bytes:
         """Answer what still waits, at the end of the body or where it broke off.
@@ -79,12 +96,18 @@ class UsageFilter:
         self.removed_count += 1
         return b""
 
-    def _filter(self, data: bytes, begin: int) -> bytes:
-        """Relay ``data`` from ``begin`` on, but for what is taken out or must wait."""
+    def _filter(self, data: bytes, position: int, begin: int) -> bytes:
+        """Relay ``data`` from ``begin`` on, but for what is taken out or must wait.
+
+        The event under way, or the line end that it was cut at, begins at ``position``.
+        """
         relayed = []
-        position = self._skip_harmless(data) or begin
+        whole = _find_last_end(data, position, len(data))
+        jumps_from = position
         while position < len(data):
-            if self._flowing:
+            if position >= jumps_from:
+                position, jumps_from = self._jump(data, position, whole)
+            elif self._flowing:
                 position = self._find_flow_end(data, position)
             elif self._at_start:
                 if len(data) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(data):
@@ -105,40 +128,56 @@ class UsageFilter:
                     break
                 else:
                     self._flowing = True
-                    self._line_end = b""
         relayed.append(data[begin:position])
         self._held = data[position:]
         return b"".join(relayed)
 
-    def _skip_harmless(self, data: bytes) -> int:
-        """Jump over the whole events of a usual read, none of which reports usage alone."""
-        end = max(data.rfind(b"\n\n") + len(b"\n\n"), data.rfind(b"\n\r\n") + len(b"\n\r\n"))
-        if end <= len(b"\n\r\n") or _TO_NO_CHOICE(data, 0, end):
-            return 0
-        self._at_start = self._flowing = False
-        return end
+    def _jump(self, data: bytes, position: int, whole: int) -> tuple[int, int]:
+        """Jump over the whole events before the next one that may have to be taken out.
+
+        Args:
+            data: what is filtered.
+            position: where to jump from.
+            whole: where the last whole event ends.
+
+        Returns:
+            Where to go on event by event, and from where on to jump again.
+        """
+        suspect = _TO_NO_CHOICE(data, position, whole)
+        end = whole if suspect is None else _find_last_end(data, position, suspect.start())
+        if end > position:
+            position = end
+            self._at_start = self._flowing = False
+        return position, len(data) if suspect is None else suspect.end()
 
     def _find_flow_end(self, data: bytes, position: int) -> int:
         """Where the event that flows ends, or the end of the data."""
-        known = self._line_end
-        rest = known + data[position:]
-        stop = end = 0
-        while end < len(rest):
-            stop = _find_line_end(rest, end)
-            if blank := _TWO_LINE_ENDS(rest, stop):
+        stop = position
+        while position < len(data):
+            stop = _find_line_end(data, position)
+            if blank := _TWO_LINE_ENDS(data, stop):
                 self._flowing = False
-                return position + blank.end() - len(known)
-            end = stop + (len(b"\r\n") if rest.startswith(b"\r\n", stop) else 1)
-        self._line_end = rest[stop:]
+                return blank.end()
+            position = stop + (len(b"\r\n") if data.startswith(b"\r\n", stop) else 1)
+        self._line_end = data[stop:]
         return len(data)
+
+
+def _find_last_end(data: bytes, start: int, stop: int) -> int:
+    """Where the last event ends between two places, by a LF before a blank line; else the first."""
+    if stop == len(data) and data.endswith((_EVENT_END, _CRLF_EVENT_END), start):
+        return stop
+    end = data.rfind(_EVENT_END, start, stop)
+    crlf_end = data.rfind(_CRLF_EVENT_END, max(start, end), stop)
+    if crlf_end >= 0:
+        return crlf_end + len(_CRLF_EVENT_END)
+    return start if end < 0 else end + len(_EVENT_END)
 
 
 def _find_line_end(data: bytes, position: int) -> int:
     """The place of the next CR or LF, or the end of the data."""
-    line_feed = data.find(b"\n", position)
-    end = len(data) if line_feed < 0 else line_feed
-    carriage_return = data.find(b"\r", position, end)
-    return end if carriage_return < 0 else carriage_return
+    found = _TO_LINE_END(data, position)
+    return len(data) if found is None else found.start()
 
 
 def _may_be_unwanted(data: bytes, position: int, stop: int) -> bool:

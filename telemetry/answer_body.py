@@ -55,10 +55,12 @@ class StreamBody:
         self._count = 0
         self._last_read_ns = 0
 
-    def feed(self, data: bytes, at_ns: int) -> None:
-        """Fold what came in one read."""
-        self.stream.feed(data)
+    def feed(self, data: bytes, at_ns: int) -> bool:
+        """Fold what came in one read; whether there is all that makes an answer."""
+        stream = self.stream
+        stream.feed(data)
         self._note(at_ns)
+        return stream.is_complete
 
     def finish(self) -> ChatResponse:
         """The answer."""
@@ -73,11 +75,6 @@ class StreamBody:
             self._count = count
         if self.first_content_ns is None and self.stream.has_content:
             self.first_content_ns = at_ns
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it has all that makes an answer."""
-        return self.stream.is_complete
 
 
 class PlainBody:
@@ -95,17 +92,15 @@ class PlainBody:
         self._size_bytes = 0
         self.cut = False
 
-    is_complete = False
-    """Only its end can tell."""
-
-    def feed(self, data: bytes, at_ns: int) -> None:  # noqa: ARG002 - as StreamBody
-        """Keep what came in one read."""
+    def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
+        """Keep what came in one read; never is it known to be all, which only the end can tell."""
         if self.cut or not self._bodies.take(len(data)):
             self.cut = True
-            return
+            return False
         self._pieces.append(data)
         self._size_bytes += len(data)
         self.cut = self._size_bytes > self._limit_bytes
+        return False
 
     def take(self) -> bytes:
         """All that is kept."""

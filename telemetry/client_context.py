@@ -104,6 +104,9 @@ _CREDENTIAL_NAME = re.compile(
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 """A token of RFC 9110, section 5.6.2, in lower case."""
 
+_NOTHING_SAID = ClientContext()
+"""Of most calls."""
+
 _PROMPT_PARTS = frozenset(
     {SpanAttributes.LLM_PROMPT_TEMPLATE, SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES}
 )
@@ -183,7 +186,14 @@ class HeaderMap:
 
     def read(self, headers: tuple[tuple[str, str], ...]) -> ClientContext:
         """What the headers of a call say; names in lower case, bytes read as Latin-1."""
-        said = [(name, text) for name, value in headers if (text := _header_text(value))]
+        beginnings = tuple(self.prefixes)
+        said = [
+            (name, text)
+            for name, value in headers
+            if (name in self.exact or name.startswith(beginnings)) and (text := _header_text(value))
+        ]
+        if not said:
+            return _NOTHING_SAID
         places = {name: place for place, name in enumerate(self.exact)}
         values: dict[str, str] = {}
         for name, text in sorted(said, key=lambda pair: places.get(pair[0], len(places))):
@@ -192,7 +202,7 @@ class HeaderMap:
                 values[target] += f",{text}"  # a list goes on (RFC 9110, section 5.3)
             elif target:
                 values.setdefault(target, text)
-        return _context_of(values) if values else ClientContext()
+        return _context_of(values) if values else _NOTHING_SAID
 
 
 def looks_like_credential(name: str) -> bool:
@@ -221,12 +231,12 @@ def add_body_context(request: ChatRequest | None, context: ClientContext) -> Cli
         merged["prompt_cache_key"] = key
     merged.update(context.metadata)
     tags = members.get("tags")
-    return replace(
-        context,
+    return ClientContext(
         session_id=context.session_id or _first_text(members, *_SESSION_MEMBERS),
         user_id=context.user_id or user,
         metadata=merged,
         tags=context.tags or (_texts(tags) if isinstance(tags, list) else ()),
+        attributes=context.attributes,
     )
 
 
@@ -296,9 +306,11 @@ def _header_text(value: str) -> str:
 
 
 def _first_text(members: Mapping[str, Any], *names: str) -> str | None:
-    texts = (members.get(name) for name in names)
-    found = next((text for text in texts if isinstance(text, str) and text), None)
-    return found[:MAX_CONTEXT_CHARS] if found is not None else None
+    for name in names:
+        text = members.get(name)
+        if isinstance(text, str) and text:
+            return text[:MAX_CONTEXT_CHARS]
+    return None
 
 
 def _texts(values: list[Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,8 @@ from telemetry.vocabulary import (
 if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs, AttributeValue
     from telemetry.exchange import ClientContext, Exchange
+    from telemetry.privacy.mask import Mask
+    from telemetry.size_limits import SizeLimits
 
 __all__ = ("build_exchange_attributes", "build_span_content")
 
@@ -59,13 +62,20 @@ def build_exchange_attributes(
     exchange: Exchange, rules: SpanRules | None = None
 ) -> dict[str, AttributeValue]:
     """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
-    return build_span_content(exchange, rules or SpanRules())[0]
+    rules = rules or SpanRules()
+    return build_span_content(exchange, rules, rules.mask(exchange))[0]
 
 
 def build_span_content(
-    exchange: Exchange, rules: SpanRules
+    exchange: Exchange, rules: SpanRules, mask: Mask
 ) -> tuple[dict[str, AttributeValue], dict[str, int]]:
-    """The same, and what was cut of it, as ``metadata.cut`` tells."""
+    """The same, and what was cut of it, as ``metadata.cut`` tells.
+
+    Args:
+        exchange: what the span is of.
+        rules: what the settings say about every span.
+        mask: what of this exchange must not be shown (:meth:`SpanRules.mask`).
+    """
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
     cost = rules.pricing.price(exchange) if rules.pricing is not None else None
@@ -85,18 +95,23 @@ def build_span_content(
             _build_output(exchange, rules),
         )
     )
-    mask = rules.mask(exchange)
     # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
-    room = min(MAX_METADATA_BYTES, rules.sizes.value_bytes, rules.sizes.span_bytes // 4)
-    sizes = replace(rules.sizes, span_bytes=rules.sizes.span_bytes - room)
+    sizes, room = _leave_room(rules.sizes)
     fitting, cut = fit_attributes(mask.attributes(attributes), sizes)
     source = cost.source.value if cost is not None else None
     cut = {**flattening.cut, **cut}
     metadata, cut_bytes = dump_metadata(build_metadata(exchange, cut, source), room)
     if cut_bytes:
         cut[SpanAttributes.METADATA] = cut_bytes
-    shown = mask.attributes({SpanAttributes.METADATA: clean_text(metadata)})
-    return {**fitting, **shown}, cut
+    fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
+    return fitting, cut
+
+
+@lru_cache(maxsize=4)
+def _leave_room(sizes: SizeLimits) -> tuple[SizeLimits, int]:
+    """The limits of all attributes but the metadata, and that of the metadata, in bytes."""
+    room = min(MAX_METADATA_BYTES, sizes.value_bytes, sizes.span_bytes // 4)
+    return replace(sizes, span_bytes=sizes.span_bytes - room), room
 
 
 def _build_content(

@@ -12,6 +12,9 @@ Rules (R8; ``span-contract.md`` section 8, "Consequences"):
    (:mod:`telemetry.suspicion`).
 5. Nothing is raised to anybody: trouble with the store or a defect of ours waits like a failed
    try, and the thread lives on.
+6. The first span after a quiet time is sent at once. While more come they gather for
+   :data:`GATHER_SECONDS`, for a request costs as much CPU as dozens of spans; what is pending
+   beyond a whole batch waits for nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +41,14 @@ if TYPE_CHECKING:
     from telemetry.store import Store
     from telemetry.store_rows import PendingSpan
 
-__all__ = ("MAX_BATCH_BYTES", "MAX_BATCH_SPANS", "ExportCounts", "Exporter", "open_sender")
+__all__ = (
+    "GATHER_SECONDS",
+    "MAX_BATCH_BYTES",
+    "MAX_BATCH_SPANS",
+    "ExportCounts",
+    "Exporter",
+    "open_sender",
+)
 
 MAX_BATCH_SPANS = 64
 """Spans per request: a refused batch is found out in some 12 requests, and a lost answer costs no
@@ -47,6 +57,10 @@ more than so many spans sent again."""
 MAX_BATCH_BYTES = 3 << 20
 """Bytes per request before compression: a gRPC backend takes 4 MiB unless told otherwise
 (``span-contract.md`` 5.2). A larger single span goes alone."""
+
+GATHER_SECONDS = 0.2
+"""From a batch that took all there was to the next: a hundred calls a second share five requests,
+and whoever looks at the backend sees no difference."""
 
 _IDLE_SECONDS = 5.0
 """How long an idle exporter sleeps when nobody wakes it."""
@@ -174,7 +188,7 @@ class Exporter:
 
         Returns:
             Seconds to wait before the next step: 0 where more may be pending, infinite where
-            nothing is.
+            nothing is, :data:`GATHER_SECONDS` where this batch took all there was.
         """
         try:
             # What a failed try made wait is due when that wait is over, whatever has become of the
@@ -235,7 +249,7 @@ class Exporter:
         if not trial.failed and not self._stopping:
             self._suspicion.note_success()
         self._note_recovery()
-        return 0.0
+        return 0.0 if _is_whole(spans) else GATHER_SECONDS
 
     def _take_alone(self) -> PendingSpan | None:
         """A span that was put aside, where it is its turn."""
@@ -304,3 +318,9 @@ class Exporter:
         wait_seconds = self._backoff.wait_seconds(self._failures, self._jitter(), asked_seconds)
         self._due_ns = self._clock_ns() + int(wait_seconds * 1e9)
         return wait_seconds
+
+
+def _is_whole(spans: Sequence[PendingSpan]) -> bool:
+    """Whether a batch may have left others behind; a small one lacks room for a huge one only."""
+    size_bytes = sum(len(span.span) for span in spans)
+    return len(spans) == MAX_BATCH_SPANS or size_bytes > MAX_BATCH_BYTES // 2

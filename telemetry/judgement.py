@@ -55,6 +55,9 @@ class Judgement:
     anomaly: str | None = None
 
 
+_COMPLETED = Judgement(outcome=Outcome.COMPLETED)
+
+
 def judge(
     *,
     end: End,
@@ -86,11 +89,11 @@ def judge(
     if (error := _judge_content(response)) is not None:
         return error
     if _is_complete(response, streamed=streamed) and delivered:
-        return Judgement(outcome=Outcome.COMPLETED)
+        return _COMPLETED
     # One finish reason is enough for a clean end: some server finishes one choice of several.
     clean = not streamed or unread or _any_finish(response)
     if end.kind is EndKind.UPSTREAM_EOF and clean:
-        return Judgement(outcome=Outcome.COMPLETED)
+        return _COMPLETED
     return _judge_broken(end)
 
 

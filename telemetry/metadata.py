@@ -15,7 +15,7 @@ Rules (``span-contract.md`` 1.8):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
@@ -37,6 +37,9 @@ MAX_METADATA_BYTES = 131_072
 MAX_RATE_LIMIT_CHARS = 256
 """Of a rate-limit header: a number, a time, or a policy of some words."""
 
+_NAMES: Final = {member: member.value for member in MetadataMember}
+_OWN_NAMES: Final = frozenset(_NAMES.values())
+
 
 def build_metadata(
     exchange: Exchange, cut: Mapping[str, int], cost_source: str | None = None
@@ -51,9 +54,8 @@ def build_metadata(
         cost_source: where the cost comes from, ``None`` where none is known.
     """
     own = _own_members(exchange, cut, cost_source)
-    names = frozenset(member.value for member in MetadataMember)
     foreign = {
-        f"client_{name}" if name in names else name: value
+        f"client_{name}" if name in _OWN_NAMES else name: value
         for name, value in exchange.context.metadata.items()
     }
     return {**foreign, **own}
@@ -101,7 +103,7 @@ def _own_members(
         MetadataMember.USAGE_EVENT_NOT_STRIPPED: exchange.usage_event_not_stripped or None,
         MetadataMember.CUT: dict(cut) or None,
     }
-    return {member.value: value for member, value in members.items() if value is not None}
+    return {_NAMES[member]: value for member, value in members.items() if value is not None}
 
 
 def _time_members(exchange: Exchange) -> dict[MetadataMember, Any]:

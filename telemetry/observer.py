@@ -108,24 +108,25 @@ class Observer:
 
     def feed(self, frame: Frame) -> Exchange | None:
         """Take the next frame; the record, where it was the exchange's last."""
+        observation = self._open.get(frame.exchange)
         if isinstance(frame, Begin):
             self._open[frame.exchange] = _Observation(
                 frame, self._header_map, self._bodies, hides_inputs=self._hides_inputs
             )
-            return None
-        observation = self._open.get(frame.exchange)
-        if observation is None:
-            return None
-        if isinstance(frame, End):
-            del self._open[frame.exchange]
-        try:
-            return observation.feed(frame)
-        except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
-            self._on_failure(error)
-            return self._give_up(observation, frame)
-        finally:
-            if isinstance(frame, End):
-                observation.release()
+        elif observation is not None:
+            try:
+                if isinstance(frame, ResponseData):  # first what comes most
+                    observation.take_data(frame)
+                elif isinstance(frame, End):
+                    return self._end(observation, frame)
+                elif isinstance(frame, RequestBody):
+                    observation.take_request(frame)
+                else:
+                    observation.take_head(frame)
+            except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
+                self._on_failure(error)
+                observation.give_up()
+        return None
 
     def lose(self, at_ns: int, message: str) -> list[Exchange]:
         """End what is open, because its worker is gone: the records (R3).
@@ -146,14 +147,17 @@ class Observer:
         exchanges = [self.feed(end) for end in ends]
         return [exchange for exchange in exchanges if exchange is not None]
 
-    def _give_up(self, observation: _Observation, frame: Frame) -> Exchange | None:
-        """The record without content, where the frame is the last; ``None`` if that fails too."""
-        observation.give_up()
+    def _end(self, observation: _Observation, end: End) -> Exchange | None:
+        """The record, without content where that fails; ``None`` if that fails too (rule 2)."""
+        del self._open[end.exchange]
         try:
-            return observation.end(frame) if isinstance(frame, End) else None
+            return observation.end(end)
         except Exception as error:  # noqa: BLE001 - rule 2
             self._on_failure(error)
-            return None
+        finally:
+            observation.release()
+        observation.give_up()
+        return observation.end(end)
 
 
 class _Observation:
@@ -165,6 +169,7 @@ class _Observation:
         self._bodies = bodies
         self._held_bytes = 0  # of the request
         self._begin = begin
+        self._is_embedding = begin.endpoint == Endpoint.EMBEDDINGS
         self._header_map = header_map
         self._hides_content = asks_no_content(begin.headers)
         self._hides_inputs = hides_inputs or self._hides_content
@@ -185,18 +190,6 @@ class _Observation:
     def begin_ns(self) -> int:
         """When it began."""
         return self._begin.at_ns
-
-    def feed(self, frame: RequestBody | ResponseHead | ResponseData | End) -> Exchange | None:
-        """Take the next frame; the record, where it was the last."""
-        if isinstance(frame, ResponseData):
-            self._take_data(frame)
-        elif isinstance(frame, RequestBody):
-            self._take_request(frame)
-        elif isinstance(frame, ResponseHead):
-            self._take_head(frame)
-        else:
-            return self.end(frame)
-        return None
 
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
@@ -220,13 +213,14 @@ class _Observation:
         self._unread = True
         self._note(anomaly)
 
-    def _take_request(self, frame: RequestBody) -> None:
+    def take_request(self, frame: RequestBody) -> None:
+        """What the client asked."""
         self._request_size_bytes = frame.size_bytes
         if frame.data is None:
             self._note("observer_limit")
             return
         try:
-            decoder = ContentDecoder(_header(self._begin.headers, "content-encoding"))
+            decoder = _make_decoder(self._begin.headers)
             body = decoder.feed(frame.data)
             if decoder.error is not None:
                 raise decoder.error
@@ -236,43 +230,51 @@ class _Observation:
             self._held_bytes = len(body)
             self._request_body = body
             self._request = decode_request(body)
-            is_embedding = self._begin.endpoint == Endpoint.EMBEDDINGS
-            if not is_embedding and find_request_fault(self._request) is not None:
+            if not self._is_embedding and find_request_fault(self._request) is not None:
                 self._note("request_undecodable")
         except LimitExceeded:
             self._note("observer_limit")
         except (MalformedRequest, UndecodableContent):
             self._note("request_undecodable")
 
-    def _take_head(self, frame: ResponseHead) -> None:
+    def take_head(self, frame: ResponseHead) -> None:
+        """How the answer begins."""
         self._head = frame
         try:
-            self._decoder = ContentDecoder(_header(frame.headers, "content-encoding"))
+            self._decoder = _make_decoder(frame.headers)
         except UndecodableContent:
             self._cut("response_undecodable")
 
-    def _take_data(self, frame: ResponseData) -> None:
+    def take_data(self, frame: ResponseData) -> None:
+        """The next read of the answer; passed over where nothing tells how to decode it."""
         self._reads += 1
-        if self._head is None or self._decoder is None:
+        decoder = self._decoder
+        if decoder is None:
             return
-        data = self._decoder.feed(frame.data)
-        if self._decoder.error is not None:
-            limited = isinstance(self._decoder.error, LimitExceeded)
+        data = decoder.feed(frame.data)
+        if decoder.error is not None:
+            limited = isinstance(decoder.error, LimitExceeded)
             self._cut("observer_limit" if limited else "response_undecodable")
             self._decoder = None
-        if self._body is None:
+        body = self._body
+        if body is None:
             data = (self._first + data).lstrip(_BEFORE_BODY)
-            count = _choice_count(self._request, self._begin.endpoint)
-            self._body = make_body(self._head, data, choice_count=count, bodies=self._bodies)
-            if self._body is None:
-                self._first = data
+            self._body = body = self._begin_body(data)
+            if body is None:
                 return
-            self._first = b""
-        self._body.feed(data, frame.at_ns)
-        if not self._body.is_complete:
+        if not body.feed(data, frame.at_ns):
             self._complete_at_read = None  # another choice may begin after all others finished
         elif self._complete_at_read is None:
             self._complete_at_read = self._reads
+
+    def _begin_body(self, first: bytes) -> StreamBody | PlainBody | None:
+        """The body by its first bytes, which are kept where they are too few to tell its kind."""
+        if self._head is None:
+            return None
+        count = _choice_count(self._request, self._begin.endpoint)
+        body = make_body(self._head, first, choice_count=count, bodies=self._bodies)
+        self._first = first if body is None else b""
+        return body
 
     def end(self, frame: End) -> Exchange:
         """The record."""
@@ -390,8 +392,8 @@ class _Observation:
                 self._undecoded_body = data.decode("utf-8", "replace")
             return None, error_body
         if error_body is None:  # an error lacks all that makes an answer
-            is_embedding = self._begin.endpoint == Endpoint.EMBEDDINGS
-            self._note(*(a for a in response.anomalies if not (is_embedding and a in _OF_CHOICES)))
+            passed_over = _OF_CHOICES if self._is_embedding else frozenset()
+            self._note(*(a for a in response.anomalies if a not in passed_over))
         return response, error_body
 
 
@@ -405,8 +407,18 @@ def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
     return min(each * max(prompts, 1), MAX_ANSWERED_CHOICES)
 
 
-def _header(headers: tuple[tuple[str, str], ...], name: str) -> str:
-    return ", ".join(value for key, value in headers if key == name)
+_UNCHANGING = ContentDecoder("")
+"""Keeps nothing of what it is fed, and so serves all bodies without a coding."""
+
+
+def _make_decoder(headers: tuple[tuple[str, str], ...]) -> ContentDecoder:
+    """The decoder for the body behind these headers.
+
+    Raises:
+        UndecodableContent: a coding is not known.
+    """
+    codings = [value for name, value in headers if name == "content-encoding"]
+    return ContentDecoder(", ".join(codings)) if codings else _UNCHANGING
 
 
 def _request_id(head: ResponseHead | None) -> str | None:

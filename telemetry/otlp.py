@@ -7,6 +7,10 @@ Rules:
 1. Such blobs, concatenated, are again a valid request: protobuf appends repeated fields when it
    meets them once more. Batches are made that way, without decoding anything.
 2. What is read back is what was written: attribute values keep their types.
+3. A blob's bytes are those that the SDK's exporter makes of the span. What all spans of a process
+   share, resource and scope, is written by that very exporter, once; the span itself by
+   :mod:`telemetry.otlp_writer`. A span with attributes that cannot be written is the exporter's
+   again, which leaves them out; the recorder makes none.
 """
 
 from __future__ import annotations
@@ -17,14 +21,19 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # it has no stubs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.trace import StatusCode
+
+from telemetry.otlp_writer import write_field, write_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 __all__ = ("DecodedEvent", "DecodedSpan", "decode_spans", "encode_span")
 
@@ -69,8 +78,48 @@ class DecodedSpan:
 
 def encode_span(span: ReadableSpan) -> bytes:
     """One span as a serialised ``ExportTraceServiceRequest``."""
-    blob: bytes = encode_spans([span]).SerializeToString()
-    return blob
+    envelope = _open_envelope(span)
+    try:
+        scope_spans = write_field(b"\x12", write_span(span))
+    except (UnicodeEncodeError, OverflowError, TypeError):
+        blob: bytes = encode_spans([span]).SerializeToString()
+        return blob
+    resource_spans = write_field(b"\x12", envelope.before_span + scope_spans + envelope.after_span)
+    return write_field(b"\x0a", envelope.before_scope + resource_spans + envelope.after_scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Envelope:
+    """What stands around a span: serialised fields of ``ResourceSpans`` and ``ScopeSpans``."""
+
+    resource: Resource
+    scope: InstrumentationScope | None
+    before_scope: bytes
+    before_span: bytes
+    after_span: bytes
+    after_scope: bytes
+
+
+_envelopes: list[_Envelope] = []
+"""The last one: all spans of a process have one resource and one scope, the very same objects."""
+
+
+def _open_envelope(span: ReadableSpan) -> _Envelope:
+    for envelope in _envelopes:
+        if envelope.resource is span.resource and envelope.scope is span.instrumentation_scope:
+            return envelope
+    [resource_spans] = encode_spans([span]).resource_spans
+    [scope_spans] = resource_spans.scope_spans
+    envelope = _Envelope(
+        resource=span.resource,
+        scope=span.instrumentation_scope,
+        before_scope=ResourceSpans(resource=resource_spans.resource).SerializeToString(),
+        before_span=ScopeSpans(scope=scope_spans.scope).SerializeToString(),
+        after_span=ScopeSpans(schema_url=scope_spans.schema_url).SerializeToString(),
+        after_scope=ResourceSpans(schema_url=resource_spans.schema_url).SerializeToString(),
+    )
+    _envelopes[:] = [envelope]
+    return envelope
 
 
 def decode_spans(blob: bytes) -> list[DecodedSpan]:

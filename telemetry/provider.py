@@ -5,7 +5,8 @@ OpenInference and OpenTelemetry know the same providers under different names (7
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from openinference.semconv.trace import OpenInferenceLLMProviderValues as Provider
 
@@ -18,6 +19,9 @@ T = TypeVar("T")
 
 UNKNOWN_PROVIDER = "openai_compatible"
 """The ``gen_ai.provider.name`` of whoever is known by the API alone."""
+
+MAX_CACHED_HOSTS: Final = 256
+"""Hosts whose provider is remembered. Hosts are those of the upstreams in the settings."""
 
 _VERTEX = "aiplatform.googleapis.com"
 
@@ -54,6 +58,7 @@ _PROVIDER_BY_HOST_SUFFIX = {
 """The hosts that OpenInference's own instrumentations know, ``api.moonshot.ai`` and Vertex's."""
 
 
+@lru_cache(maxsize=MAX_CACHED_HOSTS)
 def infer_provider(host: str | None) -> str | None:
     """The value of ``llm.provider`` for an upstream's host.
 
@@ -83,6 +88,7 @@ def find_provider(named: str | None, host: str | None) -> str | None:
     return named or infer_provider(host)
 
 
+@lru_cache(maxsize=MAX_CACHED_HOSTS)
 def find_genai_provider(named: str | None, host: str | None) -> str:
     """The value of ``gen_ai.provider.name``, which the conventions require.
 

@@ -1,6 +1,7 @@
 """One finished exchange to one finished OpenTelemetry span.
 
-The SDK's own span, limits and resource are used, its clock, sampler and processors are not.
+The SDK's own values are used, and its limits and resource; its tracer is not, for it spends most of
+its time on what is already decided: sampling, processors, clocks and locks.
 
 Rules:
 
@@ -11,6 +12,8 @@ Rules:
    (contract 2.1). An error also makes the ``exception`` event that Phoenix renders.
 4. The limit of attributes is raised, unless the user sets one: the SDK's 128 is less than a
    conversation of sixty messages needs.
+5. The span is the one that the SDK's tracer would make of the same values under the same limits:
+   where one of them may take effect, the SDK's own bounded collections apply it and count.
 """
 
 from __future__ import annotations
@@ -18,15 +21,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from opentelemetry.context import Context
-from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.sdk.environment_variables import (
     OTEL_ATTRIBUTE_COUNT_LIMIT,
+    OTEL_SDK_DISABLED,
     OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT,
 )
-from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.id_generator import IdGenerator
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits
+from opentelemetry.sdk.util import BoundedList
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.semconv.attributes.exception_attributes import (
     EXCEPTION_ESCAPED,
     EXCEPTION_MESSAGE,
@@ -35,14 +38,12 @@ from opentelemetry.semconv.attributes.exception_attributes import (
 )
 from opentelemetry.trace import (
     Link,
-    NonRecordingSpan,
     SpanContext,
     SpanKind,
     Status,
     StatusCode,
     TraceFlags,
     TraceState,
-    set_span_in_context,
 )
 
 from codec._version import __version__
@@ -63,14 +64,15 @@ from telemetry.size_limits import cut_text
 from telemetry.span_rules import SpanNaming, SpanRules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.trace import Span
+    from opentelemetry.util.types import Attributes
 
+    from telemetry.attribute_values import AttributeValue
     from telemetry.exchange import Exchange
     from telemetry.identity import SpanIdentity
+    from telemetry.privacy.mask import Mask
 
 __all__ = ("MAX_SPAN_ATTRIBUTES", "SpanRecorder", "build_span_limits")
 
@@ -99,6 +101,12 @@ _SPAN_NAMES: Final[Mapping[str, str]] = {
     Endpoint.EMBEDDINGS: EMBEDDING_SPAN_NAME,
 }
 
+_Event = tuple[str, dict[str, str], int]
+"""Name, attributes and time in nanoseconds."""
+
+_UNSET: Final = Status(StatusCode.UNSET)
+_OK: Final = Status(StatusCode.OK)
+
 
 class SpanRecorder:
     """Makes spans of exchanges. Not safe for concurrent calls.
@@ -117,19 +125,11 @@ class SpanRecorder:
     ) -> None:
         self._rules = rules or SpanRules()
         self.cut_count = 0
-        self._ids = _GivenIds()
-        self._ended = _LastEndedSpan()
-        provider = TracerProvider(
-            resource=resource,
-            sampler=ALWAYS_ON,
-            span_limits=limits,
-            id_generator=self._ids,
-            shutdown_on_exit=False,
-            # Nobody reads the SDK's metrics of itself, and OTEL_PYTHON_METER_PROVIDER can fail.
-            meter_provider=NoOpMeterProvider(),
-        )
-        provider.add_span_processor(self._ended)
-        self._tracer = provider.get_tracer(SCOPE_NAME, __version__)
+        self._resource = resource
+        self._limits = limits
+        self._scope = InstrumentationScope(SCOPE_NAME, __version__)
+        # Read once, and as the SDK reads it.
+        self._disabled = os.environ.get(OTEL_SDK_DISABLED, "").lower().strip() == "true"
 
     def record(self, exchange: Exchange) -> ReadableSpan | None:
         """Make the span of an exchange.
@@ -139,24 +139,52 @@ class SpanRecorder:
             ``OTEL_SDK_DISABLED`` is set.
         """
         identity = exchange.identity
-        if not identity.sampled and exchange.kept_by is None:
+        if self._disabled or not (identity.sampled or exchange.kept_by is not None):
             return None
-        self._ids.identity = identity
-        attributes, cut = build_span_content(exchange, self._rules)
+        mask = self._rules.mask(exchange)
+        attributes, cut = build_span_content(exchange, self._rules, mask)
         self.cut_count += bool(cut)
-        span = self._tracer.start_span(
-            self._rules.mask(exchange).text(clean_text(_span_name(exchange, self._rules.naming))),
-            context=_parent_context(identity),
+        parent = _parent(identity)
+        status, events = _conclude(exchange, mask, self._rules.sizes.value_bytes)
+        return ReadableSpan(
+            name=mask.text(clean_text(_span_name(exchange, self._rules.naming))),
+            context=_own_context(identity, parent),
+            parent=parent,
             kind=SpanKind.CLIENT,
-            attributes=attributes,
-            links=_links(identity),
+            resource=self._resource,
+            instrumentation_scope=self._scope,
+            attributes=self._limit_attributes(attributes),
+            events=self._limit_events([*_first_token(exchange), *events]),
+            links=self._limit_links(identity),
+            status=status,
             start_time=exchange.start_ns,
+            end_time=exchange.end_ns,
         )
-        if exchange.streamed and exchange.first_chunk_ns is not None:
-            span.add_event(FIRST_TOKEN_EVENT_NAME, timestamp=exchange.first_chunk_ns)
-        _conclude(span, exchange, self._rules)
-        span.end(end_time=exchange.end_ns)
-        return self._ended.take()
+
+    def _limit_attributes(self, attributes: dict[str, AttributeValue]) -> Attributes:
+        """The attributes within the limits (rule 5)."""
+        most, longest = self._limits.max_span_attributes, self._limits.max_span_attribute_length
+        if (most is None or len(attributes) <= most) and longest is None:
+            return attributes
+        return BoundedAttributes(most, attributes, max_value_len=longest)
+
+    def _limit_events(self, events: Sequence[_Event]) -> Sequence[Event]:
+        if not events:
+            return ()
+        most, longest = self._limits.max_event_attributes, self._limits.max_attribute_length
+        return BoundedList.from_seq(
+            self._limits.max_events,
+            (
+                Event(name, BoundedAttributes(most, attributes, max_value_len=longest), at_ns)
+                for name, attributes, at_ns in events
+            ),
+        )
+
+    def _limit_links(self, identity: SpanIdentity) -> Sequence[Link]:
+        if identity.linked is None:
+            return ()
+        link = Link(_remote(*identity.linked, identity), BoundedAttributes())
+        return BoundedList.from_seq(self._limits.max_links, (link,))
 
 
 def build_span_limits() -> SpanLimits:
@@ -177,39 +205,41 @@ def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
     return f"{operation} {model[:MAX_NAME_CHARS]}" if model else operation
 
 
-def _conclude(span: Span, exchange: Exchange, rules: SpanRules) -> None:
+def _first_token(exchange: Exchange) -> Sequence[_Event]:
+    if not exchange.streamed or exchange.first_chunk_ns is None:
+        return ()
+    return ((FIRST_TOKEN_EVENT_NAME, {}, exchange.first_chunk_ns),)
+
+
+def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status, Sequence[_Event]]:
+    """How it ended: the status, and the event of an error (rule 3)."""
     if exchange.outcome is Outcome.CLIENT_DISCONNECTED:
-        return  # deliberate cancellation is no error, and no success: UNSET
+        return _UNSET, ()  # deliberate cancellation is no error, and no success
     if exchange.error_type is None:
-        span.set_status(Status(StatusCode.OK))
-        return
-    name = rules.mask(exchange).text(clean_text(_error_name(exchange.error_type)))
-    words, message = _error_words(exchange, rules)
-    span.set_status(Status(StatusCode.ERROR, f"{name}: {words}" if words else name))
-    span.add_event(
-        EXCEPTION_EVENT_NAME,
-        {
-            EXCEPTION_TYPE: name,
-            EXCEPTION_MESSAGE: message,
-            EXCEPTION_STACKTRACE: "",  # nothing was raised, but readers expect the key
-            EXCEPTION_ESCAPED: "False",  # a string, as the Python SDK writes it
-        },
-        timestamp=exchange.end_ns,
-    )
+        return _OK, ()
+    name = mask.text(clean_text(_error_name(exchange.error_type)))
+    words, message = _error_words(exchange, mask, limit_bytes)
+    attributes = {
+        EXCEPTION_TYPE: name,
+        EXCEPTION_MESSAGE: message,
+        EXCEPTION_STACKTRACE: "",  # nothing was raised, but readers expect the key
+        EXCEPTION_ESCAPED: "False",  # a string, as the Python SDK writes it
+    }
+    status = Status(StatusCode.ERROR, f"{name}: {words}" if words else name)
+    return status, ((EXCEPTION_EVENT_NAME, attributes, exchange.end_ns),)
 
 
-def _error_words(exchange: Exchange, rules: SpanRules) -> tuple[str, str]:
+def _error_words(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[str, str]:
     """What happened, in short and in full, as far as it may be shown.
 
     A refused request's whole body is told here, for there is no output (contract 2.1).
     """
-    mask, limit = rules.mask(exchange), rules.sizes.value_bytes
     words = clean_text(exchange.error_message or "")
     shown = mask.provider_words(words) if exchange.error_is_providers else mask.text(words)
+    short = cut_text(shown, limit_bytes)
     if not exchange.error_body:
-        return cut_text(shown, limit), cut_text(shown, limit)
-    body = mask.provider_words(clean_text(exchange.error_body))
-    return cut_text(shown, limit), cut_text(body, limit)
+        return short, short
+    return short, cut_text(mask.provider_words(clean_text(exchange.error_body)), limit_bytes)
 
 
 def _error_name(error_type: str) -> str:
@@ -219,15 +249,20 @@ def _error_name(error_type: str) -> str:
     return _CLIENT_ERROR_NAMES.get(error_type, error_type)
 
 
-def _parent_context(identity: SpanIdentity) -> Context:
+def _parent(identity: SpanIdentity) -> SpanContext | None:
     if identity.parent_span_id is None:
-        return Context()
-    parent = _remote(identity.trace_id, identity.parent_span_id, identity)
-    return set_span_in_context(NonRecordingSpan(parent), Context())
+        return None
+    return _remote(identity.trace_id, identity.parent_span_id, identity)
 
 
-def _links(identity: SpanIdentity) -> tuple[Link, ...]:
-    return () if identity.linked is None else (Link(_remote(*identity.linked, identity)),)
+def _own_context(identity: SpanIdentity, parent: SpanContext | None) -> SpanContext:
+    return SpanContext(
+        int(identity.trace_id, 16),
+        int(identity.span_id, 16),
+        is_remote=False,
+        trace_flags=TraceFlags(identity.trace_flags | TraceFlags.SAMPLED),
+        trace_state=parent.trace_state if parent is not None else None,
+    )
 
 
 def _remote(trace_id: str, span_id: str, identity: SpanIdentity) -> SpanContext:
@@ -238,28 +273,3 @@ def _remote(trace_id: str, span_id: str, identity: SpanIdentity) -> SpanContext:
         trace_flags=TraceFlags(identity.trace_flags),
         trace_state=TraceState.from_header([identity.trace_state]),
     )
-
-
-class _GivenIds(IdGenerator):
-    """Hands out the ids of the identity that was set last (rule 2)."""
-
-    identity: SpanIdentity
-
-    def generate_trace_id(self) -> int:
-        return int(self.identity.trace_id, 16)
-
-    def generate_span_id(self) -> int:
-        return int(self.identity.span_id, 16)
-
-
-class _LastEndedSpan(SpanProcessor):
-    """Keeps the span that ended last until it is taken."""
-
-    _span: ReadableSpan | None = None
-
-    def on_end(self, span: ReadableSpan) -> None:
-        self._span = span
-
-    def take(self) -> ReadableSpan | None:
-        span, self._span = self._span, None
-        return span

@@ -15,7 +15,7 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import (
     AudioAttributes,
@@ -61,6 +61,11 @@ __all__ = (
     "build_prompt_attributes",
     "build_tool_attributes",
 )
+
+
+_PLAIN_MESSAGE: Final = {"role", "content"}
+_ROLE: Final = MessageAttributes.MESSAGE_ROLE
+_CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
 
 
 def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
@@ -136,6 +141,18 @@ def _tool(index: int, tool: object) -> AttributePairs:
 
 
 def _message(prefix: str, message: dict[str, Any], flattening: Flattening) -> AttributePairs:
+    if message.keys() == _PLAIN_MESSAGE and type(message["content"]) is str:
+        return _plain_message(prefix, message)
+    return _any_message(prefix, message, flattening)
+
+
+def _plain_message(prefix: str, message: dict[str, Any]) -> AttributePairs:
+    """Most messages: a role and a text. The same as of any other, without all the looking."""
+    role = f"{prefix}.{_ROLE}", non_empty_text(message["role"])
+    return iter((role, (f"{prefix}.{_CONTENT}", message["content"] or None)))
+
+
+def _any_message(prefix: str, message: dict[str, Any], flattening: Flattening) -> AttributePairs:
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", non_empty_text(message.get("role"))
     tool_call_id = non_empty_text(message.get("tool_call_id"))
     yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", tool_call_id

@@ -134,10 +134,11 @@ def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
 
 def _surely_fits(attributes: dict[str, AttributeValue], limits: SizeLimits) -> bool:
     """Whether that can be told without measuring: no character takes more than four bytes."""
+    most_bytes = limits.value_bytes
     total = 0
     for key, value in attributes.items():
         size = 4 * len(value) if isinstance(value, str) else size_bytes(value)
-        if size > limits.value_bytes:
+        if size > most_bytes:
             return False
         total += len(key) + size
     return total <= limits.span_bytes

@@ -157,7 +157,7 @@ class Store:
                 f" (SELECT seq, span_id, recorded_ns {_DUE}) USING (seq) ORDER BY recorded_ns, seq",
                 (now_ns, count),
             )
-            return [PendingSpan(seq=seq, span_id=span_id, span=span) for seq, span_id, span in rows]
+            return [PendingSpan(*row) for row in rows]
 
         return self._file.run(select)
 
@@ -170,10 +170,7 @@ class Store:
         row = self._file.run(
             lambda connection: connection.execute(_DUE_ALONE, (now_ns,)).fetchone()
         )
-        if row is None:
-            return None
-        seq, span_id, span, failed_alone = row
-        return PendingSpan(seq=seq, span_id=span_id, span=span, failed_alone=failed_alone)
+        return None if row is None else PendingSpan(*row)
 
     def mark_delivered(self, seqs: Iterable[int]) -> None:
         """The backend has these spans.

@@ -90,7 +90,7 @@ class StoreReader:
         prefix = id_prefix.lower()
         if not prefix or not _HEXADECIMAL.issuperset(prefix):
             return []
-        # A range uses the indexes; "g" sorts right after the last hexadecimal digit.
+        # "g" sorts right after the last hexadecimal digit.
         ids = (prefix, f"{prefix}g")
         summaries = self._summaries(
             "span_id >= ? AND span_id < ? OR trace_id >= ? AND trace_id < ? ORDER BY seq DESC",

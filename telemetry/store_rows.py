@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 __all__ = (
     "PendingSpan",
@@ -70,8 +70,7 @@ class SpanRow:
     recorded_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingSpan:
+class PendingSpan(NamedTuple):
     """A span to be sent.
 
     Attributes:

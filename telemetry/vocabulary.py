@@ -55,6 +55,11 @@ MAX_TEXTS = 64
 """Of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit, and
 one of a million empty texts would count as nothing where attributes are measured."""
 
+_EMBEDDINGS: Final[str] = Endpoint.EMBEDDINGS.value
+_EMBEDDING_KIND: Final[str] = OpenInferenceSpanKindValues.EMBEDDING.value
+_LLM_KIND: Final[str] = OpenInferenceSpanKindValues.LLM.value
+_OPENAI_SYSTEM: Final[str] = OpenInferenceLLMSystemValues.OPENAI.value
+
 Reader = Callable[["Exchange"], object]
 """The value of a concept, ``None`` where it does not apply."""
 
@@ -80,17 +85,12 @@ class Concept:
 
 def build_opentelemetry_attributes(exchange: Exchange) -> AttributePairs:
     """The table in the words of OpenTelemetry."""
-    for concept in CONCEPTS:
-        if concept.opentelemetry is not None:
-            read = concept.read_opentelemetry or concept.read
-            yield concept.opentelemetry, read(exchange)
+    return ((name, read(exchange)) for name, read in _OPENTELEMETRY)
 
 
 def build_openinference_attributes(exchange: Exchange) -> AttributePairs:
     """The table in the words of OpenInference."""
-    for concept in CONCEPTS:
-        if concept.openinference is not None:
-            yield concept.openinference, concept.read(exchange)
+    return ((name, read(exchange)) for name, read in _OPENINFERENCE)
 
 
 def _asked_model(exchange: Exchange) -> str | None:
@@ -106,7 +106,7 @@ def _model(exchange: Exchange) -> str | None:
 
 
 def _is_embedding(exchange: Exchange) -> bool:
-    return exchange.endpoint == Endpoint.EMBEDDINGS
+    return exchange.endpoint == _EMBEDDINGS
 
 
 def _of_models_that_differ(read: Callable[[Exchange], str | None]) -> Reader:
@@ -121,8 +121,7 @@ def _of_models_that_differ(read: Callable[[Exchange], str | None]) -> Reader:
 
 
 def _kind(exchange: Exchange) -> str:
-    kinds = OpenInferenceSpanKindValues
-    return str((kinds.EMBEDDING if _is_embedding(exchange) else kinds.LLM).value)
+    return _EMBEDDING_KIND if _is_embedding(exchange) else _LLM_KIND
 
 
 def _usage(name: str) -> Reader:
@@ -213,8 +212,11 @@ def _service_tier(exchange: Exchange) -> str | None:
     return tier if isinstance(tier, str) and tier not in {"", "auto"} else None
 
 
+_modalities = _texts("modalities")
+
+
 def _output_type(exchange: Exchange) -> str | None:
-    modalities = _texts("modalities")(exchange)
+    modalities = _modalities(exchange)
     for modality, output_type in (("audio", "speech"), ("image", "image")):
         if modality in modalities:
             return output_type
@@ -251,7 +253,7 @@ CONCEPTS: Final = (
         meaning="shape of the API",
         openinference=SpanAttributes.LLM_SYSTEM,
         opentelemetry=openai.OPENAI_API_TYPE,
-        read=lambda _: OpenInferenceLLMSystemValues.OPENAI.value,
+        read=lambda _: _OPENAI_SYSTEM,
         read_opentelemetry=_api_type,
     ),
     Concept(
@@ -458,3 +460,15 @@ CONCEPTS: Final = (
     ),
 )
 """The table. Its order is the order on the span, of each vocabulary."""
+
+_OPENTELEMETRY: Final = tuple(
+    (concept.opentelemetry, concept.read_opentelemetry or concept.read)
+    for concept in CONCEPTS
+    if concept.opentelemetry is not None
+)
+_OPENINFERENCE: Final = tuple(
+    (concept.openinference, concept.read)
+    for concept in CONCEPTS
+    if concept.openinference is not None
+)
+"""Names and readers of each vocabulary, picked out of the table once."""

@@ -13,8 +13,9 @@ Rules:
    was billed, none for a kind that no usage counts (images, video, citations), and a service tier
    for which the model has a price. What no answer tells is taken for the ordinary: no batch, and
    writes to the cache for its shorter time.
-4. Shares and total are the package's own calculation, its fee for each request included. It gives
-   no details: they are reckoned from its rates, and left out where they do not make up the shares.
+4. Shares and total are the package's own calculation, its fee for each request included, or the
+   very same numbers (:mod:`telemetry.pricing.listing`). It gives no details: they are reckoned from
+   its rates, and left out where they do not make up the shares.
 5. Nothing here raises. A failure is logged at most once a minute, without content.
 """
 
@@ -83,14 +84,13 @@ class Catalogue:
             ``None`` where that is not known whole (rule 3).
         """
         try:
-            looks = (self._find(model, provider, host) for model in models)
-            listing = next(filter(None, looks), None)
-            if listing is None:
-                return None
-            return listing.price(tokens, service_tier, datetime.fromtimestamp(at_ns / 1e9, UTC))
+            for model in models:
+                if (listing := self._find(model, provider, host)) is not None:
+                    at = datetime.fromtimestamp(at_ns / 1e9, UTC)
+                    return listing.price(tokens, service_tier, at)
         except Exception as error:  # noqa: BLE001 - rule 5
             self._tell(error)
-            return None
+        return None
 
     @cached_property
     def _find(self) -> _Find:

@@ -2,30 +2,32 @@
 
 The package's entry point ``calc_price`` remembers every model name that it was asked for, without
 a limit, so its providers are asked themselves.
+
+Most models have one rate for each kind of token, whenever and however much. Their sums are done
+here, where the package, asked once for the model, comes to the same to the last digit: it takes ten
+times as long.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from math import isclose
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from genai_prices.data import providers
-from genai_prices.types import TieredPrices, Usage
+from genai_prices.types import ModelPrice, TieredPrices, Usage
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
 
-from telemetry.pricing.billing import Rates, bill
+from telemetry.pricing.billing import BilledTokens, Rates, bill
 from telemetry.pricing.span_cost import CostSource, SpanCost
 from telemetry.provider import infer_provider
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from decimal import Decimal
 
-    from genai_prices.types import ModelInfo, ModelPrice, PriceCalculation, Provider
-
-    from telemetry.pricing.billing import BilledTokens
+    from genai_prices.types import ModelInfo, PriceCalculation, Provider
 
 __all__ = ("Listing", "find_listing")
 
@@ -63,6 +65,24 @@ _KNOWN_RATES: Final = frozenset(
 )
 """Rates per token for kinds that a usage counts, or that are parts of these."""
 
+_PLAIN_RATES: Final = frozenset(
+    {
+        "input_mtok",
+        "output_mtok",
+        "cache_read_mtok",
+        "cache_write_mtok",
+        "output_reasoning_mtok",
+    }
+)
+"""Of these rates none is for a kind of token that is a part of two others."""
+
+_PROBE: Final = BilledTokens(
+    prompt=1_009, cache_read=101, cache_write=11, completion=10_007, reasoning=1_013
+)
+"""A usage in which each kind of token counts, and no two alike."""
+
+_PER_MILLION: Final = Decimal(1_000_000)
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -75,6 +95,10 @@ class Listing:
 
     provider: Provider
     model: ModelInfo
+    _plain: dict[str | None, tuple[ModelPrice, Rates] | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """By the ordinary tiers that were met, the price at which the sums are done here."""
 
     def price(self, tokens: BilledTokens, tier: str | None, at: datetime) -> SpanCost | None:
         """What the tokens cost, ``None`` where that is not known whole.
@@ -87,7 +111,14 @@ class Listing:
         Raises:
             Exception: whatever the package raises.
         """
-        if None in (tokens.prompt, tokens.completion) or not self._knows_tier(tier, at):
+        if tokens.prompt is None or tokens.completion is None:
+            return None
+        if tier in _ORDINARY_TIERS:
+            if tier not in self._plain:
+                self._plain[tier] = self._find_plain(tier, at)
+            if (plain := self._plain[tier]) is not None:
+                return _bill_plainly(tokens, *plain)
+        if not self._knows_tier(tier, at):
             return None
         calculation = self._calculate(tokens, tier, at)
         rates = vars(calculation.model_price).items()
@@ -102,6 +133,30 @@ class Listing:
             cost = SpanCost(source=CostSource.GENAI_PRICES)  # without details
         total = float(calculation.total_price)
         return replace(cost, prompt=prompt, completion=completion, total=total)
+
+    def _find_plain(self, tier: str | None, at: datetime) -> tuple[ModelPrice, Rates] | None:
+        """The price of a tier, if it is one for any time and length, and the package agrees."""
+        variants = self.model.price_variants or ()
+        if not isinstance(self.model.prices, ModelPrice) or any(
+            variant.constraint is not None and tier and variant.when.get("service_tier") == tier
+            for variant in variants
+        ):
+            return None
+        try:
+            theirs = self._calculate(_PROBE, tier, at)
+            price = theirs.model_price
+            given = {key: rate for key, rate in vars(price).items() if rate is not None}
+            if any(isinstance(rate, TieredPrices) for rate in given.values()) or any(
+                key.endswith("_mtok") for key in given.keys() - _PLAIN_RATES
+            ):
+                return None
+            rates = _rates_of(price, _PROBE)
+            ours = _bill_plainly(_PROBE, price, rates)
+        except Exception:  # noqa: BLE001 - it is asked again for the usage itself
+            return None
+        shares = (theirs.input_price, theirs.output_price, theirs.total_price)
+        agrees = (ours.prompt, ours.completion, ours.total) == tuple(map(float, shares))
+        return (price, rates) if agrees else None
 
     def _knows_tier(self, tier: str | None, at: datetime) -> bool:
         """Whether it is an ordinary tier, or one that has a price of its own at that time."""
@@ -130,6 +185,34 @@ class Listing:
             genai_request_timestamp=at,
             price_context={"service_tier": tier} if tier else None,
         )
+
+
+def _bill_plainly(tokens: BilledTokens, price: ModelPrice, rates: Rates) -> SpanCost:
+    """The cost at a price that has none but :data:`_PLAIN_RATES`, exact to the last digit."""
+    prompt = _exact_cost(
+        tokens.prompt,
+        price.input_mtok,
+        (tokens.cache_read, price.cache_read_mtok),
+        (tokens.cache_write, price.cache_write_mtok),
+    )
+    completion = _exact_cost(
+        tokens.completion, price.output_mtok, (tokens.reasoning, price.output_reasoning_mtok)
+    )
+    return replace(
+        bill(tokens, rates, CostSource.GENAI_PRICES),
+        prompt=float(prompt),
+        completion=float(completion),
+        total=float(prompt + completion),
+    )
+
+
+def _exact_cost(count: Any, rate: Any, *details: tuple[int | None, Any]) -> Decimal:
+    """The cost of a count whose details may have rates of their own, as Decimals."""
+    cost: Decimal = rate * count
+    for tokens, own in details:
+        if tokens and own is not None:
+            cost += (own - rate) * tokens
+    return cost / _PER_MILLION
 
 
 def find_listing(model: str, provider: str | None, host: str | None) -> Listing | None:

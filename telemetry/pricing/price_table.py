@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from telemetry.errors import ConfigurationError
@@ -25,6 +26,9 @@ __all__ = ("MAX_USD_PER_MILLION", "Price", "PriceTable")
 MAX_USD_PER_MILLION = 1_000_000
 """A dollar per token. The dearest models ask 600 per million; whoever writes more than this has
 mistaken the unit, and amounts stay far from what a float cannot hold."""
+
+MAX_REMEMBERED_MODELS = 1_024
+"""Models whose price is remembered. Clients name the models: they must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ class PriceTable:
             if key in seen:
                 raise ConfigurationError(f"there are two prices of {price.model!r}; keep one")
             seen.add(key)
+        self._remembered = lru_cache(maxsize=MAX_REMEMBERED_MODELS)(self._look_up)
 
     def find(self, model: str, provider: str | None) -> Price | None:
         """The price of a model (rule 1).
@@ -107,4 +112,7 @@ class PriceTable:
             model: the name as answered or asked for.
             provider: the value of ``llm.provider``, ``None`` where it is not known.
         """
+        return self._remembered(model, provider)
+
+    def _look_up(self, model: str, provider: str | None) -> Price | None:
         return next((price for price in self._prices if price.matches(model, provider)), None)

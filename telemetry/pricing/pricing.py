@@ -55,14 +55,14 @@ class Pricing:
         if response.usage is None:
             return None
         provider = exchange.provider or infer_provider(exchange.server_address)
-        tokens = count_billed_tokens(response.usage, provider)
         asked = request.model if request else None
-        names = (name for name in (response.model, asked) if name)
-        models = [name for name in names if len(name) <= MAX_MODEL_CHARS]
-        prices = (self._table.find(model, provider) for model in models)
-        if (price := next(filter(None, prices), None)) is not None:
-            cost = bill(tokens, price, CostSource.SETTINGS)
-            return cost if cost.known else None
+        names = (response.model, asked)
+        models = [name for name in names if name and len(name) <= MAX_MODEL_CHARS]
+        tokens = count_billed_tokens(response.usage, provider)
+        for model in models:
+            if (price := self._table.find(model, provider)) is not None:
+                cost = bill(tokens, price, CostSource.SETTINGS)
+                return cost if cost.known else None
         if self._catalogue is None:
             return None
         return self._catalogue.price(

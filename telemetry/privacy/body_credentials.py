@@ -67,6 +67,8 @@ _KEYS: Final = frozenset(
 )
 """Members of a body that are credentials themselves; LiteLLM takes all of these."""
 
+_LOOKED_AT: Final = _PLACES | _KEYS
+
 _FUNCTION_MEMBERS: Final = frozenset({"function", "parameters", "input_schema", "description"})
 """Of a tool: what a function is made of."""
 
@@ -144,8 +146,8 @@ def find_body_credentials(exchange: Exchange) -> BodyCredentials:
 
 def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names and values to look at (rule 1)."""
-    for name in members.keys() & (_PLACES | _KEYS):
-        yield name, members[name]
+    if not _LOOKED_AT.isdisjoint(members):
+        yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
     tools = members.get("tools")
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict) and tool.get("type") != "function":

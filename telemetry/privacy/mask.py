@@ -30,7 +30,7 @@ from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.body_credentials import BodyCredentials
@@ -84,15 +84,19 @@ class Mask:
 
     def attributes(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         """What may be shown of a span's attributes, in their order."""
-        if self._hides_nothing and all(map(self._is_short, attributes.values())):
+        if self._hides_nothing and not self._may_hold_long_image(attributes.values()):
             return dict(attributes)
         return self._search_all(attributes)
 
-    def _is_short(self, value: AttributeValue) -> bool:
-        """Whether a value is too short to hold a long image."""
-        if isinstance(value, str):
-            return len(value) <= self._limit
-        return not isinstance(value, tuple) or all(map(self._is_short, value))
+    def _may_hold_long_image(self, values: Iterable[AttributeValue]) -> bool:
+        """Whether any text is long enough for an image over the limit."""
+        for value in values:
+            if isinstance(value, str):
+                if len(value) > self._limit:
+                    return True
+            elif isinstance(value, tuple) and self._may_hold_long_image(value):
+                return True
+        return False
 
     def _search_all(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         left = hide_attributes(attributes, self._switches)

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tests.bench.contestants import pin_to_others
-from tests.load.tool import ClientLoad, LoadClient, run_client
+from tests.load.tool import ClientLoad
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.bench.contestants import Contestant
-    from tests.bench.span_sink import SpanSink
-    from tests.load.tool import ClientResult
+    from tests.bench.scene import Scene
 
 __all__ = ("Figures", "Work", "measure")
-
-DRAIN_SECONDS = 120.0
-"""How long a backlog is waited for; the goal is ten seconds."""
 
 _WARMING = 100
 """Requests before a measurement: connections are opened, code is loaded."""
@@ -38,16 +31,20 @@ class Work:
         mode: whole answers or streams.
         connections: at a time.
         requests: in all.
+        seconds: after which no more is sent, though requests are left; 0: never.
         chunks: of a stream.
         rate: chunks/s of a stream; 0: as fast as they are taken.
+        messages: of a chat.
     """
 
     name: str
     mode: Literal["json", "stream"]
     connections: int
     requests: int
+    seconds: float = 0
     chunks: int = 200
     rate: float = 0
+    messages: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,25 +52,36 @@ class Figures:
     """What one load on one contestant came to.
 
     Attributes:
-        answers_per_second: whole answers.
-        chunk_delay_p50_ms: from the write of a chunk at the upstream to its arrival.
+        start_seconds: from its command to the first answer.
+        answers: whole ones, of this load.
+        answers_per_second: of the time they took.
+        chunk_delay_p50_ms: from the write of a chunk at the upstream to its arrival; None where
+            chunks come as fast as they are taken: then it tells how far the reader is behind.
         chunk_delay_p99_ms: likewise.
         ttfb_p50_ms: to the first byte of an answer's body.
+        ttfb_p99_ms: likewise.
         cpu_seconds_per_1000: by process, the backlog after the load included.
-        memory_bytes: all its processes, at the end of the load.
+        memory_bytes: resident, all its processes, at the end of the load.
         backlog_seconds: from the end of the load until the backend had every span.
         queue_bytes: the most that waited between worker and telemetry.
+        exchanges: all that it answered, the warming included.
+        spans: different ones that the backend received.
         dropped: spans.
     """
 
+    start_seconds: float
+    answers: int
     answers_per_second: float
-    chunk_delay_p50_ms: float
-    chunk_delay_p99_ms: float
+    chunk_delay_p50_ms: float | None
+    chunk_delay_p99_ms: float | None
     ttfb_p50_ms: float
-    cpu_seconds_per_1000: dict[str, float] = field(default_factory=dict)
+    ttfb_p99_ms: float
+    cpu_seconds_per_1000: dict[str, float]
     memory_bytes: int
     backlog_seconds: float
     queue_bytes: int
+    exchanges: int
+    spans: int
     dropped: int
 
     @property
@@ -82,66 +90,62 @@ class Figures:
         return sum(self.cpu_seconds_per_1000.values())
 
 
-def measure(contestant: Contestant, work: Work, sink: SpanSink) -> Figures:
-    """Warm it up, put the load on it, wait until it has done all, its spans included.
+def measure(scene: Scene, work: Work) -> Figures:
+    """Warm the contestant up, put the load on it, wait until it has done all, spans included.
 
     Raises:
         AssertionError: an answer was not whole, or a span is missing: then there are no figures.
     """
-    contestant.pin()
-    warming = ClientLoad(port=contestant.port, mode="json", connections=8, requests=_WARMING)
-    assert run_client(warming).answered == _WARMING
-    _wait_for_spans(contestant, _WARMING)
-    contestant.pin()  # threads that came since
+    contestant = scene.contestant
+    port, warming = contestant.port, min(_WARMING, work.requests)
+    scene.run(ClientLoad(port=port, mode="json", connections=8, requests=warming))
+    scene.settle()
     before = contestant.cpu_seconds()
-    with _watching_queue(contestant) as queued:
-        result = _put_on(contestant, work)
-    memory_bytes = contestant.rss_bytes()
-    backlog_seconds = _wait_for_spans(contestant, _WARMING + work.requests)
+    with _watching_queue(scene) as queued:
+        result = scene.run(
+            ClientLoad(
+                port=port,
+                mode=work.mode,
+                connections=work.connections,
+                requests=work.requests,
+                seconds=work.seconds,
+                messages=work.messages,
+            )
+        )
+    memory_bytes = sum(contestant.rss_bytes().values())
+    backlog_seconds = scene.settle()
     after = contestant.cpu_seconds()
-    dropped = 0
-    if contestant.spantap is not None:
-        spans, different = sink.count_spans()
-        assert spans == different == _WARMING + work.requests, f"{spans} spans, {different} of them"
-        dropped = int(contestant.spantap.metrics().get("spantap_spans_dropped_total", 0))
+    delay = result.chunk_delay if work.rate else None
     return Figures(
+        start_seconds=contestant.start_seconds,
+        answers=result.answered,
         answers_per_second=result.answers_per_second,
-        chunk_delay_p50_ms=result.chunk_delay.p50_ns / 1e6,
-        chunk_delay_p99_ms=result.chunk_delay.p99_ns / 1e6,
+        chunk_delay_p50_ms=delay.p50_ns / 1e6 if delay else None,
+        chunk_delay_p99_ms=delay.p99_ns / 1e6 if delay else None,
         ttfb_p50_ms=result.ttfb.p50_ns / 1e6,
+        ttfb_p99_ms=result.ttfb.p99_ns / 1e6,
         cpu_seconds_per_1000={
-            role: (after[role] - seconds) * 1000 / work.requests for role, seconds in before.items()
+            role: (after[role] - seconds) * 1000 / result.answered
+            for role, seconds in before.items()
         },
         memory_bytes=memory_bytes,
         backlog_seconds=backlog_seconds,
         queue_bytes=max(queued, default=0),
-        dropped=dropped,
+        exchanges=scene.exchanges,
+        spans=scene.sink.count_spans()[1],
+        dropped=scene.read_metric("spantap_spans_dropped_total"),
     )
-
-
-def _put_on(contestant: Contestant, work: Work) -> ClientResult:
-    load = ClientLoad(
-        port=contestant.port,
-        mode=work.mode,
-        connections=work.connections,
-        requests=work.requests,
-    )
-    with LoadClient(load) as client:
-        pin_to_others(client.pid)
-        result = client.wait()
-    assert result.answered == work.requests, f"{result.answered} of {work.requests} answers"
-    return result
 
 
 @contextmanager
-def _watching_queue(contestant: Contestant) -> Iterator[list[int]]:
+def _watching_queue(scene: Scene) -> Iterator[list[int]]:
     """What waits between worker and telemetry, looked at now and then."""
     seen: list[int] = []
     over = threading.Event()
 
     def watch() -> None:
-        while contestant.spantap is not None and not over.wait(_LOOK_SECONDS):
-            seen.append(int(contestant.spantap.metrics()["spantap_tap_queue_bytes"]))
+        while scene.contestant.spantap is not None and not over.wait(_LOOK_SECONDS):
+            seen.append(scene.read_metric("spantap_tap_queue_bytes"))
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -150,15 +154,3 @@ def _watching_queue(contestant: Contestant) -> Iterator[list[int]]:
     finally:
         over.set()
         thread.join()
-
-
-def _wait_for_spans(contestant: Contestant, count: int) -> float:
-    """Wait until so many were exported; how long that took."""
-    begun = time.monotonic()
-    while contestant.spantap is not None:
-        if contestant.spantap.metrics().get("spantap_spans_exported_total", 0) >= count:
-            break
-        waited = time.monotonic() - begun
-        assert waited < DRAIN_SECONDS, f"the backlog is not gone after {waited:.0f} s"
-        time.sleep(0.1)
-    return time.monotonic() - begun

@@ -1,6 +1,7 @@
 """A bare aiohttp pass-through: what spantap's speed is measured against (``design.md`` section 7).
 
-The same event loop and the same library, and nothing else: no parsing, no spans, no limits.
+The same event loop and the same library, and nothing else: no parsing, no spans, no limits. A body
+larger than aiohttp gives as a whole is passed on as it comes.
 
 ``python -m tests.bench.relay UPSTREAM PORT``, the upstream as ``http://HOST:PORT``.
 """
@@ -16,7 +17,14 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy
 
+_MAX_WHOLE_BYTES = 1 << 20
+"""aiohttp answers 413 to whoever reads more than this at once."""
+
 _HOP_BY_HOP = ("Connection", "Keep-Alive", "Transfer-Encoding", "Host")
+
+
+def _is_large(request: web.BaseRequest) -> bool:
+    return (request.content_length or 0) > _MAX_WHOLE_BYTES
 
 
 def _pass_on(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
@@ -38,7 +46,7 @@ async def main(upstream: str, port: int) -> None:
                 request.method,
                 upstream + request.path_qs,
                 headers=_pass_on(request.headers),
-                data=await request.read(),
+                data=request.content if _is_large(request) else await request.read(),
                 allow_redirects=False,
             ) as answer:
                 response = web.StreamResponse(

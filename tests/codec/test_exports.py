@@ -24,9 +24,9 @@ INNER_MODULES = {"budget", "choice", "integers", "members", "template", "tool_ca
 """What the accumulator is made of; no name of theirs belongs to the surface."""
 
 INNER_NAMES = {
-    "jsontext": {"compact_text", "is_json"},
+    "jsontext": {"compact_text", "is_json", "split_object"},
     "response": {"fold_body"},
-    "scan": {"MAX_DEPTH", "MAX_MEMBERS", "Member", "Problem"},
+    "scan": {"MAX_DEPTH", "MAX_MEMBERS", "MAX_WHOLE_BYTES", "Member", "Problem"},
     "usage": {"UsageFold", "merge_usage"},
 }
 """What other modules have for each other, and for those who look closer."""

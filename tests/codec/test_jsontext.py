@@ -9,10 +9,17 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from codec.jsontext import compact_text, decode_json, decode_json_object, encode_json, is_json
+from codec.jsontext import (
+    compact_text,
+    decode_json,
+    decode_json_object,
+    encode_json,
+    is_json,
+    split_object,
+)
 from tests.codec.test_scan import json_values
 
 
@@ -157,6 +164,37 @@ def test_json_is_told_without_its_values(end: str, whole: bool) -> None:
         assert tracemalloc.get_traced_memory()[1] < len(text)
     finally:
         tracemalloc.stop()
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=3))
+def test_an_object_is_split_into_the_texts_of_its_members(value: dict[str, Any]) -> None:
+    """Each text is what its member's value was written as."""
+    text = json.dumps(value)
+    assume("NaN" not in text and "Infinity" not in text)
+    members = split_object(text.encode())
+    assert {name: decode_json(bytes(text)) for name, text in members.items()} == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"a":',
+        b'{"a":NaN}',
+        b'{"a\xff":1}',
+        b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}",
+    ],
+)
+def test_what_is_no_strict_object_is_not_split(data: bytes) -> None:
+    """Another value, a mistake, what only the lenient parser takes, and what is too deep for it."""
+    with pytest.raises(ValueError, match="no strict JSON object"):
+        split_object(data)
+
+
+def test_the_last_of_two_members_of_a_name_is_kept() -> None:
+    """As the parser itself has it; white space around a value is none of it."""
+    assert bytes(split_object(b'{"a":1,"a": [ 2 ] }')["a"]) == b"[ 2 ]"
 
 
 def test_the_second_chance_is_for_short_texts() -> None:

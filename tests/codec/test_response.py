@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.errors import MalformedResponse
-from codec.response import decode_response
+from codec.response import decode_response, fold_body
 from codec.stream import ChatStream
 from tests.codec.test_chunk import json_values
 
@@ -168,6 +169,18 @@ def test_no_other_exception_for_any_bytes(body: bytes) -> None:
     """Likewise for what is no JSON."""
     with suppress(MalformedResponse):
         decode_response(body)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["choices", "usage", "cost", "x"]), json_values) | json_values
+)
+def test_an_answer_says_what_folding_it_would_say(value: Any) -> None:
+    """Nothing need be merged to be known; only the body is what came, not what is folded."""
+    body = json.dumps(value).encode()
+    with suppress(MalformedResponse):
+        answer = decode_response(body)
+        folded = fold_body(dict(answer.body))
+        assert replace(folded, body=answer.body) == answer
 
 
 def test_the_message_counts_beside_a_delta() -> None:

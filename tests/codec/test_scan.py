@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec import scan as scan_module
 from codec.jsontext import decode_json
-from codec.scan import MAX_DEPTH, MAX_MEMBERS, BodyScan, Problem, RequestScanner, scan_request
+from codec.scan import (
+    MAX_DEPTH,
+    MAX_MEMBERS,
+    MAX_WHOLE_BYTES,
+    BodyScan,
+    Problem,
+    RequestScanner,
+    scan_request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,6 +100,76 @@ def test_a_damaged_body_is_a_problem_or_still_the_same_object(
             assert repr(decode_json(value)) == repr(expected[name])
     else:
         assert not isinstance(expected, dict)
+
+
+def follow(body: bytes) -> BodyScan:
+    """Scan a whole body without asking the parser."""
+    with mock.patch.object(scan_module, "MAX_WHOLE_BYTES", -1):
+        return scan(body)
+
+
+spaces = st.sampled_from(["", "", " ", "\n", "\t\r\n  "])
+names = st.sampled_from(
+    ["stream", "stream", "model", "stream_options", "data_sources", "str\\u0065am", "\\u006dodel",
+     "a\\u0062", "m\u00f6del", "x\\", '\\"stream', "", "\\ud83d", "a\\/b", "stream "]
+)  # fmt: skip
+texts = st.sampled_from(
+    ["true", "false", "null", "1.50", "-0", "1e", "tru", "NaN", '"m"', '"stream"', '"\\"model"',
+     '""', '"\\\\"', '"\\u00e9"', '"\u00e9"', '"a\nb"', '"\\x"', '"\\ud83d"', "[]", "{}",
+     '["stream",1]', '{"stream": {"model" : [true]}}', '{"a":"}"}', "[1,]", "[}",
+     '{"model":1,"model":2}', "", ","]
+)  # fmt: skip
+
+
+@st.composite
+def written(draw: st.DrawFn) -> bytes:
+    """An object as text, with names that come twice, escapes, any white space, and mistakes."""
+    parts = [spaces, st.just('"'), names, st.just('"'), spaces, st.just(":"), spaces, texts, spaces]
+    members = draw(st.lists(st.tuples(*parts).map("".join), max_size=5))
+    text = ",".join(members) or draw(spaces)
+    return f"{{{text}}}".encode()
+
+
+@given(written(), st.sampled_from([b"", b"", b"", b"\n", b"}", b"\xff", b"{}"]))
+def test_a_body_in_one_piece_is_found_as_it_is_followed(body: bytes, rest: bytes) -> None:
+    """Rule 6: the parser's help changes nothing, whatever the body is and what comes behind it."""
+    assert scan(body + rest) == follow(body + rest)
+    assert scan(body, rest).problem == scan(body[:1], body[1:], rest).problem
+    assert scan(body, rest).members == scan(body[:1], body[1:], rest).members
+
+
+@given(requests, layouts, st.data())
+def test_a_damaged_body_in_one_piece_is_found_as_it_is_followed(
+    request: dict[str, Any], layout: dict[str, Any], data: st.DataObject
+) -> None:
+    """Rule 6, for all that JSON can hold, as it is and with a byte that was changed."""
+    body = bytearray(json.dumps(request, **layout).encode("utf-8", "replace"))
+    assert scan(bytes(body)) == follow(bytes(body))
+    body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    assert scan(bytes(body)) == follow(bytes(body))
+
+
+@pytest.mark.parametrize(
+    ("body", "is_parsed"),
+    [
+        (b'{"model":"m","messages":[{"content":"\\n\xc3\xa9"}],"stream": true}', True),
+        (b"{}", True),
+        (b'{"a":"%b"}' % (b"x" * (MAX_WHOLE_BYTES - len(b'{"a":""}'))), True),
+        (b'{"a":"%b"}' % (b"x" * (MAX_WHOLE_BYTES - len(b'{"a":"') - 1)), False),
+        (b'{"stream":true,"stream":true}', False),
+        (b'{"stream":true,"stre\\u0061m":true}', False),
+        (b'{"a":["stream"],"stream":true}', False),
+        (b'{"a":"\xff"}', False),
+        (b'{"a":"\n"}', False),
+        (b'{"a":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}", False),
+        (b"{" + b'"a":1,' * MAX_MEMBERS + b'"a":1}', False),
+    ],
+)
+def test_a_body_is_parsed_where_that_leaves_no_doubt(body: bytes, is_parsed: bool) -> None:
+    """Rule 6: the usual body is, and one that is too long, odd, or has a name twice is followed."""
+    found = scan_module._find_members(body, frozenset(scan_module.REQUEST_MEMBERS))
+    assert (found is not None) == is_parsed
+    assert scan(body) == follow(body)
 
 
 @pytest.mark.parametrize(

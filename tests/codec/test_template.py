@@ -98,7 +98,7 @@ events = st.one_of(
 @given(st.lists(events, max_size=12), st.randoms(use_true_random=False))
 @settings(max_examples=400, deadline=None)
 def test_templates_change_nothing(pieces: list[bytes], random: Any) -> None:
-    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 5)."""
+    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 6)."""
     stream = b"".join(piece * random.choice((1, 1, 1, 3)) for piece in pieces)
     cuts = sorted(random.sample(range(len(stream) + 1), min(len(stream), random.randrange(9))))
     reads = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
@@ -200,6 +200,46 @@ def test_line_ends_inside_a_text_end_the_line(raw: str, place: str) -> None:
     odd = whole.replace(place.encode(), f'"x{raw}y"'.encode())
     assert_alike([whole, odd, whole, whole, odd])
     assert_alike([whole + odd + whole, whole])
+
+
+ODD_EVENTS = [
+    event(chunk({"content": text}, p="q"))
+    for text in ("\n", "a\\", '"', "\\\\", '\\"', "\ud83d", "\ude00", "", "\u20ac")
+] + [
+    event('{"choices":[{"index":0,"delta":{"content":"%b"}}],"p":"q"}'.replace("%b", raw))
+    for raw in ("a\\x", "a\nb", "a\rb", "a\tb", '","', "\\ud83d", "\\ude00", "a\\\\", 'b\\"')
+]
+ODD_EVENTS += [
+    event('{"choices":[{"index":0,"delta":{"content":"a"}}],"p":"q"}').replace(b"a", b"\xe2\x82"),
+    event('{"choices":[{"index":0,"delta":{"content":"a"}}]}'),
+    event('{"choices":[{"index":0,"delta":{"content":"a"}}],"p":"a\\u0062"}'),
+    event('{"choices":[{"index":0,"delta":{"content":"a"}}],"p":"q","p":"r"}'),
+    b": hi\n\n",
+    b"\n",
+]
+
+
+@pytest.mark.parametrize("padding", ["", ',"p":"q"'])
+@pytest.mark.parametrize("count", [1, 2, template_module._ROW_EVENTS, 150])
+def test_one_odd_event_in_a_row_is_read_as_it_would_be_alone(padding: str, count: int) -> None:
+    """Rule 4: before it, behind it and in the middle of those that are like each other."""
+    words = [
+        event(f'{{"choices":[{{"index":0,"delta":{{"content":"w{n}"}}}}]{padding}}}')
+        for n in range(count)
+    ]
+    for odd in ODD_EVENTS:
+        assert_alike([b"".join([*words, odd, *words, odd, odd, *words])])
+
+
+def test_a_row_that_cannot_be_read_costs_no_more_than_it_has_events() -> None:
+    """Rule 4: where every second text is a bad one, what is behind it is not read each time."""
+    good = event('{"choices":[{"index":0,"delta":{"content":"a"}}]}')
+    stream = (good + good.replace(b'"a"', b'"\\x"')) * 500
+    read = template_module._read_literals
+    with mock.patch.object(template_module, "_read_literals", wraps=read) as rows:
+        watch([stream])
+    assert sum(len(call.args[0]) for call in rows.call_args_list) <= 1_000 * 64
+    assert max(len(call.args[0]) for call in rows.call_args_list) <= template_module._ROW_EVENTS
 
 
 def test_empty_reads_are_nothing() -> None:

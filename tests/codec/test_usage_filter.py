@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec import usage_filter as usage_filter_module
 from codec.chunk import is_usage_only
 from codec.jsontext import decode_json
 from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
@@ -228,20 +230,35 @@ def test_finish_answers_once() -> None:
     assert usage_filter.finish() == b""
 
 
-payloads = st.sampled_from(
-    [
-        USAGE[6:],
-        CHUNK[6:],
-        b"[DONE]",
-        b"",
-        b"{",
-        b'{"choices": [ ], "usage": {"a": [{}]}}',
-        b'{"choices":[],"usage":null}',
-    ]
-) | st.dictionaries(
-    st.sampled_from(["choices", "usage", "error", "x"]),
-    st.sampled_from([None, [], {}, [{}], {"total_tokens": 3}, "\u2028[]"]),
-).map(lambda value: json.dumps(value, ensure_ascii=False).encode())
+_SPACES = st.sampled_from(["", "", " ", "\t", "  "])
+
+
+@st.composite
+def spelled(draw: st.DrawFn) -> bytes:
+    """An object with or without choices and usage, in any white space."""
+    choices = draw(st.sampled_from(["[]", "[ ]", "[\t]", "[{}]", "[ {}]", "null", '[{"a":[]}]']))
+    usage = draw(st.sampled_from(['{"prompt_tokens":1}', "null", '{"choices":[]}', '{"a":[{}]}']))
+    members = [("choices", choices), ("usage", usage), ("x", '"\\"choices\\":[]"')]
+    members = draw(st.permutations(members))[: draw(st.integers(1, 3))]
+    space = [draw(_SPACES) for _ in range(4)]
+    text = ",".join(f'{space[0]}"{k}"{space[1]}:{space[2]}{v}{space[3]}' for k, v in members)
+    return f"{{{text}}}".encode()
+
+
+def _at_the_limit(excess: int) -> bytes:
+    padding = MAX_HELD_BYTES - 4 - len(b'data: {"choices":[],"usage":""}') + excess
+    return b'{"choices":[],"usage":"%b"}' % (b"x" * padding)
+
+
+payloads = (
+    st.sampled_from([USAGE[6:], CHUNK[6:], CHUNK[6:], b"[DONE]", b"", b"{"])
+    | st.sampled_from([_at_the_limit(0), _at_the_limit(1)])
+    | spelled()
+    | st.dictionaries(
+        st.sampled_from(["choices", "usage", "error", "x"]),
+        st.sampled_from([None, [], {}, [{}], {"total_tokens": 3}, "\u2028[]"]),
+    ).map(lambda value: json.dumps(value, ensure_ascii=False).encode())
+)
 lines = st.tuples(
     st.sampled_from([b"data: ", b"data: ", b"data: ", b"data:", b": ", b"event: ", b"", b"\xef"]),
     payloads,
@@ -263,5 +280,43 @@ def test_any_cut_gives_the_stream_without_its_usage_events(stream: bytes, cuts: 
         assert expected.startswith(relayed)
         assert len(relayed) <= len(fed)
     assert relayed + usage_filter.finish() == expected
-    assert relay(*cut(stream, range(len(stream)))) == expected
+    if len(stream) < MAX_HELD_BYTES:
+        assert relay(*cut(stream, range(len(stream)))) == expected
     assert (usage_filter.removed_count == 0) == (expected == stream)
+
+
+@given(streams, st.lists(st.integers(min_value=0)))
+def test_jumping_changes_nothing(stream: bytes, cuts: list[int]) -> None:
+    """Rule 5, against a filter that goes event by event: read for read, and what waits."""
+    quick, slow = UsageFilter(), UsageFilter()
+    never_jump = mock.patch.object(UsageFilter, "_jump", lambda _, data, at, __: (at, len(data)))
+    suspect_all = mock.patch.object(usage_filter_module, "_TO_NO_CHOICE", return_value=True)
+    for read in cut(stream, cuts):
+        with never_jump, suspect_all:
+            expected = slow.feed(read)
+        assert quick.feed(read) == expected
+    assert quick.finish() == slow.finish()
+    assert quick.removed_count == slow.removed_count
+
+
+def _looked_at(stream: bytes) -> int:
+    """How many bytes are looked through for an event's end while one read is filtered."""
+    looked = 0
+    find_last_end = usage_filter_module._find_last_end
+
+    def count(data: bytes, start: int, stop: int) -> int:
+        nonlocal looked
+        looked += stop - start
+        return find_last_end(data, start, stop)
+
+    with mock.patch.object(usage_filter_module, "_find_last_end", count):
+        relay(stream)
+    return looked
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+def test_no_byte_is_looked_at_more_than_a_few_times(end: bytes) -> None:
+    """Rule 5: also where every event of a read is one to look at, and none ends as most do."""
+    for event in (USAGE, CHUNK, b': "choices":[]'):
+        stream = (event + end) * 300
+        assert _looked_at(stream) <= 2 * len(stream)

@@ -25,7 +25,7 @@
 
 #define READ_BYTES 262144
 #define EVENTS 512
-#define MAX_REQUEST_BYTES 2048
+#define MAX_REQUEST_BYTES 2048 /* of a request without its messages */
 #define MAX_LISTED 10000           /* numbers of requests that failed, of each kind */
 #define REST_NS (NS_PER_SECOND / 10) /* after a request that got no answer */
 #define NO_STAMP (-1)
@@ -55,7 +55,10 @@ static struct {
     const struct client_options *options;
     struct loop loop;
     struct call *calls;
-    struct call **idle; /* a stack */
+    char *messages; /* of every chat */
+    size_t messages_bytes;
+    char *request, *body; /* of the request that is sent */
+    struct call **idle;   /* a stack */
     long idle_used;
     long sent, busy;
     int64_t begun_ns, last_ns; /* of the first request; of the last byte sent or received */
@@ -167,20 +170,43 @@ static void end_call(struct call *call)
     cl.idle[cl.idle_used++] = call;
 }
 
-static int print_request(char *request, long number)
+/* As in a conversation: who speaks first is the system, who speaks last the user. */
+static void make_messages(long count)
 {
-    char body[MAX_REQUEST_BYTES / 2];
+    FILE *text = open_memstream(&cl.messages, &cl.messages_bytes);
+    if (!text)
+        fail("out of memory");
+    for (long i = 0; i < count; i++) {
+        const char *role = (count - i) % 2 ? "user" : "assistant";
+        const char *content = "What was said between: a sentence or two.";
+        if (i == count - 1)
+            content = "Hello";
+        else if (!i)
+            role = "system", content = "You are a helpful assistant.";
+        fprintf(text, "%s{\"role\":\"%s\",\"content\":\"%s\"}", i ? "," : "", role, content);
+    }
+    if (fclose(text))
+        fail("out of memory");
+    cl.request = malloc(cl.messages_bytes + MAX_REQUEST_BYTES);
+    cl.body = malloc(cl.messages_bytes + MAX_REQUEST_BYTES);
+    if (!cl.request || !cl.body)
+        fail("out of memory");
+}
+
+static size_t print_request(long number)
+{
+    size_t room = cl.messages_bytes + MAX_REQUEST_BYTES;
     int bytes = snprintf(
-        body, sizeof body,
-        "{\"model\":\"%s\",\"messages\":[{\"role\":\"system\",\"content\":\"You are a helpful "
-        "assistant.\"},{\"role\":\"user\",\"content\":\"Hello\"}],\"temperature\":0.2,\"user\":\"%s-%ld\"%s}",
-        cl.options->model, cl.options->model, number,
+        cl.body, room,
+        "{\"model\":\"%s\",\"messages\":[%s],\"temperature\":0.2,\"user\":\"%s-%ld\"%s}",
+        cl.options->model, cl.messages, cl.options->model, number,
         cl.options->is_stream ? ",\"stream\":true" : "");
-    return snprintf(request, MAX_REQUEST_BYTES,
-                    "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
-                    "Authorization: Bearer sk-load\r\nContent-Type: application/json\r\n"
-                    "Accept: application/json\r\nUser-Agent: load/1\r\nContent-Length: %d\r\n\r\n%s",
-                    cl.options->port, bytes, body);
+    return (size_t)snprintf(
+        cl.request, room,
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+        "Authorization: Bearer sk-load\r\nContent-Type: application/json\r\n"
+        "Accept: application/json\r\nUser-Agent: load/1\r\nContent-Length: %d\r\n\r\n%s",
+        cl.options->port, bytes, cl.body);
 }
 
 static bool connect_call(struct call *call)
@@ -202,7 +228,6 @@ static bool connect_call(struct call *call)
 
 static void begin_call(struct call *call, int64_t start_ns)
 {
-    char request[MAX_REQUEST_BYTES];
     struct connection *connection = &call->connection;
     errno = 0;
     call->state = BUSY;
@@ -214,9 +239,9 @@ static void begin_call(struct call *call, int64_t start_ns)
     message_begin(&connection->message, RESPONSE);
     cl.busy++;
     cl.last_ns = read_clock_ns();
-    int bytes = print_request(request, call->number);
+    size_t bytes = print_request(call->number);
     if ((connection->fd < 0 && !connect_call(call)) ||
-        !connection_send(&cl.loop, connection, request, (size_t)bytes))
+        !connection_send(&cl.loop, connection, cl.request, bytes))
         end_call(call);
 }
 
@@ -382,6 +407,7 @@ int run_client(const struct client_options *options)
         cl.calls[i].connection.fd = -1;
         cl.idle[cl.idle_used++] = &cl.calls[i];
     }
+    make_messages(options->messages);
     loop_open(&cl.loop);
     cl.begun_ns = cl.last_ns = cl.next_ns = read_clock_ns();
     cl.end_ns = INT64_MAX;
@@ -394,5 +420,8 @@ int run_client(const struct client_options *options)
     loop_close(&cl.loop);
     free(cl.calls);
     free(cl.idle);
+    free(cl.messages);
+    free(cl.request);
+    free(cl.body);
     return 0;
 }

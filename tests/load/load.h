@@ -121,6 +121,7 @@ struct client_options {
     int port;
     bool is_stream;
     long connections, requests; /* requests 0: until the time is over */
+    long messages;              /* of a chat */
     double seconds;             /* 0: until the requests are sent */
     double rate;                /* requests/s of all connections; 0: closed loop */
     double silence_seconds;

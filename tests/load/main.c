@@ -4,8 +4,8 @@
  *       An OpenAI-shaped upstream (upstream.c). Prints {"port":P} once it listens, and its counts when
  *       SIGTERM or SIGINT ends it. Port 0 (the default): any free one.
  *   load client --port P --mode json|stream --connections C --requests N | --seconds S
- *       [--rate R] [--model NAME] [--silence S]
- *       A client (client.c). Prints one JSON object. The model is NAME and the user of the n-th
+ *       [--rate R] [--messages M] [--model NAME] [--silence S]
+ *       A client (client.c) of chats of M messages. Prints one JSON object. The model is NAME and the user of the n-th
  *       request, counted from 0, NAME-n.
  *
  * Both are one thread, talk to 127.0.0.1 only, and take each time from CLOCK_MONOTONIC, which is the same
@@ -21,6 +21,7 @@
 
 #define MAX_CONTENT_BYTES (64L << 20)
 #define MAX_MODEL_BYTES 64
+#define MAX_MESSAGES 100000
 
 static _Noreturn void refuse(const char *name, const char *value)
 {
@@ -85,17 +86,19 @@ static int parse_upstream(int argc, char **argv)
 
 static int parse_client(int argc, char **argv)
 {
-    enum { PORT, MODE, CONNECTIONS, REQUESTS, SECONDS, RATE, MODEL, SILENCE };
+    enum { PORT, MODE, CONNECTIONS, REQUESTS, SECONDS, RATE, MESSAGES, MODEL, SILENCE };
     static const struct option names[] = {{"port", 1, NULL, PORT},
                                           {"mode", 1, NULL, MODE},
                                           {"connections", 1, NULL, CONNECTIONS},
                                           {"requests", 1, NULL, REQUESTS},
                                           {"seconds", 1, NULL, SECONDS},
                                           {"rate", 1, NULL, RATE},
+                                          {"messages", 1, NULL, MESSAGES},
                                           {"model", 1, NULL, MODEL},
                                           {"silence", 1, NULL, SILENCE},
                                           {0}};
-    struct client_options options = {.connections = 1, .silence_seconds = 30, .model = "load"};
+    struct client_options options = {
+        .connections = 1, .messages = 2, .silence_seconds = 30, .model = "load"};
     const char *mode = "";
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) >= 0) {
@@ -111,6 +114,8 @@ static int parse_client(int argc, char **argv)
             options.seconds = parse_real("seconds", optarg);
         else if (option == RATE)
             options.rate = parse_real("rate", optarg);
+        else if (option == MESSAGES)
+            options.messages = parse_whole("messages", optarg, 1, MAX_MESSAGES);
         else if (option == MODEL)
             options.model = parse_model(optarg);
         else if (option == SILENCE)

@@ -122,6 +122,18 @@ def test_each_request_says_who_it_is() -> None:
     assert len(upstream.bodies) == 30
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 1000])
+def test_a_chat_has_as_many_messages_as_asked_for(count: int) -> None:
+    """The user speaks last, and before that turns are taken; a system speaks first, if anybody."""
+    answer = head(b"Content-Length: %d" % len(JSON_BODY)) + JSON_BODY
+    with scripted(lambda sock: sock.sendall(answer)) as upstream:
+        run_client(ClientLoad(port=upstream.port, mode="json", requests=1, messages=count))
+    roles = [message["role"] for message in upstream.bodies[0]["messages"]]
+    turns = ["user", "assistant"] * count
+    assert roles[:0:-1] == turns[: count - 1]
+    assert roles[0] == ("system" if count > 1 else "user")
+
+
 CUT: list[tuple[str, Callable[[socket.socket], None]]] = [
     ("within a chunk", send_and_close(SSE + frame(STREAM)[:100])),
     ("between two chunks", send_and_close(SSE + frame(CHUNK).removesuffix(b"0\r\n\r\n"))),

@@ -76,6 +76,7 @@ def test_usage_comes_where_it_was_asked_for(sock: socket.socket) -> None:
     assert not any("usage" in event for event in plain)
     assert plain[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     contents = [event["choices"][0]["delta"]["content"] for event in plain[1:4]]
+    assert len(set(contents)) == 3
     assert all(re.fullmatch(r"@\d{19}x{12}", content) for content in contents)
     assert [event["usage"] for event in asked[:-1]] == [None] * 5
     assert asked[-1]["choices"] == []

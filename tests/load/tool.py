@@ -126,6 +126,7 @@ class ClientLoad:
         seconds: when it stops to send; 0: when ``requests`` are sent.
         rate: requests/s in all, counted from when they are due; 0: each connection sends its next
             request when it has its answer.
+        messages: of each chat.
         model: the model, and what the users of the requests (``MODEL-0``, ``MODEL-1``, ...) begin
             with; up to 64 letters, digits, dots, dashes and underscores.
         silence_seconds: after how long without a byte in or out it gives up on what is open.
@@ -137,6 +138,7 @@ class ClientLoad:
     requests: int = 0
     seconds: float = 0
     rate: float = 0
+    messages: int = 2
     model: str = "load"
     silence_seconds: float = 30
 
@@ -150,8 +152,8 @@ class ClientLoad:
         arguments = ["client", "--port", str(self.port), "--mode", self.mode]
         arguments += ["--connections", str(self.connections), "--rate", str(self.rate)]
         arguments += ["--requests", str(self.requests)] if self.requests else []
-        arguments += ["--seconds", str(self.seconds), "--model", self.model]
-        return [*arguments, "--silence", str(self.silence_seconds)]
+        arguments += ["--seconds", str(self.seconds), "--messages", str(self.messages)]
+        return [*arguments, "--model", self.model, "--silence", str(self.silence_seconds)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.jsontext import encode_json
-from telemetry.attribute_values import clean_attributes, clean_text, json_text, non_empty_text
+from telemetry.attribute_values import (
+    clean_attributes,
+    clean_text,
+    json_text,
+    non_empty_text,
+    strict_json_text,
+)
 from telemetry.semconv import ContentType
 
 
@@ -19,6 +26,11 @@ def nested(depth: int) -> object:
     for _ in range(depth):
         value = [value]
     return value
+
+
+def round_to_thousandth(number: float) -> float:
+    """A number that no writer gives an exponent."""
+    return round(number, 3)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +108,43 @@ def test_non_empty_text(value: object, text: str | None) -> None:
     assert non_empty_text(value) == text
 
 
-@given(st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists, max_leaves=8))
+def json_values(numbers: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """What may come out of a JSON text, lone surrogates and integers of any size included."""
+    leaves = st.none() | st.booleans() | st.text(st.characters()) | st.integers() | numbers
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
+        max_leaves=8,
+    )
+
+
+@given(json_values(st.floats()))
 def test_json_text_reads_back(value: object) -> None:
-    """What is written as JSON text reads back as the same text."""
+    """What is written as JSON text says all of the value: what is no number stays what it is."""
     text = json_text(value)
     assert text is not None
-    assert json.dumps(json.JSONDecoder().decode(text), ensure_ascii=False) == text
+    assert repr(json.JSONDecoder().decode(text)) == repr(value)
+
+
+@given(json_values(st.floats(min_value=-(10.0**15), max_value=10.0**15).map(round_to_thousandth)))
+def test_json_text_is_the_standard_librarys(value: object) -> None:
+    """The text is that of ``json.dumps``, but for the exponents of numbers."""
+    assert json_text(value) == encode_json(value)
+    assert strict_json_text(value) == encode_json(value)
+
+
+@given(json_values(st.floats()))
+def test_strict_json_text_has_null_for_what_is_no_number(value: object) -> None:
+    """JSON for any reader: the rest is as it was."""
+    text = strict_json_text(value)
+    assert text is not None
+    assert repr(json.JSONDecoder().decode(text)) == repr(without_infinity(value))
+
+
+def without_infinity(value: object) -> object:
+    """The value with ``None`` for each float that JSON does not know."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: without_infinity(item) for key, item in value.items()}
+    return [without_infinity(item) for item in value] if isinstance(value, list) else value

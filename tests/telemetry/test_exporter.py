@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.delivery import Answer, Verdict
-from telemetry.exporter import MAX_BATCH_BYTES, MAX_BATCH_SPANS, ExportCounts
+from telemetry.exporter import GATHER_SECONDS, MAX_BATCH_BYTES, MAX_BATCH_SPANS, ExportCounts
 from telemetry.store_rows import SpanState
 from tests.telemetry.exporting import (
     BAD,
@@ -42,7 +42,7 @@ def test_batches_are_bounded_by_spans(store: Store, clock: Clock) -> None:
     store.add(rows)
     sender = ScriptedSender()
     exporter = stepwise(store, sender, clock)
-    assert [exporter.step() for _ in range(3)] == [0.0, 0.0, math.inf]
+    assert [exporter.step() for _ in range(3)] == [0.0, GATHER_SECONDS, math.inf]
     assert sender.batches == [
         b"".join(row.span for row in rows[:MAX_BATCH_SPANS]),
         b"".join(row.span for row in rows[MAX_BATCH_SPANS:]),
@@ -56,10 +56,26 @@ def test_batches_are_bounded_by_bytes(store: Store, clock: Clock) -> None:
     store.add([make_row(number, padding_bytes=size) for number, size in enumerate(sizes)])
     sender = ScriptedSender()
     exporter = stepwise(store, sender, clock)
-    while exporter.step() == 0.0:
+    while exporter.step() < math.inf:
         pass
     assert [len(batch) <= MAX_BATCH_BYTES for batch in sender.batches] == [True, False, True]
     assert store.counts().delivered == len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("count", "padding_bytes", "wait_seconds"),
+    [
+        (MAX_BATCH_SPANS, 0, 0.0),
+        (MAX_BATCH_SPANS - 1, 0, GATHER_SECONDS),
+        (1, MAX_BATCH_BYTES // 2, 0.0),
+    ],
+)
+def test_rule_6_spans_gather(
+    store: Store, clock: Clock, count: int, padding_bytes: int, wait_seconds: float
+) -> None:
+    """Rule 6: after a batch that left nothing behind there is a pause, after others none."""
+    store.add([make_row(number, padding_bytes=padding_bytes) for number in range(count)])
+    assert stepwise(store, ScriptedSender(), clock).step() == wait_seconds
 
 
 def test_what_happened_is_counted(store: Store, clock: Clock) -> None:
@@ -90,7 +106,7 @@ def test_failed_tries_wait_longer_and_go_on(store: Store, clock: Clock) -> None:
     assert (oldest.state, oldest.attempts) == (SpanState.PENDING, 9)
     assert oldest.last_error == DOWN.words
     assert oldest.next_try_ns == clock.now_ns
-    assert exporter.step() == 0.0
+    assert exporter.step() == GATHER_SECONDS
     assert store.counts().delivered == 2
 
 
@@ -98,7 +114,7 @@ def test_recovery_starts_the_waits_anew(store: Store, clock: Clock) -> None:
     """Rule 2: after a success the first wait is short again."""
     store.add([make_row(1)])
     exporter = stepwise(store, ScriptedSender(DOWN, DOWN, DELIVERED, DOWN), clock)
-    assert [exporter.step() for _ in range(3)] == [1, 2, 0]
+    assert [exporter.step() for _ in range(3)] == [1, 2, GATHER_SECONDS]
     store.add([make_row(2)])
     assert exporter.step() == 1
 
@@ -231,7 +247,7 @@ def test_defect_in_a_sender(store: Store, clock: Clock, caplog: pytest.LogCaptur
     (line,) = lines(caplog)
     assert "ValueError in send, " in line
     assert "sekret" not in line
-    assert exporter.step() == 0.0
+    assert exporter.step() == GATHER_SECONDS
     assert store.counts().delivered == 1
 
 
@@ -257,6 +273,6 @@ def test_unwritten_delivery_is_sent_again(store: Store, clock: Clock) -> None:
     assert exporter.step() == 1.0
     with store._file.use() as connection:
         connection.execute("PRAGMA query_only = OFF")
-    assert exporter.step() == 0.0
+    assert exporter.step() == GATHER_SECONDS
     assert sender.batches == [make_row(1).span] * 2
     assert store.counts().delivered == 1

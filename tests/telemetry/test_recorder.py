@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.trace import SpanKind, StatusCode, TraceState
+from opentelemetry.sdk.trace import SpanLimits
+from opentelemetry.trace import SpanKind, Status, StatusCode, TraceState
 
 from codec._version import __version__
 from codec.answer import Message
 from telemetry.exchange import Outcome
 from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.identity import SpanIdentity
+from telemetry.otlp import encode_span
 from telemetry.recorder import MAX_SPAN_ATTRIBUTES, SpanRecorder, build_span_limits
 from telemetry.span_rules import SpanNaming, SpanRules
 from tests.telemetry.exchanges import (
@@ -26,6 +29,7 @@ from tests.telemetry.exchanges import (
     make_exchange,
     make_response,
 )
+from tests.telemetry.sdk_spans import Event, encode_with_sdk, trace_with_sdk
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -316,9 +320,81 @@ def test_spans_may_be_named_as_the_genai_conventions_have_it(
 
 def test_an_unsampled_exchange_that_a_rule_keeps_is_recorded() -> None:
     """Its ids are those that were decided at its beginning."""
-    identity = replace(IDENTITY, trace_flags=0)
+    identity = SpanIdentity(trace_id=TRACE_ID, span_id=SPAN_ID, trace_flags=0)
     exchange = make_exchange(identity=identity, kept_by="errors")
     span = SpanRecorder(RESOURCE, build_span_limits()).record(exchange)
     assert span is not None
     assert span.context is not None
     assert f"{span.context.span_id:016x}" == identity.span_id
+
+
+IDENTITIES = {
+    "root": IDENTITY,
+    "child": SpanIdentity(
+        trace_id=TRACE_ID, span_id=SPAN_ID, parent_span_id=PARENT_ID, trace_state="a=1,b=2"
+    ),
+    "linked": SpanIdentity(
+        trace_id=TRACE_ID,
+        span_id=SPAN_ID,
+        linked=(OTHER_TRACE_ID, PARENT_ID),
+        trace_state="a=1",
+    ),
+}
+
+
+@st.composite
+def span_limits(draw: st.DrawFn) -> SpanLimits:
+    """Limits of every kind, most of them in the way."""
+    few = st.sampled_from([SpanLimits.UNSET, 0, 1, 2])
+    many = st.sampled_from([SpanLimits.UNSET, 0, 1, 12, 25, 10_000])
+    return SpanLimits(
+        max_events=draw(few),
+        max_links=draw(few),
+        max_span_attributes=draw(many),
+        max_event_attributes=draw(few),
+        max_attribute_length=draw(many),
+        max_span_attribute_length=draw(many),
+    )
+
+
+@given(
+    identity=st.sampled_from([*IDENTITIES]),
+    ending=st.sampled_from([*ERROR_ENDINGS, "completed", "client gone"]),
+    streamed=st.booleans(),
+    texts=st.lists(st.text(max_size=30), max_size=20),
+    limits=span_limits(),
+)
+def test_rule_5_it_is_the_tracers_span(
+    identity: str, ending: str, streamed: bool, texts: list[str], limits: SpanLimits
+) -> None:
+    """Rule 5: the SDK's tracer makes the same span of the same values, and the same bytes."""
+    members: dict[str, Any] = {"identity": IDENTITIES[identity], "streamed": streamed}
+    status = Status(StatusCode.OK)
+    errors: list[Event] = []
+    if ending == "client gone":
+        members["outcome"] = Outcome.CLIENT_DISCONNECTED
+        status = Status(StatusCode.UNSET)
+    elif ending != "completed":
+        wrong, description, exception_type, message = ERROR_ENDINGS[ending]
+        members |= wrong
+        status = Status(StatusCode.ERROR, description)
+        told = {"type": exception_type, "message": message, "stacktrace": "", "escaped": "False"}
+        errors = [("exception", END_NS, {f"exception.{k}": v for k, v in told.items()})]
+    messages = [{"role": "user", "content": text} for text in texts]
+    exchange = make_exchange(
+        {"model": "m", "messages": messages}, first_chunk_ns=FIRST_CHUNK_NS, **members
+    )
+    first: list[Event] = [("First Token Stream Event", FIRST_CHUNK_NS, {})] if streamed else []
+    ours = SpanRecorder(RESOURCE, limits).record(exchange)
+    theirs = trace_with_sdk(
+        exchange,
+        resource=RESOURCE,
+        limits=limits,
+        name="ChatCompletion",
+        attributes=build_exchange_attributes(exchange),
+        events=[*first, *errors],
+        status=status,
+    )
+    assert ours is not None
+    assert ours.to_json() == theirs.to_json()
+    assert encode_span(ours) == encode_with_sdk(theirs)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telemetry import request_attributes
 from telemetry.attribute_values import clean_attributes
 from telemetry.flattening import (
     MAX_FLATTENED_MESSAGES,
@@ -393,3 +394,17 @@ def test_an_empty_prompt_is_one(prompt: object) -> None:
     assert dict(build_prompt_attributes(exchange, Flattening())) == {
         "llm.prompts.0.prompt.text": ""
     }
+
+
+@given(
+    role=st.sampled_from(["user", "", "\ud800", 5, None]),
+    content=st.text(st.characters(), max_size=5),
+)
+def test_a_plain_message_is_flattened_as_any_other(role: object, content: str) -> None:
+    """The short way of a role and a text yields what the long way does."""
+    message = {"role": role, "content": content}
+    short = request_attributes._message("m.0", message, Flattening())
+    long = request_attributes._any_message("m.0", message, Flattening())
+    assert [pair for pair in short if pair[1] is not None] == [
+        pair for pair in long if pair[1] is not None
+    ]

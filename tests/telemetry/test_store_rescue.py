@@ -170,7 +170,7 @@ def test_rule_3_what_exists_here_alone_is_carried_over(
             assert new.execute(query).fetchall() == old.execute(query).fetchall()
 
 
-@pytest.mark.parametrize("index", ["spans_by_state", "sqlite_autoindex_spans_1", "spans_by_trace"])
+@pytest.mark.parametrize("index", ["spans_by_state", "sqlite_autoindex_spans_1"])
 def test_rule_3_a_damaged_index_costs_nothing(
     damaged: Path, new: sqlite3.Connection, index: str
 ) -> None:

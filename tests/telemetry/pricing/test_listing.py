@@ -181,10 +181,12 @@ def billed_tokens(draw: st.DrawFn) -> BilledTokens:
     )
 
 
-@given(st.sampled_from(ALL_LISTINGS), billed_tokens())
-def test_the_details_make_up_the_packages_own_shares(found: Listing, tokens: BilledTokens) -> None:
+@given(st.sampled_from(ALL_LISTINGS), billed_tokens(), st.sampled_from([None, "default"]))
+def test_the_details_make_up_the_packages_own_shares(
+    found: Listing, tokens: BilledTokens, tier: str | None
+) -> None:
     """Whatever is listed: either no cost, or the package's, with details that sum to its shares."""
-    cost = found.price(tokens, None, AT)
+    cost = found.price(tokens, tier, AT)
     if cost is None:
         return
     usage = Usage(
@@ -196,7 +198,10 @@ def test_the_details_make_up_the_packages_own_shares(found: Listing, tokens: Bil
         output_reasoning_tokens=tokens.reasoning,
         output_audio_tokens=tokens.completion_audio,
     )
-    theirs = found.model.calc_price(usage, found.provider, genai_request_timestamp=AT)
+    context = {"service_tier": tier} if tier else None
+    theirs = found.model.calc_price(
+        usage, found.provider, genai_request_timestamp=AT, price_context=context
+    )
     assert cost.total == float(theirs.total_price)
     assert cost.prompt == float(theirs.input_price)
     assert cost.completion == float(theirs.output_price)
@@ -361,6 +366,35 @@ def test_details_that_do_not_make_up_the_shares_are_left_out(
     assert cost == SpanCost(source=CostSource.GENAI_PRICES, prompt=1.0, completion=2.0, total=4.0)
     given = {f.name for f in fields(SpanCost) if getattr(cost, f.name) is not None}
     assert given == {"source", "prompt", "completion", "total"}
+
+
+TIERED = TieredPrices(base=Decimal(1), tiers=[Tier(start=100, price=Decimal(9))])
+
+
+@pytest.mark.parametrize(
+    ("rates", "asked"),
+    [
+        ({"input": "1", "output": "2", "cache_read": "0.5"}, 1),
+        ({"input": TIERED, "output": "2"}, 3),
+        ({"input": "1", "output": "2", "input_audio": "9"}, 3),
+    ],
+)
+def test_the_package_is_asked_once_where_the_rates_are_plain(
+    monkeypatch: pytest.MonkeyPatch, rates: dict[str, Any], asked: int
+) -> None:
+    """One rate for each kind of token: from then on the sums are done here; else by the package."""
+    usages: list[object] = []
+    calc_price = ModelPrice.calc_price
+
+    def count(price: ModelPrice, usage: object) -> Any:
+        usages.append(usage)
+        return calc_price(price, usage)
+
+    monkeypatch.setattr(ModelPrice, "calc_price", count)
+    found = listing(**rates)
+    costs = [total(found, BilledTokens(prompt=prompt, completion=1)) for prompt in (7, 700)]
+    assert None not in costs
+    assert len(usages) == asked
 
 
 def test_what_the_package_refuses_is_raised() -> None:

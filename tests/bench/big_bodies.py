@@ -1,0 +1,130 @@
+"""Whether chats with large images delay the streams of others.
+
+A client sends a chat of 20 MB each second while paced streams run; their delays are told beside
+those without it, in turn, through the same process. The upstream is quick about such bodies and
+reads them in small pieces, and a bare relay is measured too: what it delays is the machine's.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.load.tool import ClientLoad
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench.scene import Scene
+
+__all__ = ("BigBodies", "Stall", "measure_stall")
+
+_PERIOD_SECONDS = 1.0
+
+_HEAD = (
+    b'{"model":"load","messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},'
+    b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
+)
+_TAIL = b'"}}]}]}'
+_BASE64 = b"iVBORw0KGgoAAAANSUhEUgAABAAAAAMACAIAAAA12IJaAAEAAElEQVR42uz9"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BigBodies:
+    """What is measured.
+
+    Attributes:
+        streams: of others, open all the time.
+        chunks: of each.
+        rate: chunks/s of each.
+        body_bytes: of the image in the chat, once a second.
+    """
+
+    streams: int = 200
+    chunks: int = 300
+    rate: float = 50
+    body_bytes: int = 20_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """What came of it.
+
+    Attributes:
+        alone_p99_ms: chunk delay of the streams without the large chats.
+        beside_p99_ms: with them.
+        bodies: large chats that were answered.
+        body_seconds: that the slowest of them took.
+    """
+
+    alone_p99_ms: float
+    beside_p99_ms: float
+    bodies: int
+    body_seconds: float
+
+
+def measure_stall(scene: Scene, work: BigBodies) -> Stall:
+    """Streams without large chats beside them, then with.
+
+    Raises:
+        AssertionError: as :meth:`Scene.settle`; or a large chat was not answered.
+    """
+    load = ClientLoad(
+        port=scene.contestant.port,
+        mode="stream",
+        connections=work.streams,
+        requests=work.streams,
+    )
+    alone = scene.run(load)
+    scene.settle()
+    with _sending_images(scene.contestant.port, work.body_bytes) as taken:
+        beside = scene.run(load)
+    scene.exchanges += len(taken)
+    scene.settle()
+    return Stall(
+        alone_p99_ms=alone.chunk_delay.p99_ns / 1e6,
+        beside_p99_ms=beside.chunk_delay.p99_ns / 1e6,
+        bodies=len(taken),
+        body_seconds=max(taken),
+    )
+
+
+@contextmanager
+def _sending_images(port: int, body_bytes: int) -> Iterator[list[float]]:
+    """One chat each second; how long each took."""
+    body = _HEAD + (_BASE64 * (body_bytes // len(_BASE64) + 1))[:body_bytes] + _TAIL
+    taken: list[float] = []
+    failures: list[Exception] = []
+    over = threading.Event()
+
+    def send() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            while True:
+                begun = time.monotonic()
+                connection.request(
+                    "POST", "/v1/chat/completions", body, {"Content-Type": "application/json"}
+                )
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status == 200, f"{answer.status} to an image"
+                taken.append(time.monotonic() - begun)
+                if over.wait(max(0.0, begun + _PERIOD_SECONDS - time.monotonic())):
+                    return
+        except (OSError, http.client.HTTPException, AssertionError) as error:
+            failures.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield taken
+    finally:
+        over.set()
+        thread.join()
+    assert not failures, failures

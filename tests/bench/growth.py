@@ -1,0 +1,149 @@
+"""How cost grows with size: chunks of a stream, streams at a time, messages of a chat, workers.
+
+1. A count's cost has a fixed part (the request, the span, an idle process) that is not to be told
+   from what one more unit costs by dividing. So the cost of a unit is the rise from one count to
+   the next, divided by the units between them.
+2. A rise of less than a tenth of what was measured, or of 64 KiB of memory, is noise on a machine
+   that does something else besides: it is not told.
+3. Growth is linear where a unit costs at most a fifth more than it did at any smaller count. That
+   it may cost less is no fault: who is busier wakes up less often for each chunk.
+4. Workers are told apart from this: a call costs the same CPU through whichever of them, and each
+   has the memory of the first.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tests.bench.measuring import Work, measure
+from tests.bench.open_streams import CHUNKS, CHUNKS_PER_SECOND, hold_open
+from tests.bench.scene import set_scene
+from tests.load.tool import ClientLoad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tests.bench.scene import Scene
+
+__all__ = ("GROWTHS", "Figure", "Point", "find_deviations", "find_rises", "measure_growth")
+
+Figure = Literal["cpu_us", "memory_bytes"]
+
+NOISE = 0.1
+NOISE_BYTES = 65_536
+"""Rule 2; of memory for one exchange, of which 16 are answered at a time."""
+
+_AT_ONCE = 16
+"""Exchanges at a time while memory is looked at: enough to see, too few for a backlog."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What one count came to, fixed part included.
+
+    Attributes:
+        count: of chunks, streams, messages or workers.
+        cpu_us: of all processes: for one exchange, or for all open streams together.
+        memory_bytes: over idle: for one exchange, or for all open streams together; of workers,
+            what each of them has.
+    """
+
+    count: int
+    cpu_us: float
+    memory_bytes: float
+
+
+def measure_growth(name: str, counts: Mapping[int, int]) -> list[Point]:
+    """One of :data:`GROWTHS`.
+
+    Args:
+        name: which.
+        counts: the sizes, each with how many exchanges CPU time is measured over.
+    """
+    return [GROWTHS[name](count, exchanges) for count, exchanges in counts.items()]
+
+
+def find_rises(points: Sequence[Point], figure: Figure) -> list[float | None]:
+    """What one more unit costs between each count and the one before it (rules 1 and 2)."""
+    rises: list[float | None] = [None]
+    for point, before in zip(points[1:], points[:-1], strict=True):
+        cost = getattr(point, figure)
+        rise = cost - getattr(before, figure)
+        is_told = rise >= NOISE * cost and (figure == "cpu_us" or rise >= NOISE_BYTES)
+        rises.append(rise / (point.count - before.count) if is_told else None)
+    return rises
+
+
+def find_deviations(name: str, points: Sequence[Point], figure: Figure) -> list[float | None]:
+    """How much more a unit costs than at any smaller count, as a part of that (rules 3 and 4)."""
+    units: list[float | None] = find_rises(points, figure)
+    if name == "workers":
+        units = [getattr(point, figure) for point in points]
+    deviations: list[float | None] = []
+    for at, unit in enumerate(units):
+        smaller = [before for before in units[:at] if before is not None]
+        deviations.append(unit / min(smaller) - 1 if unit is not None and smaller else None)
+    return deviations
+
+
+def _grow_chunks(count: int, exchanges: int) -> Point:
+    with set_scene("spantap", chunks=count) as scene:
+        work = Work(name="", mode="stream", connections=_AT_ONCE, requests=exchanges, chunks=count)
+        return _measure_exchange(scene, count, work)
+
+
+def _grow_messages(count: int, exchanges: int) -> Point:
+    with set_scene("spantap") as scene:
+        work = Work(name="", mode="json", connections=_AT_ONCE, requests=exchanges, messages=count)
+        return _measure_exchange(scene, count, work)
+
+
+def _grow_streams(count: int, _exchanges: int) -> Point:
+    with set_scene("spantap", chunks=CHUNKS, rate=CHUNKS_PER_SECOND) as scene:
+        held = hold_open(scene, count)
+    rise = sum(held.open_bytes.values()) - sum(held.idle_bytes.values())
+    return Point(count=count, cpu_us=held.cpu_seconds * 1e6, memory_bytes=rise)
+
+
+def _grow_workers(count: int, exchanges: int) -> Point:
+    with set_scene("spantap", workers=count) as scene:
+        memory = scene.contestant.rss_bytes()
+        work = Work(name="", mode="json", connections=32, requests=exchanges)
+        figures = measure(scene, work)
+    workers = [held for role, held in memory.items() if role.startswith("worker")]
+    return Point(
+        count=count, cpu_us=figures.cpu_seconds * 1000, memory_bytes=statistics.fmean(workers)
+    )
+
+
+GROWTHS: dict[str, Callable[[int, int], Point]] = {
+    "chunks of a stream": _grow_chunks,
+    "open streams": _grow_streams,
+    "messages of a chat": _grow_messages,
+    "workers": _grow_workers,
+}
+
+
+def _measure_exchange(scene: Scene, count: int, work: Work) -> Point:
+    """Memory over as many as there are at a time, the first of all; CPU time over many."""
+    contestant = scene.contestant
+    # What is loaded and made for the first exchanges is none of theirs.
+    scene.run(ClientLoad(port=contestant.port, mode="json", connections=_AT_ONCE, requests=100))
+    scene.settle()
+    contestant.forget_peaks()
+    before = sum(contestant.rss_bytes().values())
+    scene.run(
+        ClientLoad(
+            port=contestant.port,
+            mode=work.mode,
+            connections=_AT_ONCE,
+            requests=_AT_ONCE,
+            messages=work.messages,
+        )
+    )
+    scene.settle()
+    risen = sum(contestant.peak_bytes().values()) - before
+    figures = measure(scene, work)
+    return Point(count=count, cpu_us=figures.cpu_seconds * 1000, memory_bytes=risen / _AT_ONCE)

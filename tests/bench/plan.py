@@ -1,0 +1,93 @@
+"""What is run: the works, how many rounds, how large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tests.bench.big_bodies import BigBodies
+from tests.bench.measuring import Work
+
+__all__ = ("FULL", "JSON", "QUICK", "SLOW", "STREAMS", "Plan", "slow_work")
+
+SLOW = "litellm"
+"""A contestant so slow that it takes part in one round, and in few works with few requests."""
+
+_SLOW_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A run.
+
+    Attributes:
+        rounds: of every contestant.
+        works: the loads.
+        open_streams: that are held open for memory.
+        big_bodies: streams beside large chats.
+        growths: counts by what grows, each with its number of exchanges; in one round.
+    """
+
+    rounds: int
+    works: tuple[Work, ...]
+    open_streams: int
+    big_bodies: BigBodies
+    growths: dict[str, dict[int, int]] = field(default_factory=dict)
+
+
+JSON = Work(name="JSON", mode="json", connections=32, requests=8000)
+STREAMS = Work(name="200-chunk streams", mode="stream", connections=32, requests=2000)
+_PACED = Work(
+    name="500 streams at 50 chunks/s",
+    mode="stream",
+    connections=500,
+    requests=1000,
+    chunks=200,
+    rate=50,
+)
+
+FULL = Plan(
+    rounds=3,
+    works=(
+        JSON,
+        STREAMS,
+        _PACED,
+        replace(_PACED, name="250 streams at 50 chunks/s", connections=250, requests=500),
+        Work(name="2,000 connections at once", mode="json", connections=2000, requests=2000),
+    ),
+    open_streams=1000,
+    big_bodies=BigBodies(),
+    growths={
+        "chunks of a stream": {10: 4000, 100: 1500, 1000: 300, 10_000: 48},
+        "open streams": dict.fromkeys((1, 10, 100, 500, 1000, 2000), 0),
+        "messages of a chat": {1: 3000, 10: 3000, 100: 1500, 1000: 300},
+        "workers": {1: 6000, 2: 6000},
+    },
+)
+
+_LESS = 8
+"""Of everything that is counted."""
+
+QUICK = Plan(
+    rounds=1,
+    works=tuple(
+        replace(
+            work,
+            requests=max(work.connections, work.requests // _LESS),
+            chunks=100 if work.rate else work.chunks,
+        )
+        for work in FULL.works
+    ),
+    open_streams=FULL.open_streams,
+    big_bodies=replace(FULL.big_bodies, chunks=150),
+    growths={
+        name: {count: max(count_of // _LESS, 16) for count, count_of in counts.items()}
+        for name, counts in FULL.growths.items()
+    },
+)
+
+
+def slow_work(work: Work) -> Work | None:
+    """What of a work the slow contestant does: the two that are told in its ratios, or nothing."""
+    if work.rate or work.connections > JSON.connections:
+        return None
+    return replace(work, requests=max(1, work.requests // 20), seconds=_SLOW_SECONDS)
