@@ -63,7 +63,8 @@ _NOT_FOR_CLIENTS = {
 _OURS = b"x-spantap-"
 
 MAX_SHAPES = 128
-"""Different lists of names that are remembered, each of a head's size at most: 16 MB at worst."""
+"""Different lists of names or of options that are remembered, each of a head's size at most: 16 MB
+of each at worst."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,9 +89,11 @@ class Head(RawHeaders):
 
     Attributes:
         names: of its fields in lower case, in their order.
+        has_repeated: whether a name occurs more than once.
     """
 
     names: tuple[bytes, ...]
+    has_repeated: bool
 
     def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
         del fields  # tuple.__new__ took them
@@ -98,15 +101,11 @@ class Head(RawHeaders):
         self.names = _lower(names)
         # It is asked for some fifteen fields. The first of a name is put last, and stays.
         self._first = dict(zip(self.names[::-1], values[::-1], strict=True))
+        self.has_repeated = len(self._first) < len(values)
 
     def has(self, name: bytes) -> bool:
         """Whether there is such a field."""
         return name in self._first
-
-    @property
-    def has_repeated(self) -> bool:
-        """Whether a name occurs more than once."""
-        return len(self._first) < len(self)
 
     def find(self, name: bytes) -> bytes | None:
         """The first value of a field."""
@@ -114,16 +113,17 @@ class Head(RawHeaders):
 
     def join(self, name: bytes) -> bytes | None:
         """All values of a field that is a comma list."""
-        if name not in self._first or not self.has_repeated:
-            return self._first.get(name)
+        value = self._first.get(name)
+        if value is None or not self.has_repeated:
+            return value
         return b",".join(pair[1] for key, pair in zip(self.names, self, strict=True) if key == name)
 
     def options(self, name: bytes) -> frozenset[bytes]:
         """The members of such a list, in lower case."""
-        values = self.join(name)
+        values = self.join(name) if name in self._first else None
         if values is None:
             return _NONE
-        return frozenset(option.strip().lower() for option in values.split(b","))
+        return _split_options(values.lower())
 
     def without(self, names: frozenset[bytes]) -> Head:
         """All other fields."""
@@ -178,7 +178,7 @@ def response_headers(
         keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
     """
     dropped = _dropped(head, _NOT_FOR_CLIENTS[keeps_length, keeps_chunked])
-    return [head[place] for place in _find_kept(head.names, dropped)]
+    return list(map(head.__getitem__, _find_kept(head.names, dropped)))
 
 
 def _dropped(head: Head, always: frozenset[bytes]) -> frozenset[bytes]:
@@ -187,7 +187,12 @@ def _dropped(head: Head, always: frozenset[bytes]) -> frozenset[bytes]:
     return always if named <= _HOP_BY_HOP else always | (named - _NEVER_AN_OPTION)
 
 
-# What depends on names alone: a client sends the same ones with each call, and so does an upstream.
+# What clients and upstreams send again with each call is worked out once.
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _split_options(values: bytes) -> frozenset[bytes]:
+    return frozenset(option.strip() for option in values.split(b","))
 
 
 @functools.lru_cache(MAX_SHAPES)

@@ -136,8 +136,12 @@ class RequestParser:
             self._fail(late, parsed)
         while at < len(data) and self._has_room():
             try:
-                end = self._find_end(data, at)
-                self._feed_piece(data[at:end], parsed)
+                if self._body_left:
+                    end = min(at + min(self._body_left, MAX_PIECE_BYTES), len(data))
+                    self._feed_counted(data[at:end])
+                else:
+                    end = self._find_end(data, at)
+                    self._feed_piece(data[at:end], parsed)
                 at = end
             except (HttpProcessingError, ValueError, _Refused) as error:
                 self._fail(error, parsed)
@@ -149,11 +153,8 @@ class RequestParser:
 
     def _find_end(self, data: bytes, at: int) -> int:
         """Where the piece that begins at ``at`` ends (rule 1)."""
-        limit = min(len(data), at + MAX_PIECE_BYTES)
-        if self._body_left:
-            return min(at + self._body_left, limit)
         if self._chunks is not None:
-            return self._chunks.find_end(data, at, limit)
+            return self._chunks.find_end(data, at, min(len(data), at + MAX_PIECE_BYTES))
         begun = len(self._ending)
         found = (self._ending + data[at : at + len(_BLANK_LINE) - 1]).find(_BLANK_LINE)
         if begun and found >= 0:
@@ -163,14 +164,20 @@ class RequestParser:
         found = data.find(_BLANK_LINE, line_ends.end() if line_ends else at)
         return len(data) if found < 0 else found + len(_BLANK_LINE)
 
+    def _feed_counted(self, piece: bytes) -> None:
+        """Of a body whose length is known."""
+        self._parser.feed_data(piece)
+        self._body_left -= len(piece)
+        if not self._body_left:
+            self._paused = False
+
     def _feed_piece(self, piece: bytes, parsed: list[_Parsed]) -> None:
-        in_head = not self._body_left and self._chunks is None
+        in_head = self._chunks is None
         ends = not in_head or piece.endswith(_BLANK_LINE)
         if in_head:
             self._count_head(piece, ends=ends)
         messages, upgraded, _ = self._parser.feed_data(piece)
         self._ending = b"" if ends else (self._ending + piece)[1 - len(_BLANK_LINE) :]
-        self._body_left -= min(self._body_left, len(piece))
         for message, body in messages:
             parsed.append((message, body))
             self._queued += 1

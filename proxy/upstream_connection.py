@@ -203,6 +203,10 @@ class UpstreamProtocol(ResponseHandler):
     def _find_head(self, data: bytes, at: int) -> tuple[int, int]:
         """Where the head goes on in ``data``, and where it ends or the data does."""
         known = self._head_ending
+        if not known and data.startswith(b"HTTP/", at):  # the usual case in short
+            found = data.find(_BLANK_LINE, at)
+            if found >= 0:
+                return at, found + len(_BLANK_LINE)
         # Blank lines before a head are none of its own.
         skipped = None if known else _TO_HEAD(data, at)
         begin = at if skipped is None else skipped.end()

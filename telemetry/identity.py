@@ -26,7 +26,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, DEFAULT_ON, Decision
 from opentelemetry.trace import (
     INVALID_SPAN_CONTEXT,
     Link,
@@ -54,6 +54,8 @@ MAX_TRACESTATE_CHARS = 8192
 
 MAX_TRACESTATE_MEMBERS = 32
 """W3C Trace Context, section 3.3.1.1."""
+
+_SAMPLED_ROOT = TraceFlags.SAMPLED | TraceFlags.RANDOM_TRACE_ID
 
 _MEMBER = re.compile(
     r"([a-z][_0-9a-z*/-]{0,255}|[a-z0-9][_0-9a-z*/-]{0,240}@[a-z][_0-9a-z*/-]{0,13})"
@@ -111,6 +113,8 @@ class SpanIdentitySource:
         self._policy = policy
         self._sampler = sampler or _sampler_of_environment()
         self._random = RandomIdGenerator()
+        # What most calls are, roots where nothing is left out, needs nobody's decision.
+        self._takes_all = self._sampler in {ALWAYS_ON, DEFAULT_ON}
         self._propagator = TraceContextTextMapPropagator()
 
     def decide(self, traceparent: str | None, tracestate: str | None, *, name: str) -> SpanIdentity:
@@ -121,6 +125,12 @@ class SpanIdentitySource:
             tracestate: the client's header, several joined by commas.
             name: the span's name, which samplers may look at.
         """
+        if traceparent is None and self._takes_all:
+            return SpanIdentity(
+                trace_id=format_trace_id(self._random.generate_trace_id()),
+                span_id=format_span_id(self._random.generate_span_id()),
+                trace_flags=_SAMPLED_ROOT,
+            )
         context, caller = self._read_caller(traceparent, tracestate)
         parent = caller if self._policy is TraceParentPolicy.HONOR else INVALID_SPAN_CONTEXT
         linked = caller if self._policy is TraceParentPolicy.LINK else INVALID_SPAN_CONTEXT
@@ -147,10 +157,8 @@ class SpanIdentitySource:
     def _read_caller(
         self, traceparent: str | None, tracestate: str | None
     ) -> tuple[Context, SpanContext]:
-        if traceparent is None:
-            return Context(), INVALID_SPAN_CONTEXT
         carrier = {}
-        if len(traceparent) <= MAX_TRACEPARENT_CHARS:
+        if traceparent is not None and len(traceparent) <= MAX_TRACEPARENT_CHARS:
             carrier["traceparent"] = traceparent
         if tracestate is not None and _is_valid_state(tracestate):
             carrier["tracestate"] = tracestate
