@@ -19,9 +19,9 @@ from telemetry.shedding import body_bytes
 if TYPE_CHECKING:
     from telemetry.frames import Frame
 
-__all__ = ("KeptFrames", "frame_bytes")
+__all__ = ("OBJECT_BYTES", "KeptFrames", "frame_bytes")
 
-_OBJECT_BYTES = 256
+OBJECT_BYTES = 256
 """What a frame takes beside its body and its fields: the objects, its time, its place in a list."""
 
 _FIELD_BYTES = 160
@@ -30,7 +30,7 @@ _FIELD_BYTES = 160
 
 def frame_bytes(frame: Frame) -> int:
     """What a frame takes of memory, as an estimate."""
-    size_bytes = _OBJECT_BYTES
+    size_bytes = OBJECT_BYTES
     if isinstance(frame, ResponseData):
         size_bytes += len(frame.data)
     elif isinstance(frame, RequestBody):
@@ -45,6 +45,7 @@ class KeptFrames:
     """Frames, and which of them were sent.
 
     Attributes:
+        frames: in their order; appended to from outside, with what each takes added to the next.
         size_bytes: what all of them take, as an estimate.
         has_sent_bodies: whether there is something to forget.
         is_queued: whether they stand in the queue of those with something to send.
@@ -54,11 +55,11 @@ class KeptFrames:
     """
 
     __slots__ = (
-        "_frames",
         "_missing_bytes",
         "_missing_request_bytes",
+        "_sent_bytes",
         "_sent_count",
-        "_unsent_bytes",
+        "frames",
         "has_sent_bodies",
         "is_queued",
         "number",
@@ -70,30 +71,24 @@ class KeptFrames:
         self.size_bytes = 0
         self.has_sent_bodies = False
         self.is_queued = False
-        self._frames: list[Frame] = []
+        self.frames: list[Frame] = []
         self._sent_count = 0
-        self._unsent_bytes = 0
+        self._sent_bytes = 0
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
         self._missing_request_bytes = 0
 
     @property
     def is_ended(self) -> bool:
         """Whether the last frame came."""
-        return bool(self._frames) and isinstance(self._frames[-1], End)
-
-    def append(self, frame: Frame, size_bytes: int) -> None:
-        """Keep a frame that takes so much."""
-        self._frames.append(frame)
-        self.size_bytes += size_bytes
-        self._unsent_bytes += size_bytes
+        return bool(self.frames) and isinstance(self.frames[-1], End)
 
     def take(self, limit_bytes: int) -> tuple[list[Frame], int, bool]:
         """The next frames to send, one at least, and what they take.
 
         The last member tells whether more are left.
         """
-        frames, first = self._frames, self._sent_count
-        end, size_bytes = len(frames), self._unsent_bytes
+        frames, first = self.frames, self._sent_count
+        end, size_bytes = len(frames), self.size_bytes - self._sent_bytes
         if size_bytes > limit_bytes:
             end, size_bytes = first + 1, frame_bytes(frames[first])
             while end < len(frames) and (
@@ -102,7 +97,7 @@ class KeptFrames:
                 end, size_bytes = end + 1, size_bytes + more_bytes
         taken = frames[first:end]
         self._sent_count = end
-        self._unsent_bytes -= size_bytes
+        self._sent_bytes += size_bytes
         # All but a begin have a body, or come after one.
         self.has_sent_bodies = self._sent_count > 1
         return taken, size_bytes, end < len(frames)
@@ -110,11 +105,13 @@ class KeptFrames:
     def forget_sent_bodies(self) -> int:
         """Forget them (rule 2); how many bytes that frees."""
         before_bytes = self.size_bytes
-        sent, unsent = self._frames[: self._sent_count], self._frames[self._sent_count :]
+        sent, unsent = self.frames[: self._sent_count], self.frames[self._sent_count :]
         sent = self._without_bodies(sent)
-        self._frames, self._sent_count = sent + unsent, len(sent)
+        self.frames, self._sent_count = sent + unsent, len(sent)
         self.has_sent_bodies = False
-        return before_bytes - self.size_bytes
+        freed_bytes = before_bytes - self.size_bytes
+        self._sent_bytes -= freed_bytes
+        return freed_bytes
 
     def begin_again(self) -> tuple[int, int]:
         """All is to be sent again (rule 1).
@@ -123,18 +120,16 @@ class KeptFrames:
             How many bytes of the request's body and of the answer's are missing, and have not been
             told by this before.
         """
-        self._sent_count = 0
+        self._sent_count = self._sent_bytes = 0
         self.has_sent_bodies = False
         missing_request_bytes, self._missing_request_bytes = self._missing_request_bytes, 0
-        self._unsent_bytes = self.size_bytes
         if not self._missing_bytes:
             return missing_request_bytes, 0
-        self._frames = self._without_bodies(self._frames)
-        self._unsent_bytes = self.size_bytes
+        self.frames = self._without_bodies(self.frames)
         missing_bytes, self._missing_bytes = self._missing_bytes, 0
-        if isinstance(end := self._frames[-1], End):
+        if isinstance(end := self.frames[-1], End):
             shed_bytes = end.shed_bytes + missing_bytes
-            self._frames[-1] = msgspec.structs.replace(end, shed_bytes=shed_bytes)
+            self.frames[-1] = msgspec.structs.replace(end, shed_bytes=shed_bytes)
         return missing_request_bytes, missing_bytes
 
     def _without_bodies(self, frames: list[Frame]) -> list[Frame]:
