@@ -115,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settings_of(options: dict[str, Any]) -> Settings:
+    # Else every installed package is asked for plugins of pydantic, which no setting wants.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from proxy.settings import load_settings  # noqa: PLC0415
 
     flags = {name: options[name] for name in _SERVE_FLAGS if name in options}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from proxy.certificates import load_upstream_certificates
 from proxy.clock import Clock, SystemClock
+from proxy.configuration_error import ConfigurationError
 from proxy.downstream_server import DownstreamServer
 from proxy.exchange import ExchangeRules
 from proxy.forward_proxy import ForwardProxy
@@ -22,7 +23,6 @@ from proxy.open_exchanges import OpenExchanges
 from proxy.readable import any_readable
 from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
-from proxy.settings import ConfigurationError, Settings
 from proxy.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.tls_port import TlsPort
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
 
+    from proxy.settings import Settings
     from telemetry.metrics.registry import Reading
 
 __all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")

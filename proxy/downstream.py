@@ -210,6 +210,25 @@ class Downstream:
         self._waiting_head = b"\r\n".join(head) + b"\r\n\r\n"
         self._chunked = chunked
 
+    @property
+    def is_free(self) -> bool:
+        """Whether :meth:`send` would not wait, nor fail, and the head is on its way."""
+        transport = self._protocol.transport
+        return not (
+            self._waiting_head
+            or self._protocol.writing_paused
+            or transport is None
+            or transport.is_closing()
+        )
+
+    def send_at_once(self, data: bytes) -> None:
+        """Relay bytes of the body to a client that :attr:`is_free`.
+
+        Raises:
+            ConnectionError: it is not.
+        """
+        self._write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
     async def flush(self) -> None:
         """Send the head, if it still waits for a body to go with.
 
@@ -247,6 +266,8 @@ class Downstream:
         transport.write(data)
 
     async def _send(self, data: bytes) -> None:
+        if self._protocol.writing_paused:  # by what was sent at once
+            await self._request.writer.drain()
         self._write(data)
         if self._protocol.writing_paused:  # rule 8
             await self._request.writer.drain()

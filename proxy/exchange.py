@@ -25,7 +25,7 @@ from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
-from proxy.request_body import MAX_BODIES_BYTES, BodyShare
+from proxy.request_body import MAX_BODIES_BYTES, BodyShare, GatheredBody
 from proxy.settings import OnDisconnect
 from proxy.tasks import spawn
 from proxy.tee import relay_answer
@@ -169,7 +169,7 @@ class ObservedExchange:
         response.when_uploaded(self._share.give_back)
         return (
             response,
-            replace(rewrite, body=b"") if rewrite.rewrites else _UNTOUCHED,
+            replace(rewrite, body=b"", more=()) if rewrite.rewrites else _UNTOUCHED,
             resend_count,
         )
 
@@ -181,23 +181,49 @@ class ObservedExchange:
         self._downstream.continue_if_expected()
         scanner = None if _is_encoded(self._downstream.headers) else RequestScanner()
         reader = self._downstream.body
-        body = bytearray()  # one buffer: a client that trickles costs no object for each read
+        body = reader.take()  # usually all of it has come
+        if not body:
+            body, is_whole = await self._gather_body(reader, scanner)
+        elif is_whole := self._has_room(len(body), len(body)):
+            self._tap.request_body(body, len(body))
+            if scanner is not None:
+                scanner.feed(body)
+        else:
+            self._tap.request_body(None, len(body))
+        if not is_whole:
+            return body, reader, None
+        return body, None, None if scanner is None else scanner.finish()
+
+    async def _gather_body(
+        self, reader: RequestBody, scanner: RequestScanner | None
+    ) -> tuple[bytes, bool]:
+        """A body that comes in several reads, and whether that is all of it and within limits."""
+        body = GatheredBody()
+        is_within = True
         try:
-            while not reader.at_eof():
+            while is_within and not reader.at_eof():
                 data = reader.take() or await reader.readany()
-                body += data
-                has_room = self._share.take(len(data))
-                if not has_room or len(body) > self._rules.max_body_bytes:
-                    self._tap.request_body(None, len(body))
-                    return bytes(body), reader, None
-                if scanner is not None:
+                body.add(data)
+                is_within = self._has_room(len(data), len(body))
+                if is_within and scanner is not None:
                     scanner.feed(data)
         except GatewayError:
-            self._tap.request_body(bytes(body), len(body))
+            await self._settle(body, is_within=True)
             raise
-        whole = bytes(body)
-        self._tap.request_body(whole, len(whole))
-        return whole, None, None if scanner is None else scanner.finish()
+        return await self._settle(body, is_within=is_within), is_within
+
+    async def _settle(self, body: GatheredBody, *, is_within: bool) -> bytes:
+        """What was gathered, as one object that has been recorded."""
+        try:
+            await body.settle()
+        finally:  # a client that leaves now has sent it all the same
+            whole = body.take()
+            self._tap.request_body(whole if is_within else None, len(whole))
+        return whole
+
+    def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
+        """Count a read, and see whether its body is within both limits (rule 5)."""
+        return self._share.take(read_bytes) and body_bytes <= self._rules.max_body_bytes
 
     def _rewrite(self, body: bytes, scan: BodyScan | None) -> Rewrite:
         if scan is None or not self._generates:
@@ -208,7 +234,7 @@ class ObservedExchange:
         if self._rejection_key in self._rejections:
             policy = UsagePolicy.NEVER
         rewrite = rewrite_request(body, scan, policy)
-        if rewrite.rewrites and not self._share.take(len(rewrite.body)):
+        if rewrite.rewrites and not self._share.take(rewrite.size_bytes):
             return Rewrite(body=body)  # there is no room for both, and the client's may be needed
         return rewrite
 
@@ -246,7 +272,7 @@ class ObservedExchange:
             replaced[b"accept-encoding"] = (b"Accept-Encoding", b"identity")
         changes = RequestChanges(
             host=upstream.host_header,
-            content_length=len(rewrite.body) if rewrite.rewrites else None,
+            content_length=rewrite.size_bytes if rewrite.rewrites else None,
             replaced=replaced,
         )
         headers = self._downstream.headers
@@ -256,6 +282,7 @@ class ObservedExchange:
             target=self._target,
             headers=request_headers(headers, changes),
             body=rewrite.body,
+            more=rewrite.more,
             rest=rest,
             chunked=headers.has(b"transfer-encoding"),
         )

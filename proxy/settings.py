@@ -7,7 +7,6 @@ The names never change (``design.md`` section 5). Telemetry itself is configured
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from difflib import get_close_matches
 from enum import StrEnum
@@ -16,14 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic_core import from_json
 
 from codec.rewrite import UsagePolicy
 from proxy.configuration_error import ConfigurationError
@@ -73,13 +65,13 @@ class OnDisconnect(StrEnum):
     DRAIN = "drain"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting of ``spantap serve``; each is also ``SPANTAP_<NAME>`` in the environment."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="SPANTAP_",
+    model_config = ConfigDict(
         extra="forbid",
         frozen=True,
+        validate_default=True,
         hide_input_in_errors=True,  # it may be a key (R7)
     )
 
@@ -152,7 +144,7 @@ class Settings(BaseSettings):
     """Certificate chain (PEM) of the traffic port, which then speaks TLS and nothing else."""
     tls_key: Path | None = None
     """Its key (PEM, without a password), where it is not in the same file."""
-    inbound_keys: Annotated[tuple[str, ...] | None, NoDecode, Field(repr=False)] = None
+    inbound_keys: Annotated[tuple[str, ...] | None, Field(repr=False)] = None
     """Keys of which clients must show one, hashed here: the plain ones are not kept."""
     inbound_keys_file: Path | None = None
     """Further ones, one a line, so that they need be in no environment; ``#`` begins a comment."""
@@ -162,7 +154,7 @@ class Settings(BaseSettings):
     """Whether the upstream gets a ``traceparent`` of our span."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Request headers to attributes, beside those known by default; ``ignore`` takes one out."""
-    keep: Annotated[frozenset[KeepReason], NoDecode] = frozenset()
+    keep: frozenset[KeepReason] = frozenset()
     """Which unsampled calls get a span all the same: ``errors``, ``cancelled``, ``slow``."""
     keep_slow_seconds: Seconds = 30
     """What is slow: from a call's beginning to its end."""
@@ -170,7 +162,7 @@ class Settings(BaseSettings):
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
     content: bool = True
     """Whether messages, tools, parameters and answers are recorded at all."""
-    redact: Annotated[frozenset[str], NoDecode] = frozenset()
+    redact: frozenset[str] = frozenset()
     """Ready-made patterns whose finds are hidden: ``email``, ``card``, ``api_key``."""
     redact_patterns: dict[str, str] = Field(default_factory=dict)
     """Further ones: names to regular expressions of RE2."""
@@ -252,18 +244,6 @@ class Settings(BaseSettings):
             raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
         return value.upper()
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic's interface, as the others
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is given: :func:`load_settings` alone reads environment and file."""
-        return (init_settings,)
-
 
 def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = None) -> Settings:
     """Gather the settings.
@@ -280,19 +260,13 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
     try:
         values = {
             **(_read_file(Path(path)) if path else {}),
-            **EnvSettingsSource(Settings)(),
+            **_read_environment(os.environ),
             **(flags or {}),
         }
         return Settings(**values)
     except ValidationError as error:
         raise ConfigurationError(_explain(error)) from error
-    except SettingsError as error:
-        found = _FIELD.search(str(error))
-        name = f"SPANTAP_{found[1].upper()}" if found else "a variable"
-        raise ConfigurationError(f"environment: {name} must be JSON") from error
 
-
-_FIELD = re.compile(r'field "(\w+)"')
 
 _MESSAGES = {
     "dict_type": "must be a table of names and values",
@@ -305,6 +279,9 @@ _MESSAGES = {
 _TABLES = {"upstreams": "upstream", "prices": "price"}
 """Settings that a file has as tables, by another name."""
 
+_JSON_SETTINGS = {"upstreams", "headers", "redact_patterns", "prices"}
+"""Tables: a variable has them as JSON, and every other setting as its text."""
+
 
 def _check_names(environ: Mapping[str, str]) -> None:
     """Refuse a variable that is a slip of one of ours: what it was to hide would be recorded.
@@ -316,6 +293,29 @@ def _check_names(environ: Mapping[str, str]) -> None:
         if name.startswith("SPANTAP_") and name not in {*known, "SPANTAP_CONFIG"}:
             for meant in get_close_matches(name, known, n=1, cutoff=0.92):
                 raise ConfigurationError(f"{name} is no setting; is {meant} meant?")
+
+
+def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the variables say, whatever the case of their names.
+
+    Raises:
+        ConfigurationError: a table is no JSON.
+    """
+    said = {name.lower(): text for name, text in environ.items()}
+    values: dict[str, Any] = {}
+    for name in Settings.model_fields:
+        text = said.get(f"spantap_{name}")
+        value = _read_json(name, text) if text is not None and name in _JSON_SETTINGS else text
+        if value is not None:  # ``null`` says nothing, either
+            values[name] = value
+    return values
+
+
+def _read_json(name: str, text: str) -> Any:
+    try:
+        return from_json(text.encode(errors="surrogateescape"))
+    except ValueError as error:
+        raise ConfigurationError(f"environment: SPANTAP_{name.upper()} must be JSON") from error
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 The await is the backpressure: a client that reads slowly keeps its own upstream waiting and
 nothing else. What the usage filter holds back reaches the client before any broken end.
+
+A read for which nobody has to wait is relayed where it arrives, in that turn of the loop: a busy
+worker wakes no task for each event of each stream.
 """
 
 from __future__ import annotations
@@ -43,38 +46,71 @@ async def relay_answer(
         keeps_length=usage_filter is None,
     )
     try:
-        await _tee(response, downstream, tap, usage_filter)
+        await _Tee(response, downstream, tap, usage_filter).run()
     except UpstreamBroken as broken:
         return await downstream.cut(), broken
     return await downstream.finish(), None
 
 
-async def _tee(
-    response: UpstreamResponse,
-    downstream: Downstream,
-    tap: Tap,
-    usage_filter: UsageFilter | None,
-) -> None:
-    """Relay a body to its end; raises where it broke off, after all that arrived was relayed."""
-    try:
+class _Tee:
+    """One body on its way to the client, and to the tap."""
+
+    __slots__ = ("_downstream", "_response", "_tap", "_usage_filter")
+
+    def __init__(
+        self,
+        response: UpstreamResponse,
+        downstream: Downstream,
+        tap: Tap,
+        usage_filter: UsageFilter | None,
+    ) -> None:
+        self._response = response
+        self._downstream = downstream
+        self._tap = tap
+        self._usage_filter = usage_filter
+
+    async def run(self) -> None:
+        """Relay it to its end.
+
+        Raises:
+            UpstreamBroken: where it broke off, after all that arrived was relayed.
+            ConnectionError: the client is gone.
+        """
+        try:
+            with self._response.passing_to(self._pass_on):
+                await self._relay_reads()
+        except UpstreamBroken:
+            await self._send_held()
+            raise
+        await self._send_held()
+
+    async def _relay_reads(self) -> None:
+        response, downstream = self._response, self._downstream
         data = response.take()
         if not (data or response.at_end):
             await downstream.flush()
         while data := data or await response.read():
-            tap.response_data(data)
-            relayed = data if usage_filter is None else usage_filter.feed(data)
-            if relayed:
+            if relayed := self._copy(data):
                 await downstream.send(relayed)
             else:
                 await downstream.flush()
-            tap.delivered()
+            self._tap.delivered()
             data = response.take()
-    except UpstreamBroken:
-        await _send_held(downstream, usage_filter)
-        raise
-    await _send_held(downstream, usage_filter)
 
+    def _pass_on(self, data: bytes) -> bool:
+        """The same for one read, at once, where the client need not be waited for."""
+        if not self._downstream.is_free:
+            return False
+        if relayed := self._copy(data):
+            self._downstream.send_at_once(relayed)
+        self._tap.delivered()
+        return True
 
-async def _send_held(downstream: Downstream, usage_filter: UsageFilter | None) -> None:
-    if usage_filter is not None and (held := usage_filter.finish()):
-        await downstream.send(held)
+    def _copy(self, data: bytes) -> bytes:
+        """Tell the tap; what of it the client gets."""
+        self._tap.response_data(data)
+        return data if self._usage_filter is None else self._usage_filter.feed(data)
+
+    async def _send_held(self) -> None:
+        if self._usage_filter is not None and (held := self._usage_filter.finish()):
+            await self._downstream.send(held)

@@ -12,6 +12,8 @@ Rules:
 3. The time to the first byte counts from the request's last byte, and interim answers, of which
    there may be :data:`MAX_INTERIM_ANSWERS`, do not extend it. While the request is on its way,
    the upstream may take its time over it, but not take nothing for ever.
+4. A large body keeps nobody waiting: after :data:`TURN_BYTES` the loop has its turn, and no copy
+   of the whole is made.
 """
 
 from __future__ import annotations
@@ -60,6 +62,10 @@ WRITE_BYTES = 64 * 1024
 body of one piece is written before the answer is awaited, a longer one beside it, because an
 upstream may refuse it half-way."""
 
+TURN_BYTES = 4 * WRITE_BYTES
+"""Of a body written before others have their turn, some 0.2 ms: a kernel that has room takes 20 MB
+without ever making us wait."""
+
 MAX_INTERIM_ANSWERS = 16
 """1xx heads before the answer's; real servers send one or two."""
 
@@ -94,7 +100,8 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
         target: raw path and query.
         headers: all fields, ``Host`` and framing included.
         body: the whole body, or what was read of it so far.
-        rest: reader of what follows ``body``, ``None`` where that is all.
+        more: parts that follow ``body``.
+        rest: reader of what follows them, ``None`` where that is all.
         chunked: the body is sent in chunks.
     """
 
@@ -103,6 +110,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     headers: list[tuple[bytes, bytes]]
     body: bytes = b""
+    more: tuple[bytes | memoryview, ...] = ()
     rest: RequestBody | None = None
     chunked: bool = False
 
@@ -226,7 +234,8 @@ class _Sending:
             max_field_size=max_header_bytes,
             max_headers=MAX_HEADER_FIELDS,
         )
-        if request.rest is None and len(request.body) <= WRITE_BYTES and not request.chunked:
+        is_large = request.more or len(request.body) > WRITE_BYTES
+        if request.rest is None and not is_large and not request.chunked:
             self._write_whole()
         else:
             self._upload = spawn(self._write(), name="upload")
@@ -284,9 +293,12 @@ class _Sending:
         await writer.write(self._head)
         if request.chunked:
             writer.enable_chunking()
-        view = memoryview(request.body)
-        for start in range(0, len(view), WRITE_BYTES):
-            await writer.write(view[start : start + WRITE_BYTES])
+        for part in (request.body, *request.more):
+            view = memoryview(part)
+            for start in range(0, len(view), WRITE_BYTES):
+                if start and not start % TURN_BYTES:
+                    await asyncio.sleep(0)  # rule 4
+                await writer.write(view[start : start + WRITE_BYTES])
         if request.rest is not None:
             while data := await request.rest.readany():
                 await writer.write(data)

@@ -19,6 +19,8 @@ Rules:
 8. A slow reader pauses the connection, not the parser: what was read already, 256 KiB at most, is
    parsed. aiohttp's parser, paused at the end of a chunk where a read ends too, would hold back
    the end of the body, and nobody would ask for it.
+9. Chunks of rule 7 can be taken where they arrive: an event that needs no waiting is relayed in
+   the turn of the loop that read it, without waking a task.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from proxy.whole_chunks import WholeChunks
 if TYPE_CHECKING:
     import asyncio
     import ssl
+    from collections.abc import Callable
 
     from aiohttp.connector import Connection
     from aiohttp.http import RawResponseMessage
@@ -58,11 +61,14 @@ class UpstreamProtocol(ResponseHandler):
 
     Attributes:
         was_used: for a request before.
+        taker: is offered bytes of the body before its reader is woken, and says whether it took
+            them; what is not offered is the reader's (rule 9).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self.was_used = False
+        self.taker: Callable[[bytes], bool] | None = None
         self._idle = False
         self._head_ending = b""
         self._limit_seconds = 0.0
@@ -92,6 +98,7 @@ class UpstreamProtocol(ResponseHandler):
     def end(self) -> None:
         """The exchange is over (rule 1)."""
         self._idle = True
+        self.taker = None
         self.watch(0.0)
 
     def watch(self, limit_seconds: float, *, extends: bool = False) -> None:
@@ -184,7 +191,10 @@ class UpstreamProtocol(ResponseHandler):
         if self._exception is not None:
             return
         if body:
-            payload.feed_data(body)
+            if self.taker is not None and self.taker(body):
+                self._last_read = self._loop.time()
+            else:
+                payload.feed_data(body)
         if begin < len(data):
             super().data_received(data[begin:])
 

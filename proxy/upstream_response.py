@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -27,7 +28,7 @@ from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from aiohttp.connector import Connection
     from aiohttp.http import RawResponseMessage
@@ -101,6 +102,24 @@ class UpstreamResponse:
         data = payload.read_nowait()
         self._read_bytes += len(data)
         return data
+
+    @contextmanager
+    def passing_to(self, taker: Callable[[bytes], bool]) -> Iterator[None]:
+        """Offer what arrives to ``taker`` where nothing waits to be read before it.
+
+        Args:
+            taker: relays it without waiting and says so, or declines: then :meth:`read` has it.
+        """
+
+        def offer(data: bytes) -> bool:
+            nothing_waits = self._payload.total_bytes == self._read_bytes and not self._pushed_back
+            return nothing_waits and taker(data)
+
+        self._protocol.taker = offer
+        try:
+            yield
+        finally:
+            self._protocol.taker = None
 
     @property
     def at_end(self) -> bool:

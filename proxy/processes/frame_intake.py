@@ -74,8 +74,7 @@ class _Connection:
             if self.hello is None:
                 self.hello = _check_version(decode_hello(record))
             else:
-                for frame in decode_record(record):
-                    self.source.feed(frame)
+                self.source.feed(*decode_record(record))
 
 
 def _check_version(hello: Hello) -> Hello:

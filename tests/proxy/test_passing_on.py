@@ -1,0 +1,98 @@
+"""What is relayed where it arrives and what waits to be read are one body, in its order."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.upstream_connection import UpstreamProtocol
+from proxy.upstream_response import UpstreamResponse
+from tests.proxy.harness import Connection as UpstreamEnd
+from tests.proxy.harness import ScriptedUpstream, ask, request_bytes, running_proxy
+from tests.proxy.test_whole_chunks import HEAD, FakeTransport, chunk, make
+
+if TYPE_CHECKING:
+    import pytest
+
+
+async def open_response(protocol: UpstreamProtocol) -> tuple[UpstreamResponse, FakeTransport]:
+    """An answer whose head has come."""
+    transport = FakeTransport()
+    transport.protocol = protocol
+    protocol.connection_made(transport)
+    protocol.data_received(HEAD)
+    message, payload = await protocol.read()
+    connection: Any = SimpleNamespace(protocol=protocol)
+    return UpstreamResponse(connection, message, payload, has_body=True, upload=None), transport
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=30), max_size=12), st.data())
+def test_rule_9_however_a_taker_feels_the_body_is_the_same(
+    bodies: list[bytes], data: st.DataObject
+) -> None:
+    """It takes some reads and declines others, and its reader looks now and then."""
+    wire = b"".join(chunk("", body, b"\r\n") for body in bodies) + b"0\r\n\r\n"
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=10)))
+    reads = [wire[a:b] for a, b in itertools.pairwise([0, *cuts, len(wire)]) if a < b]
+    moods = data.draw(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=len(reads)))
+    relayed: list[bytes] = []
+    willing = False
+
+    def take(body: bytes) -> bool:
+        if willing:
+            relayed.append(body)
+        return willing
+
+    async def relay() -> None:
+        nonlocal willing
+        protocol = make(UpstreamProtocol)
+        assert isinstance(protocol, UpstreamProtocol)
+        response, transport = await open_response(protocol)
+        with response.passing_to(take):
+            for read, (is_willing, looks) in zip(reads, moods, strict=False):
+                willing = is_willing
+                transport.waiting.append(read)
+                transport.deliver()
+                if looks:
+                    relayed.append(response.take())
+            transport.deliver()
+            while not response.at_end:
+                relayed.append(await response.read())
+                transport.deliver()
+        assert protocol.taker is None
+
+    asyncio.run(relay())
+    assert b"".join(relayed) == b"".join(bodies)
+
+
+async def test_events_of_a_stream_wake_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is with the client before the next turn of the loop, and all are there in the end."""
+    events = [b"data: {%b}\n\n" % str(number).encode() for number in range(50)]
+
+    async def script(connection: UpstreamEnd) -> None:
+        await connection.send(HEAD)
+        for event in events:
+            await connection.send(chunk("", event, b"\r\n"))
+            await asyncio.sleep(0.001)
+        await connection.send(b"0\r\n\r\n")
+        await connection.wait_closed_by_peer()
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as proxy:
+        reads = 0
+        read = UpstreamResponse.read
+
+        async def counted(self: UpstreamResponse) -> bytes:
+            nonlocal reads
+            reads += 1
+            return await read(self)
+
+        monkeypatch.setattr(UpstreamResponse, "read", counted)
+        answer = await ask(proxy.address, request_bytes())
+    assert answer.body == b"".join(events)
+    assert reads < 10
