@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench benchcodec performance faults soak fuzz lock format clean
+.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak fuzz lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -69,6 +69,9 @@ performance: $(VENV)/.dev.stamp .plot/.stamp  ## the figures of the last `make b
 	cp .bench/performance.json docs/performance.json
 	$(BIN)/python -m tests.bench.render docs/performance.json docs/performance.md
 	.plot/bin/python tests/bench/plot.py docs/performance.json docs/performance.png
+
+costs: $(VENV)/.dev.stamp  ## counts what the hot paths cost and records it; needs valgrind
+	$(BIN)/python -m tests.cost
 
 faults: $(VENV)/.dev.stamp  ## the fault matrix with full counts; its rows go to .faults/results.jsonl
 	mkdir -p .faults && rm -f .faults/results.jsonl

@@ -1,4 +1,4 @@
-"""What folding a stream costs, beside parsing it and beside the openai SDK (``make bench``).
+"""What folding a stream costs, beside parsing it and beside the openai SDK (``make benchcodec``).
 
 Goals, in times of a plain parse of the same chunks by msgspec, framing included for ours: the fold
 2, typed chunks and events 10; and the fold 20 times faster than the SDK's accumulation. Nothing is
