@@ -8,6 +8,8 @@ Rules (``design.md`` section 4, ``span-contract.md`` section 2):
 3. A ``stream_options`` that is neither object nor null, a member that occurs twice, or a body
    that cannot be followed is left alone, and :attr:`Rewrite.note` says so.
 4. Where the client itself asks, nothing is changed and its stream is never filtered.
+5. A body over :data:`_MAX_COPIED_BYTES` is not copied: its rewrite is views of it, with the splice
+   between them. A copy of 20 MB would keep the loop for 17 ms.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ __all__ = (
 
 MAX_STREAM_OPTIONS_BYTES = 65_536
 """Longest ``stream_options`` looked into: a real one takes 60 bytes, and it is scanned at once."""
+
+_MAX_COPIED_BYTES = 65_536
+"""Of a body that is copied to be rewritten (rule 5): some microseconds, and one write to send."""
 
 USAGE_REWRITE = "stream_options.include_usage"
 """The name of the rewrite in a span's metadata (``span-contract.md`` 1.8)."""
@@ -52,6 +57,7 @@ class Rewrite:
 
     Attributes:
         body: the bytes to send; the client's own object where nothing was changed.
+        more: what follows ``body``; of a large body that was changed it is everything (rule 5).
         asked: the upstream is asked for usage by us alone: its usage event is not for the client.
         client_asked: the client's own body asks for usage.
         rewrites: the names of what was changed.
@@ -59,10 +65,16 @@ class Rewrite:
     """
 
     body: bytes
+    more: tuple[bytes | memoryview, ...] = ()
     asked: bool = False
     client_asked: bool = False
     rewrites: tuple[str, ...] = ()
     note: str | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what is to be sent."""
+        return sum(map(len, self.more), len(self.body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +114,11 @@ def rewrite_request(body: bytes, scan: BodyScan, policy: UsagePolicy) -> Rewrite
     if note is not None:
         return Rewrite(body=body, note=note)
     start, end, text = _find_splice(scan, options)
-    view = memoryview(body)  # one copy, not two: a body of 20 MB is copied while the loop waits
-    return Rewrite(
-        body=b"".join((view[:start], text, view[end:])), asked=True, rewrites=(USAGE_REWRITE,)
-    )
+    view = memoryview(body)
+    parts = (view[:start], text, view[end:])
+    if len(body) > _MAX_COPIED_BYTES:
+        return Rewrite(body=b"", more=parts, asked=True, rewrites=(USAGE_REWRITE,))
+    return Rewrite(body=b"".join(parts), asked=True, rewrites=(USAGE_REWRITE,))
 
 
 def names_usage_option(body: bytes) -> bool:

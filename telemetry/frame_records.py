@@ -165,12 +165,18 @@ class RecordReader:
                     return
                 record = (
                     bytes(buffer[at + _LENGTHS.size : middle]),
-                    bytes(buffer[middle : middle + second]),
+                    _copy(buffer, middle, middle + second) if second else b"",
                 )
                 at = middle + second
                 yield record
         finally:
             del buffer[:at]
+
+
+def _copy(buffer: bytearray, start: int, end: int) -> bytes:
+    """A part of a buffer, copied once: a slice of it would be a copy already."""
+    with memoryview(buffer) as view, view[start:end] as part:
+        return bytes(part)
 
 
 def encode_acks(numbers: Sequence[int]) -> bytes:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec import rewrite as rewrite_module
 from codec.jsontext import decode_json
 from codec.rewrite import (
+    _MAX_COPIED_BYTES,
     MAX_STREAM_OPTIONS_BYTES,
     USAGE_REWRITE,
     Rewrite,
@@ -217,3 +221,28 @@ def common_prefix_size(one: bytes, other: bytes) -> int:
 def test_an_error_body_that_names_the_option_blames_it(body: bytes, blamed: bool) -> None:
     """The retry rule of design.md section 4: case as sent."""
     assert names_usage_option(body) is blamed
+
+
+@given(requests, layouts, st.sampled_from(UsagePolicy))
+def test_rule_5_the_parts_of_a_large_body_are_what_a_small_one_would_be(
+    request: dict[str, Any], layout: dict[str, Any], policy: UsagePolicy
+) -> None:
+    """The same bytes and the same findings; where nothing is changed there are no parts."""
+    body = json.dumps(request, **layout).encode("utf-8", "replace")
+    small = rewrite(body, policy)
+    with mock.patch.object(rewrite_module, "_MAX_COPIED_BYTES", 0):
+        large = rewrite(body, policy)
+    joined = b"".join((large.body, *large.more))
+    assert replace(large, body=joined, more=()) == small
+    assert bool(large.more) is bool(large.rewrites)
+    assert large.size_bytes == small.size_bytes == len(joined)
+
+
+def test_rule_5_a_large_body_is_not_copied() -> None:
+    """What surrounds the splice are views of the client's own object."""
+    body = b'{"stream":true,"messages":"%b"}' % (b"x" * _MAX_COPIED_BYTES)
+    before, text, after = rewrite(body).more
+    assert isinstance(before, memoryview)
+    assert isinstance(after, memoryview)
+    assert before.obj is after.obj is body
+    assert text == INSERTED

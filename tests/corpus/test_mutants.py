@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
 from codec import usage, usage_filter
 from codec.accumulator import Accumulator
@@ -79,19 +80,25 @@ def change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: what finds the mutants does not cry wolf."""
 
 
+def change_sent(monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes]) -> None:
+    """Of a body, whether its client is waited for or not."""
+    for name in ("send", "send_at_once"):
+        send = getattr(Downstream, name)
+        monkeypatch.setattr(
+            Downstream, name, lambda self, data, send=send: send(self, change(data))
+        )
+
+
 def drop_last_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    send = Downstream.send
-    monkeypatch.setattr(Downstream, "send", lambda self, data: send(self, data[:-1]))
+    change_sent(monkeypatch, lambda data: data[:-1])
 
 
 def double_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    send = Downstream.send
-    monkeypatch.setattr(Downstream, "send", lambda self, data: send(self, data[:1] + data))
+    change_sent(monkeypatch, lambda data: data[:1] + data)
 
 
 def swap_two_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    send = Downstream.send
-    monkeypatch.setattr(Downstream, "send", lambda self, data: send(self, data[1::-1] + data[2:]))
+    change_sent(monkeypatch, lambda data: data[1::-1] + data[2:])
 
 
 def send_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,10 +119,7 @@ def send_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def change_line_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    send = Downstream.send
-    monkeypatch.setattr(
-        Downstream, "send", lambda self, data: send(self, data.replace(b"\r\n", b"\n"))
-    )
+    change_sent(monkeypatch, lambda data: data.replace(b"\r\n", b"\n"))
 
 
 def hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +133,11 @@ def hide_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
 def write_request_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     def rewrite(*arguments: Any) -> Rewrite:
         result = rewrite_request(*arguments)
-        return replace(result, body=json.dumps(decode_json(result.body)).encode())
+        return replace(
+            result,
+            more=(),
+            body=json.dumps(decode_json(b"".join((result.body, *result.more)))).encode(),
+        )
 
     monkeypatch.setattr(exchange, "rewrite_request", rewrite)
 
@@ -232,7 +240,7 @@ def invent_finish(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def invent(self: ChoiceFold) -> Choice:
         folded = choice(self)
-        return replace(folded, finish_reason=folded.finish_reason or "stop")
+        return structs.replace(folded, finish_reason=folded.finish_reason or "stop")
 
     monkeypatch.setattr(ChoiceFold, "choice", invent)
 
@@ -242,8 +250,10 @@ def strip_content(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def strip(self: ChoiceFold) -> Choice:
         folded = choice(self)
-        message = replace(folded.message, content=(folded.message.content or "").strip() or None)
-        return replace(folded, message=message)
+        message = structs.replace(
+            folded.message, content=(folded.message.content or "").strip() or None
+        )
+        return structs.replace(folded, message=message)
 
     monkeypatch.setattr(ChoiceFold, "choice", strip)
 
@@ -256,7 +266,7 @@ def count_reasoning_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         names = self._reasoning_by_name.values()
         texts = ["".join(fragments) for fragments in names] if len(names) > 1 else []
         reasoning = "".join(texts) or folded.message.reasoning
-        return replace(folded, message=replace(folded.message, reasoning=reasoning))
+        return structs.replace(folded, message=structs.replace(folded.message, reasoning=reasoning))
 
     monkeypatch.setattr(ChoiceFold, "choice", join)
 

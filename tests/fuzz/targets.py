@@ -59,7 +59,7 @@ def rewrite(data: bytes, cut: int) -> None:
         was = decode_json(data)
     except ValueError:  # values are not looked into: the upstream is to refuse it
         return
-    now = decode_json(rewritten.body)
+    now = decode_json(b"".join((rewritten.body, *rewritten.more)))
     options = now.pop("stream_options")
     assert options.pop("include_usage") is True
     before = was.pop("stream_options", None) or {}

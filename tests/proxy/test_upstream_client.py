@@ -8,15 +8,19 @@ import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from yarl import URL
 
+from proxy import upstream_client
 from proxy.errors import GatewayError
 from proxy.forward_proxy import ForwardProxy
 from proxy.routes import Upstream
 from proxy.upstream_client import (
+    TURN_BYTES,
     WRITE_BYTES,
     UpstreamClient,
     UpstreamRequest,
@@ -30,6 +34,7 @@ from tests.proxy.harness import (
     request_bytes,
     running_proxy,
 )
+from tests.proxy.test_gathered_body import count_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -288,3 +293,41 @@ async def test_failures_are_counted_and_told_now_and_then(caplog: pytest.LogCapt
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert "Upstream 'test' (http://127.0.0.1:1): no connection" in record.getMessage()
+
+
+async def test_rule_4_others_have_their_turn_while_a_large_body_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though the upstream takes all of it at once; its parts arrive as one body."""
+    written: list[bytes] = []
+
+    class Writer:
+        def __init__(self, *_: object) -> None: ...
+
+        async def write(self, data: bytes) -> None:
+            written.append(bytes(data))
+
+        async def write_eof(self) -> None: ...
+
+    monkeypatch.setattr(upstream_client, "StreamWriter", Writer)
+    large = bytes(range(256)) * (TURN_BYTES // 64)
+    parts = (b"a", memoryview(large)[1:], b"b")
+    request = msgspec.structs.replace(get("http://a", body=large), more=parts)
+    sending: Any = SimpleNamespace(_protocol=None, _head=b"head")
+    turns = count_turns(upstream_client._Sending._write_body(sending, request))
+    assert turns == 2 * 3
+    assert b"".join(written) == b"".join((b"head", large, *parts))
+    assert max(map(len, written)) == WRITE_BYTES
+
+
+async def test_a_body_in_parts_arrives_whole() -> None:
+    """However small they are."""
+
+    async def script(connection: Connection) -> None:
+        await connection.answer()
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        request = msgspec.structs.replace(get(upstream.url, body=b"abcde"), body=b"a")
+        response = await client.send(msgspec.structs.replace(request, more=(b"bc", b"", b"de")))
+        assert await read_all(response) == ANSWER
+        assert upstream.last.body == b"abcde"

@@ -10,12 +10,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
 from proxy.processes import frame_link
 from proxy.processes.frame_intake import FrameIntake
-from proxy.processes.frame_link import FrameLink
+from proxy.processes.frame_link import _TURN_BYTES, FrameLink, _join_small
 from proxy.processes.scratch import frames_socket
 from telemetry.errors import StoreUnavailable
 from telemetry.frame_outbox import FrameOutbox
@@ -24,6 +26,7 @@ from telemetry.metrics.instruments import TAP_QUEUE
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
 from telemetry.shedding import Shedding
+from tests.proxy.test_gathered_body import count_turns
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import FailingStore
 from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, exchange_frames
@@ -268,3 +271,36 @@ async def test_a_defect_in_sending_does_not_end_it(
     intake.finish()
     assert intake.outcomes == {1: "completed"}
     assert "frames could not be sent" in caplog.text
+
+
+# --- rule 3: large bodies
+
+PIECE_SIZES = st.sampled_from([1, 1000, _TURN_BYTES, _TURN_BYTES + 1, 3 * _TURN_BYTES])
+
+
+@given(st.lists(PIECE_SIZES, max_size=8))
+def test_small_pieces_are_joined_and_large_ones_are_sent_as_they_are(sizes: list[int]) -> None:
+    """The bytes are the same; two joined pieces never follow each other."""
+    pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
+    sent = list(_join_small(pieces))
+    assert b"".join(sent) == b"".join(pieces)
+    large = [piece for piece in pieces if len(piece) > _TURN_BYTES]
+    assert [id(piece) for piece in sent if any(piece is one for one in large)] == [*map(id, large)]
+    assert len(sent) <= 2 * len(large) + 1
+
+
+async def test_others_have_their_turn_after_each_part_of_a_large_body(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though a socket with room takes each part at once."""
+    parts: list[bytes] = []
+
+    async def take(_: socket.socket, data: memoryview) -> None:
+        parts.append(bytes(data))
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_sendall", take)
+    data = bytes(range(256)) * (_TURN_BYTES // 64) + b"end"
+    with socket.socket() as sock:
+        assert count_turns(FrameLink("", HELLO)._send_large(sock, data)) == len(parts) == 5
+    assert b"".join(parts) == data
+    assert max(map(len, parts)) == _TURN_BYTES

@@ -1,0 +1,217 @@
+"""Bodies that come in many reads: the same as in one, and no turn of the loop is long."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.rewrite import UsagePolicy, rewrite_request
+from codec.scan import scan_request
+from proxy.errors import GatewayError, late_request_body
+from proxy.headers import Head
+from proxy.request_body import BLOCK_BYTES, GatheredBody
+from proxy.upstream_client import TURN_BYTES
+from tests.proxy.harness import (
+    DONE,
+    STREAM,
+    STREAMED_CHAT,
+    Connection,
+    ScriptedUpstream,
+    ask,
+    request_bytes,
+    running_proxy,
+)
+from tests.proxy.test_exchange import FakeDownstream, FakeOpenExchange, make_exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+BODY = b'{"messages":"%b","stream":true,"model":"m"}' % (b"x" * 3 * BLOCK_BYTES)
+CUTS = st.lists(st.integers(0, len(BODY)), max_size=12)
+
+
+def cut(cuts: list[int]) -> list[bytes]:
+    """The body in reads, none of them empty."""
+    edges = sorted({0, len(BODY), *cuts})
+    return [BODY[start:end] for start, end in pairwise(edges)]
+
+
+def gather(reads: list[bytes]) -> GatheredBody:
+    body = GatheredBody()
+    for data in reads:
+        body.add(data)
+    return body
+
+
+def count_turns(step: Coroutine[Any, Any, Any]) -> int:
+    """How often a step that waits for nothing lets others have their turn."""
+    turns = 0
+    try:
+        while True:
+            step.send(None)
+            turns += 1
+    except StopIteration:
+        return turns
+
+
+@given(CUTS, st.integers(0, 12))
+def test_a_body_is_the_same_however_it_was_cut_and_whenever_it_is_taken(
+    cuts: list[int], turns: int
+) -> None:
+    """Also where a client leaves after so many turns."""
+    body = gather(cut(cuts))
+    settling = body.settle()
+    try:
+        for _ in range(turns):
+            settling.send(None)
+    except StopIteration:
+        pass
+    settling.close()
+    assert len(body) == len(BODY)
+    assert body.take() == BODY
+
+
+def test_rule_3_each_turn_moves_one_block() -> None:
+    """The last one is moved when the body is taken."""
+    blocks = [bytes([number]) * BLOCK_BYTES for number in range(9)]
+    body = gather(blocks)
+    assert count_turns(body.settle()) == 8
+    assert body.take() == b"".join(blocks)
+
+
+def test_rule_3_small_reads_become_blocks() -> None:
+    """A client that trickles does not cost a turn, nor an object, for each of its reads."""
+    body = gather([b"ab"] * BLOCK_BYTES)
+    assert count_turns(body.settle()) == 1
+    assert body.take() == b"ab" * BLOCK_BYTES
+
+
+def test_a_body_of_no_reads_is_empty() -> None:
+    """As a request without one has it."""
+    assert gather([]).take() == b""
+
+
+# --- the exchange that reads it
+
+
+class Reads:
+    """A request's body in these reads; the last ``whole`` of them come at once."""
+
+    def __init__(self, reads: list[bytes], *, whole: int = 0, breaks: bool = False) -> None:
+        at = len(reads) - whole
+        self.reads = [*reads[:at], b"".join(reads[at:])] if whole else reads[:]
+        self.whole = bool(whole)
+        self.breaks = breaks
+
+    def at_eof(self) -> bool:
+        return not (self.reads or self.breaks)
+
+    def take(self) -> bytes:
+        return self.reads.pop(0) if self.whole and len(self.reads) == 1 else b""
+
+    async def readany(self) -> bytes:
+        if not self.reads:
+            raise late_request_body()
+        return self.reads.pop(0)
+
+
+class Tap:
+    def __init__(self) -> None:
+        self.bodies: list[tuple[bytes | None, int]] = []
+
+    def request_body(self, data: bytes | None, size_bytes: int) -> None:
+        self.bodies.append((data, size_bytes))
+
+
+def make(reads: Any, headers: Head | None = None) -> tuple[Any, Tap]:
+    downstream: Any = FakeDownstream()
+    downstream.body = reads
+    downstream.headers = headers or Head()
+    exchange: Any = make_exchange(downstream, FakeOpenExchange())
+    exchange._tap = Tap()
+    return exchange, exchange._tap
+
+
+@given(CUTS, st.integers(0, 12))
+def test_however_a_body_comes_it_is_read_recorded_and_scanned_as_in_one_piece(
+    cuts: list[int], whole: int
+) -> None:
+    """One record of it, with all its bytes."""
+    reads = cut(cuts)
+    exchange, tap = make(Reads(reads, whole=min(whole, len(reads))))
+    body, rest, scan = asyncio.run(exchange._read_body())
+    assert (body, rest, scan) == (BODY, None, scan_request(BODY))
+    assert tap.bodies == [(BODY, len(BODY))]
+    assert exchange._share._held_bytes == len(BODY)
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+@pytest.mark.parametrize("limit", [len(BODY) - 1, len(BODY)])
+async def test_a_body_over_a_limit_is_left_out_however_it_came(limit: int, whole: int) -> None:
+    """The limit itself is within it; what was read is relayed, and the reader has the rest."""
+    for name in ("max_body_bytes", "room"):
+        exchange, tap = make(Reads([BODY], whole=whole))
+        if name == "room":
+            exchange._share._budget._max_bytes = limit
+        else:
+            object.__setattr__(exchange._rules, name, limit)
+        body, rest, scan = await exchange._read_body()
+        assert body == BODY
+        is_within = limit == len(BODY)
+        assert (rest is None) is (scan is not None) is is_within
+        assert tap.bodies == [(BODY if is_within else None, len(BODY))]
+
+
+async def test_what_came_of_a_body_that_breaks_is_recorded() -> None:
+    """The client's fault is what the caller gets."""
+    exchange, tap = make(Reads([BODY, BODY], breaks=True))
+    with pytest.raises(GatewayError):
+        await exchange._read_body()
+    assert tap.bodies == [(BODY * 2, len(BODY) * 2)]
+
+
+async def test_a_client_that_leaves_while_its_body_becomes_one_object_is_recorded() -> None:
+    """It has sent all of it."""
+    exchange, tap = make(Reads([BODY] * 9))
+    reading = asyncio.ensure_future(exchange._read_body())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not reading.done()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert tap.bodies == [(BODY * 9, len(BODY) * 9)]
+
+
+# --- over sockets
+
+
+@pytest.mark.parametrize("learned", [False, True])
+async def test_a_large_chat_is_rewritten_and_taken_back_as_a_small_one_is(*, learned: bool) -> None:
+    """The splice is the only difference; after a rejection the client's own bytes are sent."""
+    body = STREAMED_CHAT[:-1] + b" " * (4 * TURN_BYTES) + b"}"
+
+    async def script(connection: Connection) -> None:
+        if learned or b"include_usage" not in connection.body:
+            await connection.stream(*STREAM, DONE)
+        else:
+            error = b'{"error":{"message":"Unknown: stream_options"}}'
+            await connection.answer(error, status=b"400 Bad Request")
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        answer = await ask(running.address, request_bytes(body))
+        exchange = await running.sink.wait_for()
+    expected = rewrite_request(body, scan_request(body), UsagePolicy.ALWAYS)
+    sent = [request.body for request in upstream.requests]
+    assert sent == [b"".join(expected.more), *([] if learned else [body])]
+    assert answer.status == 200
+    assert exchange.request_body == body
+    assert exchange.resend_count == (not learned)
