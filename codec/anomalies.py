@@ -57,9 +57,11 @@ def find_request_fault(request: ChatRequest) -> str | None:
 
 def _called(response: ChatResponse) -> Iterator[str]:
     for choice in response.choices:
-        for call in (*choice.message.tool_calls, choice.message.function_call):
-            if call is not None and call.name is not None:
-                yield call.name
+        message = choice.message
+        if message.tool_calls or message.function_call:
+            for call in (*message.tool_calls, message.function_call):
+                if call is not None and call.name is not None:
+                    yield call.name
 
 
 def _name(tool: dict[str, Any]) -> str | None:

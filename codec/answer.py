@@ -6,15 +6,15 @@ stream.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import msgspec
 
-    from codec.chunk import ErrorObject
-    from codec.cost import Cost
-    from codec.usage import Usage
+from codec.chunk import ErrorObject
+from codec.cost import Cost
+from codec.usage import Usage
 
 __all__ = ("ChatResponse", "Choice", "Message", "ToolCall")
 
@@ -36,8 +36,7 @@ class ToolCall:
     type: str = "function"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The message of one choice.
 
     Attributes:
@@ -58,8 +57,7 @@ class Message:
     function_call: ToolCall | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One choice, known by its own ``index``, not by its position.
 
     Attributes:
@@ -73,8 +71,7 @@ class Choice:
     logprobs: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatResponse:
+class ChatResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One chat completion.
 
     Attributes:
@@ -106,7 +103,7 @@ class ChatResponse:
     done: bool = False
     event_count: int = 0
     anomalies: tuple[str, ...] = ()
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def finished(self) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("Cost", "decode_cost")
 
 _TICKS_PER_USD = 1e10  # xAI
+_MEMBERS = frozenset({"cost_usd", "cost", "cost_in_usd_ticks"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,8 @@ def decode_cost(usage: Mapping[str, Any], body: Mapping[str, Any]) -> Cost | Non
     Returns:
         ``None`` where none was reported.
     """
+    if _MEMBERS.isdisjoint(usage) and "cost" not in body:
+        return None
     values = (usage.get("cost_usd"), usage.get("cost"), body.get("cost"))
     costs = [
         _with_shares(cost, usage)

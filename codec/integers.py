@@ -16,9 +16,11 @@ _MAX_DIGITS = len(str(_MAX_COUNT))
 
 def count_of(value: Any) -> int | None:
     """Return a non-negative 64-bit integer, which may be written ``12.0``; else ``None``."""
-    if isinstance(value, float) and value.is_integer():
+    if type(value) is not int:  # as it is hardly ever
+        if not (isinstance(value, float) and value.is_integer()):
+            return None
         value = int(value)
-    return value if type(value) is int and 0 <= value <= _MAX_COUNT else None
+    return value if 0 <= value <= _MAX_COUNT else None
 
 
 def index_of(value: Any) -> int | None:

@@ -7,6 +7,8 @@ stream takes unlimited memory (R5).
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import ne
 from typing import TYPE_CHECKING, Any
 
 from codec.budget import FRAGMENT_BYTES, size_bytes
@@ -43,6 +45,9 @@ def merge_members(
         extend_lists: lists are deltas (inside a choice) rather than repeated wholes (top level:
             Perplexity sends the same ``citations`` with every chunk).
     """
+    if not extend_lists:  # a whole that is there already, as most are in most chunks, adds nothing
+        changed = map(ne, members.values(), map(into.get, members))
+        members = {key: members[key] for key in compress(members, changed)}
     for key, value in members.items():
         if value is None or key in skip:
             continue

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from codec.errors import MalformedRequest
 from codec.jsontext import JsonObject, decode_json_object
@@ -16,8 +17,7 @@ __all__ = ("ChatRequest", "decode_request")
 _NOT_PARAMETERS = frozenset({"messages", "prompt", "functions", "tools"})
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(msgspec.Struct, frozen=True, gc=False):
     """What a client asked for.
 
     Attributes:

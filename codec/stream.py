@@ -67,6 +67,7 @@ class ChatStream:
         "_wasted",
         "done",
         "event_count",
+        "is_complete",
     )
 
     def __init__(self, *, choice_count: int = 1, hides_usage: bool = False) -> None:
@@ -84,31 +85,28 @@ class ChatStream:
         """Events with data so far, the end marker excluded."""
         self.done = False
         """The end marker ``[DONE]`` was seen."""
+        self.is_complete = False
+        """Nothing is missing (``design.md`` section 6).
+
+        That is: the end marker was seen, or a finish reason of every choice and the usage. It may
+        become false again, where another choice begins after all others finished."""
 
     @property
     def has_content(self) -> bool:
         """A delta with text, reasoning, a refusal or a tool call was seen."""
         return self._accumulator.has_content
 
-    @property
-    def is_complete(self) -> bool:
-        """Nothing is missing (``design.md`` section 6).
-
-        That is: the end marker was seen, or a finish reason of every choice and the usage. It may
-        become false again, where another choice begins after all others finished.
-        """
-        return self.done or (self._accumulator.finished and self._accumulator.has_usage)
-
     def feed(self, data: bytes) -> None:
         """Take one read of the (decompressed) body, cut anywhere."""
         template = self._template
-        if template is not None and len(data) <= self._room_bytes and not self._tail:
+        size = len(data)
+        if template is not None and size <= self._room_bytes and not self._tail:
             # The usual read is one event like the last one, and this is all that is done for it.
-            text, end = template.match(data, 0)
-            if end and end == len(data):
+            text = template.match_whole(data)
+            if text is not None:
                 self._texts.append(text)
-                self._last_alike = data, end
-                self._room_bytes -= end
+                self._last_alike = data, size
+                self._room_bytes -= size
                 self.event_count += 1
                 return
         if self._tail:
@@ -207,7 +205,7 @@ class ChatStream:
                 self._accumulator.note_error(error)
             return
         if is_done(data):
-            self.done = True
+            self.done = self.is_complete = True
             return
         try:
             value = decode_json(data)
@@ -217,7 +215,10 @@ class ChatStream:
         self.event_count += 1
         self._fold_alike()
         hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
-        self._accumulator.feed(value, event_name=event.event, hidden_usage=hidden)
+        accumulator = self._accumulator
+        accumulator.feed(value, event_name=event.event, hidden_usage=hidden)
+        # What a template recognises neither finishes a choice nor begins one.
+        self.is_complete = self.done or (accumulator.has_usage and accumulator.finished)
         self._learn(event, data, value)
 
     def _learn(self, event: ServerSentEvent, data: bytes, value: Any) -> None:

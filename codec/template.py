@@ -26,12 +26,15 @@ The general way is the oracle: ``tests/codec/test_template.py`` folds everything
 from __future__ import annotations
 
 import re
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from codec.integers import index_of
 from codec.jsontext import decode_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codec.jsontext import JsonObject
 
 __all__ = ("SPOKEN", "ChunkTemplate", "learn_template")
@@ -48,7 +51,10 @@ _TO_STRING = {
 }
 _TRIAL = "a text that nobody sends"
 _ROW_EVENTS = 64
-"""So many are looked at again, one by one, where one of them cannot be read with the others."""
+"""At most so many are looked at together, and again, half of them and so on, where one of them is
+another; one by one, where one of them cannot be read with the others."""
+
+_USUAL_TEXT_BYTES = 32
 _LITERAL = re.compile(rb'(?:[^"\\]|\\.)*', re.DOTALL)
 _NO_MATCH = "", 0
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")  # ASCII without quote, backslash and control characters
@@ -75,6 +81,7 @@ class ChunkTemplate:
         "_behind",
         "_behind_bytes",
         "_between",
+        "_row_bytes",
         "_seam",
         "index",
         "member",
@@ -100,11 +107,25 @@ class ChunkTemplate:
         self._before_bytes = len(self._before)
         self._behind_bytes = len(self._behind)
         self._seam = self._behind + self._before  # between the texts of two events in a row
+        self._row_bytes = _ROW_EVENTS * (len(self._seam) + len(between) + _USUAL_TEXT_BYTES)
 
     def fill(self, text: bytes, padding: bytes = b"") -> bytes:
         """Return the event that has this text and padding, both as in a JSON string."""
         between = self._between + padding if self._between else b""
         return self._before + text + between + self._behind
+
+    def match_whole(self, data: bytes) -> str | None:
+        """Match bytes that are one event and nothing more: its text, else ``None``."""
+        if data.startswith(self._before) and data.endswith(self._behind):
+            # Text without quotes and escapes, as most is, need not be searched for its end.
+            literal = data[self._before_bytes : -self._behind_bytes]
+            if self._between:
+                literal, found, padding = literal.partition(self._between)
+                literal = literal if found and _is_plain_padding(padding) else b""
+            if literal and _PLAIN.fullmatch(literal):
+                return literal.decode("ascii")
+        text, end = self.match(data, 0)
+        return text if end and end == len(data) else None
 
     def match(self, data: bytes, start: int) -> tuple[str, int]:
         """Match the event that begins at an offset.
@@ -161,30 +182,37 @@ class ChunkTemplate:
             texts.append(text)
             start = end
 
-    def _find_row(self, data: bytes, start: int) -> tuple[list[bytes], int]:
+    def _find_row(self, data: bytes, start: int) -> tuple[Sequence[bytes], int]:
         """Find events in a row, each of which has another one behind it (rule 4).
 
         Returns:
-            Their literals, up to the first quote each, and where the last of them ends.
+            Their literals, and where the last of them ends.
         """
-        literals: list[bytes] = []
-        before_bytes, between, seam = self._before_bytes, self._between, self._seam
         if not data.startswith(self._before, start):
-            return literals, start
-        find, startswith, seam_bytes = data.find, data.startswith, len(seam)
-        start += before_bytes
-        for _ in range(_ROW_EVENTS):
-            end = literal_end = find(b'"', start)
-            if between:
-                padding = end + len(between)
-                end = find(b'"', padding)
-                if not startswith(between, literal_end) or not _is_plain_padding(data[padding:end]):
-                    break
-            if not startswith(seam, end):
-                break
-            literals.append(data[start:literal_end])
-            start = end + seam_bytes
-        return literals, start - before_bytes
+            return (), start
+        begin = start + self._before_bytes
+        pieces = data[begin : begin + self._row_bytes].split(self._seam, _ROW_EVENTS)
+        pieces.pop()  # behind it is another event, or nothing yet
+        while pieces:
+            literals = self._take_apart(pieces)
+            if literals is not None:
+                size = sum(map(len, pieces)) + len(pieces) * len(self._seam)
+                return literals, start + size
+            del pieces[len(pieces) // 2 :]  # one of them is another event
+        return (), start
+
+    def _take_apart(self, pieces: list[bytes]) -> Sequence[bytes] | None:
+        """The literals of what is between seams; ``None`` where one piece has another form."""
+        literals: Sequence[bytes] = pieces
+        if self._between:
+            parts = map(bytes.partition, pieces, repeat(self._between))
+            literals, between, paddings = zip(*parts, strict=True)
+            if not all(between) or not _is_plain_padding(b"".join(paddings)):
+                return None
+        joined = b"\n".join(literals)
+        if b'"' in joined and b'"' in joined.replace(b"\\\\", b"").replace(b'\\"', b""):
+            return None  # a text ends there, and not as that of the template
+        return literals
 
     def may_begin(self, data: bytes) -> bool:
         """Whether bytes without an event's end may be the beginning of an event that matches."""
@@ -280,12 +308,12 @@ def _is_plain_padding(padding: bytes) -> bool:
     return not padding or padding.isalnum() or _PLAIN.fullmatch(padding) is not None
 
 
-def _read_literals(literals: list[bytes]) -> list[str] | None:
+def _read_literals(literals: Sequence[bytes]) -> list[str] | None:
     """Read what may be the insides of JSON strings; ``None`` where that is not sure of each.
 
     Args:
-        literals: at least one. No quote is in them, so that a backslash at the end escapes the
-            quote that follows, or is escaped itself.
+        literals: at least one. No quote is in them but behind a backslash, so that a backslash at
+            the end escapes the quote that follows, or is escaped itself.
     """
     joined = b"\n".join(literals)  # a line end that is in one of them is one too many
     if joined.count(b"\n") >= len(literals) or b"\r" in joined:

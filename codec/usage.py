@@ -15,15 +15,16 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from codec.budget import FRAGMENT_BYTES, Budget, size_bytes
 from codec.integers import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from codec.jsontext import JsonObject
 
 __all__ = (
@@ -41,28 +42,15 @@ limit a stream could add members to it for ever."""
 
 _BASIC_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _BASIC_NAMES = frozenset(_BASIC_COUNTS)
-# Where another count may be: a member, and where that is an object a member of it.
+# Where else than in details the tokens from a cache may be.
 _CACHE_READ = (
-    ("prompt_tokens_details", "cached_tokens"),
-    ("prompt_cache_hit_tokens", None),  # DeepSeek
-    ("cached_tokens", None),  # Together, Moonshot
-    ("cache_read_input_tokens", None),  # Databricks
-    ("input_tokens_details", "cached_tokens"),
+    "prompt_cache_hit_tokens",  # DeepSeek
+    "cached_tokens",  # Together, Moonshot
+    "cache_read_input_tokens",  # Databricks
 )
-_CACHE_WRITE = (
-    ("prompt_tokens_details", "cache_write_tokens"),
-    ("cache_creation_input_tokens", None),  # the counterpart of cache_read_input_tokens
-)
-_PROMPT_AUDIO = (("prompt_tokens_details", "audio_tokens"),)
-_REASONING = (
-    ("completion_tokens_details", "reasoning_tokens"),
-    ("reasoning_tokens", None),  # Together, Perplexity
-)
-_COMPLETION_AUDIO = (("completion_tokens_details", "audio_tokens"),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Token counts as the provider reported them.
 
     Attributes:
@@ -85,7 +73,7 @@ class Usage:
     prompt_audio: int | None = None
     reasoning: int | None = None
     completion_audio: int | None = None
-    raw: Mapping[str, Any] = field(default_factory=dict)
+    raw: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def excludes_reasoning(self) -> bool:
@@ -135,20 +123,34 @@ def decode_usage(raw: Any) -> Usage | None:
     """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
-    prompt, completion, total = _basic_counts(raw)
+    prompt, completion = count_of(raw.get("prompt_tokens")), count_of(raw.get("completion_tokens"))
+    total = count_of(raw.get("total_tokens"))
     if total is not None and total < (prompt or 0) + (completion or 0):
         total = None
     if raw.keys() <= _BASIC_NAMES:
         return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
+    of_prompt = _details(raw, "prompt_tokens_details")
+    of_completion = _details(raw, "completion_tokens_details")
+    cache_read = count_of(of_prompt.get("cached_tokens"))
+    if cache_read is None:
+        cache_read = _count(raw, _CACHE_READ)
+    if cache_read is None:
+        cache_read = count_of(_details(raw, "input_tokens_details").get("cached_tokens"))
+    cache_write = count_of(of_prompt.get("cache_write_tokens"))
+    if cache_write is None:
+        cache_write = count_of(raw.get("cache_creation_input_tokens"))
+    reasoning = count_of(of_completion.get("reasoning_tokens"))
+    if reasoning is None:
+        reasoning = count_of(raw.get("reasoning_tokens"))  # Together, Perplexity
     return Usage(
         prompt=prompt,
         completion=completion,
         total=total,
-        cache_read=_count(raw, _CACHE_READ),
-        cache_write=_count(raw, _CACHE_WRITE),
-        prompt_audio=_count(raw, _PROMPT_AUDIO),
-        reasoning=_count(raw, _REASONING),
-        completion_audio=_count(raw, _COMPLETION_AUDIO),
+        cache_read=cache_read,
+        cache_write=cache_write,
+        prompt_audio=count_of(of_prompt.get("audio_tokens")),
+        reasoning=reasoning,
+        completion_audio=count_of(of_completion.get("audio_tokens")),
         raw=raw,
     )
 
@@ -258,12 +260,14 @@ def _basic_counts(raw: Mapping[str, Any]) -> tuple[int | None, int | None, int |
     return prompt, completion, total
 
 
-def _count(raw: Mapping[str, Any], places: tuple[tuple[str, str | None], ...]) -> int | None:
-    """Return the first count (rule 4) among several places."""
-    for name, member in places:
-        value = raw.get(name)
-        if member is not None:
-            value = value.get(member) if isinstance(value, dict) else None
-        if value is not None and (count := count_of(value)) is not None:
+def _details(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    details = raw.get(name)
+    return details if isinstance(details, dict) else {}
+
+
+def _count(raw: Mapping[str, Any], places: tuple[str, ...]) -> int | None:
+    """Return the first count (rule 4) among several members."""
+    for name in places:
+        if (count := count_of(raw.get(name))) is not None:
             return count
     return None

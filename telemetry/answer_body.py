@@ -59,22 +59,23 @@ class StreamBody:
         """Fold what came in one read; whether there is all that makes an answer."""
         stream = self.stream
         stream.feed(data)
-        self._note(at_ns)
+        self._last_read_ns = at_ns
+        if (count := stream.event_count) != self._count:
+            self.clock.arrive(count - self._count, at_ns)
+            self._count = count
+        if self.first_content_ns is None and stream.has_content:
+            self.first_content_ns = at_ns
         return stream.is_complete
 
     def finish(self) -> ChatResponse:
         """The answer."""
-        response = self.stream.finish()
-        self._note(self._last_read_ns)  # the last event may lack its end
+        stream = self.stream
+        response = stream.finish()
+        # The last event may lack its end.
+        self.clock.arrive(stream.event_count - self._count, self._last_read_ns)
+        if self.first_content_ns is None and stream.has_content:
+            self.first_content_ns = self._last_read_ns
         return response
-
-    def _note(self, at_ns: int) -> None:
-        self._last_read_ns = at_ns
-        if (count := self.stream.event_count) != self._count:
-            self.clock.arrive(count - self._count, at_ns)
-            self._count = count
-        if self.first_content_ns is None and self.stream.has_content:
-            self.first_content_ns = at_ns
 
 
 class PlainBody:

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = (
+    "NUMBER_CHARS",
     "AttributePairs",
     "AttributeValue",
     "clean_attributes",
     "clean_text",
+    "count_chars",
     "json_text",
     "non_empty_text",
     "strict_json_text",
@@ -46,21 +48,56 @@ _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
 _format_json = msgspec.json.format
 
+NUMBER_CHARS = 2
+"""What a number counts as where characters are counted, and each member of a list besides its own:
+eight bytes, where four are reckoned for a character."""
+
 _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
 
 
-def clean_attributes(pairs: Iterable[tuple[str, object]]) -> dict[str, AttributeValue]:
-    """Keep what an attribute can hold, in order, made safe by the rules above."""
+def clean_attributes(
+    pairs: Iterable[tuple[str, object]],
+) -> tuple[dict[str, AttributeValue], int]:
+    """Keep what an attribute can hold, in order, made safe by the rules above.
+
+    Returns:
+        The attributes, and what :func:`count_chars` says of them, or a little more.
+    """
     cleaned: dict[str, AttributeValue] = {}
+    chars = 0
     for key, value in pairs:
         if value is None:
             continue
-        if type(value) is str and value.isascii():  # most are: nothing to look for
+        # Most are of the first two kinds, and need nothing.
+        if type(value) is str and value.isascii():
+            cleaned[key] = value
+            chars += len(value)
+        elif type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
             cleaned[key] = value
         elif (safe := _clean_value(value)) is not None:
             cleaned[key] = safe
-    return cleaned
+            chars += _count(safe)
+    return cleaned, chars + NUMBER_CHARS * len(cleaned)
+
+
+def count_chars(values: Iterable[AttributeValue]) -> int:
+    """How many characters all texts have together: no single one has more.
+
+    What takes room besides counts as so many characters that four bytes for each are enough.
+    """
+    chars = 0
+    for value in values:
+        chars += len(value) if type(value) is str else _count(value)
+    return chars
+
+
+def _count(value: AttributeValue) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, tuple):
+        return sum([NUMBER_CHARS + _count(member) for member in value])
+    return NUMBER_CHARS
 
 
 def _clean_value(value: object) -> AttributeValue | None:

@@ -6,17 +6,16 @@ afterwards, and holds all that a span needs. All times are integer nanoseconds s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import msgspec
 
-    from codec.answer import ChatResponse
-    from codec.request import ChatRequest
-    from telemetry.chunk_timing import ChunkTiming
-    from telemetry.identity import SpanIdentity
+from codec.answer import ChatResponse
+from codec.request import ChatRequest
+from telemetry.chunk_timing import ChunkTiming
+from telemetry.identity import SpanIdentity
 
 __all__ = ("ClientContext", "EndKind", "Exchange", "Outcome")
 
@@ -84,8 +83,7 @@ class ClientContext:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One request and its answer.
 
     Attributes:
@@ -161,7 +159,7 @@ class Exchange:
     usage_event_not_stripped: bool = False
     on_disconnect: str = "cancel"
     chunks: ChunkTiming | None = None
-    rate_limits: Mapping[str, str] = field(default_factory=dict)
+    rate_limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     context: ClientContext = ClientContext()
     hides_content: bool = False
     kept_by: str | None = None

@@ -79,7 +79,7 @@ def build_span_content(
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
     cost = rules.pricing.price(exchange) if rules.pricing is not None else None
-    attributes = clean_attributes(
+    attributes, chars = clean_attributes(
         chain(
             inputs,
             tools,
@@ -97,7 +97,8 @@ def build_span_content(
     )
     # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
     sizes, room = _leave_room(rules.sizes)
-    fitting, cut = fit_attributes(mask.attributes(attributes), sizes)
+    shown = mask.attributes(attributes, chars)
+    fitting, cut = fit_attributes(shown, sizes, chars if shown is attributes else None)
     source = cost.source.value if cost is not None else None
     cut = {**flattening.cut, **cut}
     metadata, cut_bytes = dump_metadata(build_metadata(exchange, cut, source), room)
@@ -116,28 +117,27 @@ def _leave_room(sizes: SizeLimits) -> tuple[SizeLimits, int]:
 
 def _build_content(
     exchange: Exchange, flattening: Flattening, rules: SpanRules
-) -> tuple[list[tuple[str, object]], ...]:
+) -> tuple[AttributePairs, ...]:
     """The lists of the exchange, in the order in which they are given room."""
     match exchange.endpoint:
         case Endpoint.COMPLETIONS:
-            lists: tuple[AttributePairs, ...] = (
+            return (
                 build_text_choice_attributes(exchange, flattening),
                 iter(()),
                 build_prompt_attributes(exchange, flattening),
             )
         case Endpoint.EMBEDDINGS:
-            lists = (
+            return (
                 build_embedding_attributes(exchange, flattening, shows_vectors=rules.shows_vectors),
                 iter(()),
                 iter(()),
             )
         case _:
-            lists = (
+            return (
                 build_output_message_attributes(exchange, flattening),
                 build_tool_attributes(exchange, flattening),
                 build_input_message_attributes(exchange, flattening),
             )
-    return tuple(list(pairs) for pairs in lists)
 
 
 def _build_genai_content(exchange: Exchange, rules: SpanRules) -> AttributePairs:

@@ -16,7 +16,7 @@ Rules:
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class Flattening:
             limit: how many entries at most.
             newest: the last ones stay, else the first ones.
         """
+        if not entries:
+            return iter(())
         positions = range(len(entries))
         taken: list[list[tuple[str, object]]] = []
         for position in islice(reversed(positions) if newest else positions, limit):
@@ -92,8 +94,7 @@ class Flattening:
             taken.append(pairs)
         if len(taken) < len(entries):
             self._note(name, len(entries))
-        for pairs in reversed(taken) if newest else taken:
-            yield from pairs
+        return chain.from_iterable(reversed(taken) if newest else taken)
 
     def first(self, name: str, entries: Sequence[Any], limit: int) -> Iterator[tuple[int, Any]]:
         """The first entries of a list inside an entry, with their positions."""

@@ -10,8 +10,9 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from telemetry.frames import End
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("FrameSource", "Receipt")
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """Whose exchange a span is of: settled when the span is."""
 
     settled: list[int]
@@ -56,13 +56,15 @@ class FrameSource:
         """How many of its exchanges are open."""
         return len(self._observer)
 
-    def feed(self, frame: Frame) -> None:
-        """Take one frame; where it ends an exchange, its span waits for the next commit."""
-        exchange = self._observer.feed(frame)
-        if exchange is not None:
-            self._take(exchange, Receipt(self._settled, frame.exchange))
-        elif isinstance(frame, End):
-            self._settled.append(frame.exchange)  # not begun, or past saving: nothing will come
+    def feed(self, *frames: Frame) -> None:
+        """Take frames; where one ends an exchange, its span waits for the next commit."""
+        observe = self._observer.feed
+        for frame in frames:
+            exchange = observe(frame)
+            if exchange is not None:
+                self._take(exchange, Receipt(self._settled, frame.exchange))
+            elif type(frame) is End:
+                self._settled.append(frame.exchange)  # not begun, or past saving: no span comes
 
     def take_settled(self) -> list[int]:
         """The numbers of the exchanges that were settled since the last call (rule 1)."""

@@ -109,24 +109,28 @@ class Observer:
     def feed(self, frame: Frame) -> Exchange | None:
         """Take the next frame; the record, where it was the exchange's last."""
         observation = self._open.get(frame.exchange)
-        if isinstance(frame, Begin):
-            self._open[frame.exchange] = _Observation(
-                frame, self._header_map, self._bodies, hides_inputs=self._hides_inputs
-            )
-        elif observation is not None:
-            try:
-                if isinstance(frame, ResponseData):  # first what comes most
-                    observation.take_data(frame)
-                elif isinstance(frame, End):
-                    return self._end(observation, frame)
-                elif isinstance(frame, RequestBody):
-                    observation.take_request(frame)
-                else:
-                    observation.take_head(frame)
-            except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
-                self._on_failure(error)
-                observation.give_up()
+        if observation is None:
+            if type(frame) is Begin:
+                self._open[frame.exchange] = self._begin(frame)
+            return None
+        try:
+            if type(frame) is ResponseData:  # first what comes most
+                observation.take_data(frame)
+            elif type(frame) is End:
+                return self._end(observation, frame)
+            elif type(frame) is RequestBody:
+                observation.take_request(frame)
+            elif type(frame) is ResponseHead:
+                observation.take_head(frame)
+            elif type(frame) is Begin:
+                self._open[frame.exchange] = self._begin(frame)
+        except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
+            self._on_failure(error)
+            observation.give_up()
         return None
+
+    def _begin(self, frame: Begin) -> _Observation:
+        return _Observation(frame, self._header_map, self._bodies, hides_inputs=self._hides_inputs)
 
     def lose(self, at_ns: int, message: str) -> list[Exchange]:
         """End what is open, because its worker is gone: the records (R3).
@@ -251,11 +255,13 @@ class _Observation:
         decoder = self._decoder
         if decoder is None:
             return
-        data = decoder.feed(frame.data)
-        if decoder.error is not None:
-            limited = isinstance(decoder.error, LimitExceeded)
-            self._cut("observer_limit" if limited else "response_undecodable")
-            self._decoder = None
+        data = frame.data
+        if decoder is not _UNCHANGING:
+            data = decoder.feed(data)
+            if decoder.error is not None:
+                limited = isinstance(decoder.error, LimitExceeded)
+                self._cut("observer_limit" if limited else "response_undecodable")
+                self._decoder = None
         body = self._body
         if body is None:
             data = (self._first + data).lstrip(_BEFORE_BODY)
@@ -357,9 +363,9 @@ class _Observation:
 
     def _lacks_stream(self) -> bool:
         """A stream was asked for and a success brought nothing: broken, not an empty answer."""
-        asked = self._request is not None and self._request.stream
-        succeeded = self._head is not None and 200 <= self._head.status < 300
-        return self._body is None and asked and succeeded
+        if self._body is not None or self._request is None or self._head is None:
+            return False
+        return self._request.stream and 200 <= self._head.status < 300
 
     def _finish_body(self) -> tuple[ChatResponse | None, str | None]:
         """The decoded answer, and the text of an error's body."""
@@ -430,9 +436,9 @@ def _request_id(head: ResponseHead | None) -> str | None:
 
 def _rate_limits(head: ResponseHead | None) -> dict[str, str]:
     headers = head.headers if head is not None else ()
-    wanted = (
-        (name, value)
+    limits = {
+        name: value
         for name, value in headers
-        if name == "retry-after" or name.startswith(_RATE_LIMIT_PREFIXES)
-    )
-    return dict(islice(wanted, MAX_RATE_LIMITS))
+        if name.startswith(_RATE_LIMIT_PREFIXES) or name == "retry-after"
+    }
+    return dict(islice(limits.items(), MAX_RATE_LIMITS))

@@ -11,6 +11,8 @@ Rules:
    share, resource and scope, is written by that very exporter, once; the span itself by
    :mod:`telemetry.otlp_writer`. A span with attributes that cannot be written is the exporter's
    again, which leaves them out; the recorder makes none.
+4. The exporter and protobuf are imported where they are first used: they cost a tenth of a second
+   and 5 MB, and nobody waits for the first span, but for a port that is to be open.
 """
 
 from __future__ import annotations
@@ -18,10 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # it has no stubs
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.trace import StatusCode
 
 from telemetry.otlp_writer import write_field, write_span
@@ -82,6 +80,10 @@ def encode_span(span: ReadableSpan) -> bytes:
     try:
         scope_spans = write_field(b"\x12", write_span(span))
     except (UnicodeEncodeError, OverflowError, TypeError):
+        from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # noqa: PLC0415 - rule 4
+            encode_spans,
+        )
+
         blob: bytes = encode_spans([span]).SerializeToString()
         return blob
     resource_spans = write_field(b"\x12", envelope.before_span + scope_spans + envelope.after_span)
@@ -108,6 +110,14 @@ def _open_envelope(span: ReadableSpan) -> _Envelope:
     for envelope in _envelopes:
         if envelope.resource is span.resource and envelope.scope is span.instrumentation_scope:
             return envelope
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # noqa: PLC0415 - rule 4
+        encode_spans,
+    )
+    from opentelemetry.proto.trace.v1.trace_pb2 import (  # noqa: PLC0415 - rule 4
+        ResourceSpans,
+        ScopeSpans,
+    )
+
     [resource_spans] = encode_spans([span]).resource_spans
     [scope_spans] = resource_spans.scope_spans
     envelope = _Envelope(
@@ -128,6 +138,13 @@ def decode_spans(blob: bytes) -> list[DecodedSpan]:
     Raises:
         ValueError: the bytes are no such request.
     """
+    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - rule 4
+        DecodeError,
+    )
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - rule 4
+        ExportTraceServiceRequest,
+    )
+
     try:
         request = ExportTraceServiceRequest.FromString(blob)
     except DecodeError as error:

@@ -11,7 +11,8 @@ Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General S
 4. The timeout is in seconds, as every Python SDK reads it (the specification says milliseconds);
    one that looks like milliseconds gets a line in the log.
 5. Compression is gzip where nothing is said (the specification's default is none): prompts are
-   text and shrink to a fifth.
+   text and shrink to a fifth. To a backend on this machine's loopback it is none: no network is
+   spared there, and both sides would only work more.
 6. A value that cannot be followed is an error at start, in one sentence that names the variable.
    No message holds the value of a header or an endpoint: both carry credentials (R7).
 """
@@ -23,6 +24,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -180,7 +182,7 @@ def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | N
         backend=f"{scheme}://{address}",
         headers=_headers(*variables.otlp("HEADERS"), protocol),
         timeout_seconds=_timeout_seconds(*variables.otlp("TIMEOUT")),
-        gzip=_is_gzip(*variables.otlp("COMPRESSION")),
+        gzip=_is_gzip(*variables.otlp("COMPRESSION"), default=not _is_loopback(url.hostname or "")),
         insecure=insecure,
         certificate=certificate,
         client_certificate=client_certificate,
@@ -259,10 +261,21 @@ def _timeout_seconds(name: str, value: str) -> float:
     return seconds
 
 
-def _is_gzip(name: str, value: str) -> bool:
-    if value.lower() not in {"", "gzip", "none"}:
+def _is_gzip(name: str, value: str, *, default: bool) -> bool:
+    words = {"": default, "gzip": True, "none": False}
+    if value.lower() not in words:
         raise ConfigurationError(f"{name} is {value!r}, but only gzip and none are known")
-    return value.lower() != "none"
+    return words[value.lower()]
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its name or address alone; nothing is looked up."""
+    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761, section 6.3
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _file(name: str, value: str) -> Path | None:

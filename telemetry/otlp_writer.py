@@ -34,23 +34,36 @@ MAX_CACHED_NAMES = 8_192
 """Names of attributes whose bytes are kept: the hundred that every span has, and those of the
 messages of a long conversation. Half a megabyte."""
 
+MAX_CACHED_LENGTHS = 4_096
+"""Lengths, and counts of tokens, whose bytes are kept. A third of a megabyte."""
+
+MAX_CACHED_NUMBER = 1 << 16
+"""Ports, states and counts are below."""
+
+MAX_CACHED_ATTRIBUTES = 4_096
+"""Short attributes of spans that are kept as they are written, words and numbers apart: kind, model
+and provider, roles, reasons and zeros are the same in every span. A megabyte each at most."""
+
+MAX_WORD_CHARS: Final = 24
+"""A text of no more is taken for such a word; ids are longer."""
+
+MAX_CACHED_HEADS = 4_096
+"""Of what stands before a number or a text, by its attribute and length, where the text has
+:data:`SHORT_TEXT_BYTES` at most: the lengths of ids are few. Half a megabyte each."""
+
+SHORT_TEXT_BYTES: Final = 64
+
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
 _SHORT: Final = len(_ONE_BYTE)
 """Numbers below this are one byte (protobuf, "base 128 varints")."""
 
-_FRAME_BYTES: Final = 4
-"""Around a short text of an attribute: tag and length of the value, tag and length of the text in
-it; of a small number all that it takes."""
-
-_SHORT_TEXT_FRAMES: Final = tuple(bytes((0x12, size + 2, 0x0A, size)) for size in range(_SHORT - 2))
-"""``KeyValue.value`` and ``AnyValue.string_value`` before a text of so many bytes."""
-
-_SMALL_NUMBERS: Final = tuple(bytes((0x12, 2, 0x18, number)) for number in range(_SHORT))
-"""``KeyValue.value`` and ``AnyValue.int_value`` with that number."""
-
 _FIXED_64: Final = Struct("<Q").pack
 _FIXED_32: Final = Struct("<I").pack
 _DOUBLE: Final = Struct("<d").pack
+_DOUBLE_BYTES: Final = 8
+
+_ATTRIBUTES: Final = b"\x4a"
+"""``Span.attributes``."""
 
 _KINDS: Final = {
     SpanKind.INTERNAL: b"\x01",
@@ -89,7 +102,7 @@ def write_span(span: ReadableSpan) -> bytes:
         parts.append(b"\x39" + _FIXED_64(span.start_time))
     if span.end_time:
         parts.append(b"\x41" + _FIXED_64(span.end_time))
-    _add_attributes(parts, b"\x4a", span.attributes)
+    _add_span_attributes(parts, span.attributes or {})
     _add_count(parts, b"\x50", span.dropped_attributes)
     parts += (write_field(b"\x5a", _event(event)) for event in span.events)
     _add_count(parts, b"\x60", span.dropped_events)
@@ -102,7 +115,7 @@ def write_span(span: ReadableSpan) -> bytes:
 
 def write_field(tag: bytes, payload: bytes) -> bytes:
     """A field of bytes, text or a message: its tag, its length, itself."""
-    return b"%b%b%b" % (tag, _varint(len(payload)), payload)
+    return b"%b%b%b" % (tag, _length(len(payload)), payload)
 
 
 def _event(event: Event) -> bytes:
@@ -146,26 +159,77 @@ def _add_attributes(
     parts: list[bytes], tag: bytes, attributes: Mapping[str, object] | None
 ) -> None:
     """Each attribute as a ``KeyValue`` under the tag of the field that holds them."""
-    if not attributes:
-        return
+    for key, value in (attributes or {}).items():
+        parts.append(write_field(tag, _name(key) + write_field(b"\x12", _value(value))))
+
+
+def _add_span_attributes(parts: list[bytes], attributes: Mapping[str, object]) -> None:
+    """The same for those of a span, which are many: most are written already, or nearly."""
+    add = parts.append
     for key, value in attributes.items():
-        name = _name(key)
         if type(value) is str:
+            if len(value) <= MAX_WORD_CHARS:
+                add(_word(key, value))
+                continue
             text = value.encode()
             size = len(text)
-            total = len(name) + _FRAME_BYTES + size
-            if total < _SHORT:
-                # Most attributes: pieces that are all there, to be joined once.
-                parts += (tag, _ONE_BYTE[total], name, _SHORT_TEXT_FRAMES[size], text)
+            add(_short_text_head(key, size) if size <= SHORT_TEXT_BYTES else _text_head(key, size))
+            add(text)  # it may be a megabyte: it is copied by the join alone
+        elif type(value) is int:
+            if 0 <= value < _SHORT:
+                add(_small_number(key, value))
                 continue
-            frame = b"\x0a" + _varint(size)
-            head = name + b"\x12" + _varint(len(frame) + size) + frame
-            # The text itself may be a megabyte: it is copied by the join alone.
-            parts += (tag, _varint(len(head) + size), head, text)
-        elif type(value) is int and 0 <= value < _SHORT and len(name) < _SHORT - _FRAME_BYTES:
-            parts += (tag, _ONE_BYTE[len(name) + _FRAME_BYTES], name, _SMALL_NUMBERS[value])
+            digits = _length(value) if 0 <= value < MAX_CACHED_NUMBER else _int64(value)
+            add(_number_head(key, b"\x18", len(digits)))
+            add(digits)
+        elif type(value) is float:
+            add(_number_head(key, b"\x21", _DOUBLE_BYTES))
+            add(_DOUBLE(value))
+        elif type(value) is tuple and len(value) == 1 and _is_word(value[0]):
+            add(_only_word(key, value[0]))
         else:
-            parts.append(write_field(tag, name + write_field(b"\x12", _value(value))))
+            _add_attributes(parts, _ATTRIBUTES, {key: value})
+
+
+@lru_cache(maxsize=MAX_CACHED_ATTRIBUTES)
+def _word(key: str, text: str) -> bytes:
+    """An attribute of a span with a short text."""
+    data = text.encode()
+    return _text_head(key, len(data)) + data
+
+
+@lru_cache(maxsize=MAX_CACHED_ATTRIBUTES)
+def _small_number(key: str, number: int) -> bytes:
+    """An attribute of a span with a number that takes one byte."""
+    return write_field(_ATTRIBUTES, b"%b\x12\x02\x18%b" % (_name(key), _ONE_BYTE[number]))
+
+
+def _is_word(value: object) -> bool:
+    return type(value) is str and len(value) <= MAX_WORD_CHARS
+
+
+@lru_cache(maxsize=MAX_CACHED_ATTRIBUTES)
+def _only_word(key: str, text: str) -> bytes:
+    """An attribute of a span with a list of one short text: why an answer ended, as a rule."""
+    return write_field(_ATTRIBUTES, _name(key) + write_field(b"\x12", _value((text,))))
+
+
+@lru_cache(maxsize=MAX_CACHED_HEADS)
+def _number_head(key: str, kind: bytes, size: int) -> bytes:
+    """All of an attribute of a span with a number of so many bytes, up to the number."""
+    head = b"%b\x12%b%b" % (_name(key), _ONE_BYTE[1 + size], kind)
+    return b"%b%b%b" % (_ATTRIBUTES, _length(len(head) + size), head)
+
+
+def _text_head(key: str, size: int) -> bytes:
+    """All of an attribute of a span with a text of so many bytes, up to the text."""
+    text_size = _length(size)
+    value_size = 1 + len(text_size) + size
+    head = b"%b\x12%b\x0a%b" % (_name(key), _length(value_size), text_size)
+    return b"%b%b%b" % (_ATTRIBUTES, _length(len(head) + size), head)
+
+
+_short_text_head = lru_cache(maxsize=MAX_CACHED_HEADS)(_text_head)
 
 
 @lru_cache(maxsize=MAX_CACHED_NAMES)
@@ -181,12 +245,12 @@ def _value(value: object) -> bytes:
     if isinstance(value, str):
         return write_field(b"\x0a", value.encode())
     if isinstance(value, int):
-        return b"\x18" + (_ONE_BYTE[value] if 0 <= value < _SHORT else _int64(value))
+        return b"\x18" + (_length(value) if 0 <= value < MAX_CACHED_NUMBER else _int64(value))
     if isinstance(value, float):
         return b"\x21" + _DOUBLE(value)
     if isinstance(value, bytes):
         return write_field(b"\x3a", value)
-    if isinstance(value, Sequence):
+    if isinstance(value, (tuple, Sequence)):  # the abstract class takes long to answer
         return write_field(b"\x2a", _array(value))
     if isinstance(value, Mapping):
         pairs: list[bytes] = []
@@ -198,11 +262,13 @@ def _value(value: object) -> bytes:
 
 
 def _array(values: Iterable[object]) -> bytes:
-    return b"".join(write_field(b"\x0a", _value(value)) for value in values)
+    return b"".join([write_field(b"\x0a", _value(value)) for value in values])
 
 
 def _int64(number: int) -> bytes:
-    return _varint(int.from_bytes(number.to_bytes(8, "little", signed=True), "little"))
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError("more than 64 bits")
+    return _varint(number & 2**64 - 1)
 
 
 def _varint(number: int) -> bytes:
@@ -215,3 +281,7 @@ def _varint(number: int) -> bytes:
         number >>= 7
     digits.append(number)
     return bytes(digits)
+
+
+_length = lru_cache(maxsize=MAX_CACHED_LENGTHS)(_varint)
+"""The same of a length or a count: most are met again."""

@@ -72,9 +72,9 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
     """``llm.input_messages.<i>.*``: the conversation as the client sent it."""
 
     def flatten(index: int, message: object) -> AttributePairs:
-        if isinstance(message, dict):
-            prefix = f"{SpanAttributes.LLM_INPUT_MESSAGES}.{index}"
-            yield from _message(prefix, message, flattening)
+        if not isinstance(message, dict):
+            return iter(())
+        return _message(f"{SpanAttributes.LLM_INPUT_MESSAGES}.{index}", message, flattening)
 
     return flattening.take(
         SpanAttributes.LLM_INPUT_MESSAGES,

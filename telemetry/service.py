@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from openinference.semconv.trace import SpanAttributes
 from opentelemetry.trace import StatusCode
 

@@ -33,7 +33,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.jsontext import decode_json
-from telemetry.attribute_values import json_text
+from telemetry.attribute_values import NUMBER_CHARS, count_chars, json_text
 
 if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
@@ -50,7 +50,7 @@ _STRING_CHARS = (256, 4_096, 65_536)
 """How long the strings of a JSON text may be, tried in turn: a sentence, a page, a document. The
 longest that fits is taken; where a sentence is too long, strings are not what makes it large."""
 
-_NUMBER_BYTES = 8
+_NUMBER_BYTES = 4 * NUMBER_CHARS
 
 ESSENTIAL_BYTES = 1_024
 """A value of no more than this, outside of lists, is one of some sixty: models, counts, ids."""
@@ -97,10 +97,16 @@ class SizeLimits:
 
 
 def fit_attributes(
-    attributes: dict[str, AttributeValue], limits: SizeLimits
+    attributes: dict[str, AttributeValue], limits: SizeLimits, most_chars: int | None = None
 ) -> tuple[dict[str, AttributeValue], dict[str, int]]:
-    """The attributes within the limits, in their order, and what was cut (rule 4)."""
-    if _surely_fits(attributes, limits):
+    """The attributes within the limits, in their order, and what was cut (rule 4).
+
+    Args:
+        attributes: are returned themselves, where nothing is to be cut.
+        limits: in bytes.
+        most_chars: what :func:`count_chars` says of them, where that is known.
+    """
+    if _surely_fits(attributes, limits, most_chars):
         return attributes, {}
     notes: dict[str, int] = {}
     room = limits.span_bytes
@@ -132,16 +138,15 @@ def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
     return size_bytes(value) > ESSENTIAL_BYTES or _list_of(key) != key
 
 
-def _surely_fits(attributes: dict[str, AttributeValue], limits: SizeLimits) -> bool:
+def _surely_fits(
+    attributes: dict[str, AttributeValue], limits: SizeLimits, most_chars: int | None
+) -> bool:
     """Whether that can be told without measuring: no character takes more than four bytes."""
     most_bytes = limits.value_bytes
-    total = 0
-    for key, value in attributes.items():
-        size = 4 * len(value) if isinstance(value, str) else size_bytes(value)
-        if size > most_bytes:
-            return False
-        total += len(key) + size
-    return total <= limits.span_bytes
+    total = 4 * (count_chars(attributes.values()) if most_chars is None else most_chars)
+    if total > most_bytes and any(4 * count_chars([v]) > most_bytes for v in attributes.values()):
+        return False
+    return total + sum(map(len, attributes)) <= limits.span_bytes
 
 
 def size_bytes(value: AttributeValue) -> int:
@@ -149,7 +154,7 @@ def size_bytes(value: AttributeValue) -> int:
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, tuple):
-        return sum(size_bytes(member) + _NUMBER_BYTES for member in value)
+        return sum([size_bytes(member) + _NUMBER_BYTES for member in value])
     return _NUMBER_BYTES
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
+import msgspec
+
 __all__ = (
     "PendingSpan",
     "PruneResult",
@@ -39,8 +41,7 @@ class SpanState(StrEnum):
     whoever sets an endpoint does not expect last month's prompts to go out to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanRow:
+class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A span to be recorded.
 
     Attributes:

@@ -17,9 +17,10 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openinference.semconv.trace import (
     OpenInferenceLLMSystemValues,
@@ -36,12 +37,17 @@ from opentelemetry.semconv.attributes.http_attributes import (
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 
 from codec.endpoint import Endpoint
+from telemetry.concept_reading import OfPart, OfRequest, join_rows
 from telemetry.provider import find_genai_provider, find_provider
 from telemetry.semconv import GENAI_OPERATIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from codec.answer import Choice
+    from codec.usage import Usage
     from telemetry.attribute_values import AttributePairs
+    from telemetry.concept_reading import Reader
     from telemetry.exchange import Exchange
 
 __all__ = (
@@ -60,8 +66,8 @@ _EMBEDDING_KIND: Final[str] = OpenInferenceSpanKindValues.EMBEDDING.value
 _LLM_KIND: Final[str] = OpenInferenceSpanKindValues.LLM.value
 _OPENAI_SYSTEM: Final[str] = OpenInferenceLLMSystemValues.OPENAI.value
 
-Reader = Callable[["Exchange"], object]
-"""The value of a concept, ``None`` where it does not apply."""
+MAX_CACHED_SERVICES: Final = 256
+"""Endpoints of upstreams, which are those of the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,87 +91,104 @@ class Concept:
 
 def build_opentelemetry_attributes(exchange: Exchange) -> AttributePairs:
     """The table in the words of OpenTelemetry."""
-    return ((name, read(exchange)) for name, read in _OPENTELEMETRY)
+    return chain.from_iterable([read(exchange) for read in _OPENTELEMETRY])
 
 
 def build_openinference_attributes(exchange: Exchange) -> AttributePairs:
     """The table in the words of OpenInference."""
-    return ((name, read(exchange)) for name, read in _OPENINFERENCE)
+    return chain.from_iterable([read(exchange) for read in _OPENINFERENCE])
 
 
-def _asked_model(exchange: Exchange) -> str | None:
-    return exchange.request.model if exchange.request is not None else None
+class _Service(NamedTuple):
+    """What is the same for all calls of an endpoint of an upstream."""
+
+    operation: str | None
+    kind: str
+    system: str
+    api_type: str | None
+    provider: str | None
+    genai_provider: str
 
 
-def _answered_model(exchange: Exchange) -> str | None:
-    return exchange.response.model if exchange.response is not None else None
+def _service(exchange: Exchange) -> _Service:
+    return _find_service(exchange.endpoint, exchange.provider, exchange.server_address)
 
 
-def _model(exchange: Exchange) -> str | None:
-    return _answered_model(exchange) or _asked_model(exchange)
+@lru_cache(maxsize=MAX_CACHED_SERVICES)
+def _find_service(endpoint: str, provider: str | None, host: str | None) -> _Service:
+    return _Service(
+        operation=GENAI_OPERATIONS.get(endpoint),
+        kind=_EMBEDDING_KIND if endpoint == _EMBEDDINGS else _LLM_KIND,
+        system=_OPENAI_SYSTEM,
+        api_type="chat_completions" if endpoint == Endpoint.CHAT_COMPLETIONS else None,
+        provider=find_provider(provider, host),
+        genai_provider=find_genai_provider(provider, host),
+    )
 
 
-def _is_embedding(exchange: Exchange) -> bool:
-    return exchange.endpoint == _EMBEDDINGS
+class _Models(NamedTuple):
+    """The names of a call's model, as each attribute wants them."""
+
+    asked: str | None
+    answered: str | None
+    of_chat: str | None = None
+    of_embedding: str | None = None
+    asked_if_other: str | None = None
+    answered_if_other: str | None = None
 
 
-def _of_models_that_differ(read: Callable[[Exchange], str | None]) -> Reader:
-    """The specification wants them only where both are known and are not the same."""
-
-    def read_if_different(exchange: Exchange) -> str | None:
-        asked, answered = _asked_model(exchange), _answered_model(exchange)
-        differ = asked and answered and asked != answered and not _is_embedding(exchange)
-        return read(exchange) if differ else None
-
-    return read_if_different
-
-
-def _kind(exchange: Exchange) -> str:
-    return _EMBEDDING_KIND if _is_embedding(exchange) else _LLM_KIND
+def _models(exchange: Exchange) -> _Models:
+    asked = exchange.request.model if exchange.request is not None else None
+    answered = exchange.response.model if exchange.response is not None else None
+    if exchange.endpoint == _EMBEDDINGS:
+        return _Models(asked, answered, of_embedding=answered or asked)
+    if asked and answered and asked != answered:
+        # The specification wants both only where they are known and not the same.
+        return _Models(asked, answered, answered, None, asked, answered)
+    return _Models(asked, answered, answered or asked)
 
 
-def _usage(name: str) -> Reader:
-    def read(exchange: Exchange) -> int | None:
-        usage = exchange.response.usage if exchange.response is not None else None
-        return getattr(usage, name) if usage is not None else None
-
-    return read
+def _itself(exchange: Exchange) -> Exchange:
+    return exchange
 
 
-def _response(name: str) -> Reader:
-    def read(exchange: Exchange) -> object:
-        return getattr(exchange.response, name) if exchange.response is not None else None
-
-    return read
+def _context(exchange: Exchange) -> object:
+    return exchange.context
 
 
-def _choices(exchange: Exchange) -> tuple[Choice, ...]:
+def _response(exchange: Exchange) -> object:
+    return exchange.response
+
+
+def _usage(exchange: Exchange) -> Usage | None:
+    return exchange.response.usage if exchange.response is not None else None
+
+
+def _choices(exchange: Exchange) -> Sequence[Choice]:
     """Of an answer; a refusal has none (contract 2.1)."""
     if exchange.response is None or (exchange.response_status or 0) >= 400:
         return ()
-    return tuple(exchange.response.choices)
+    return exchange.response.choices
 
 
 def _first_finish_reason(exchange: Exchange) -> str | None:
     """Choice 0's, never another's and never invented."""
-    reasons = (choice.finish_reason for choice in _choices(exchange) if choice.index == 0)
-    return next(reasons, None)
+    for choice in _choices(exchange):
+        if choice.index == 0:
+            return choice.finish_reason
+    return None
 
 
 def _finish_reasons(exchange: Exchange) -> tuple[str, ...]:
     """As they came: ``tool_calls`` stays plural."""
-    reasons = (choice.finish_reason for choice in _choices(exchange))
-    return tuple(reason for reason in reasons if reason is not None)
+    reasons = [choice.finish_reason for choice in _choices(exchange)]
+    return tuple([reason for reason in reasons if reason is not None])
 
 
-def _member(exchange: Exchange, name: str) -> Any:
-    return exchange.request.body.get(name) if exchange.request is not None else None
-
-
-def _float(name: str) -> Reader:
-    def read(exchange: Exchange) -> float | None:
-        value = _member(exchange, name)
-        if type(value) not in {int, float}:
+def _float(name: str) -> OfRequest:
+    def read(body: Mapping[str, Any]) -> float | None:
+        value = body.get(name)
+        if type(value) is not float and type(value) is not int:
             return None
         try:
             number = float(value)
@@ -173,54 +196,51 @@ def _float(name: str) -> Reader:
             return None
         return number if math.isfinite(number) else None
 
-    return read
+    return OfRequest((name,), read)
 
 
-def _int(*names: str) -> Reader:
+def _int(*names: str) -> OfRequest:
     """The first member that is an integer."""
 
-    def read(exchange: Exchange) -> int | None:
-        values = (_member(exchange, name) for name in names)
+    def read(body: Mapping[str, Any]) -> int | None:
+        values = [body.get(name) for name in names]
         return next((value for value in values if type(value) is int), None)
 
-    return read
+    return OfRequest(names, read)
 
 
-def _choice_count(exchange: Exchange) -> int | None:
-    count = _member(exchange, "n")
+def _choice_count(body: Mapping[str, Any]) -> int | None:
+    count = body.get("n")
     return count if type(count) is int and count != 1 else None
 
 
-def _stream(exchange: Exchange) -> bool | None:
-    return (exchange.request is not None and exchange.request.stream) or None
+def _stream(body: Mapping[str, Any]) -> bool | None:
+    return body.get("stream") is True or None
 
 
-def _texts(name: str) -> Callable[[Exchange], tuple[str, ...]]:
+def _texts(body: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """A text, or a list of them."""
-
-    def read(exchange: Exchange) -> tuple[str, ...]:
-        value = _member(exchange, name)
-        values = value if isinstance(value, list) else [value]
-        return tuple(v for v in values[:MAX_TEXTS] if isinstance(v, str) and v)
-
-    return read
+    value = body.get(name)
+    values = value if isinstance(value, list) else [value]
+    return tuple([v for v in values[:MAX_TEXTS] if isinstance(v, str) and v])
 
 
-def _service_tier(exchange: Exchange) -> str | None:
+def _texts_of(name: str) -> OfRequest:
+    return OfRequest((name,), lambda body: _texts(body, name))
+
+
+def _service_tier(body: Mapping[str, Any]) -> str | None:
     """But for the default, which the conventions do not want told."""
-    tier = _member(exchange, "service_tier")
+    tier = body.get("service_tier")
     return tier if isinstance(tier, str) and tier not in {"", "auto"} else None
 
 
-_modalities = _texts("modalities")
-
-
-def _output_type(exchange: Exchange) -> str | None:
-    modalities = _modalities(exchange)
+def _output_type(body: Mapping[str, Any]) -> str | None:
+    modalities = _texts(body, "modalities")
     for modality, output_type in (("audio", "speech"), ("image", "image")):
         if modality in modalities:
             return output_type
-    wanted = _member(exchange, "response_format")
+    wanted = body.get("response_format")
     kind = wanted.get("type") if isinstance(wanted, dict) else None
     return _OUTPUT_TYPES.get(kind) if isinstance(kind, str) else None
 
@@ -234,65 +254,59 @@ def _time_to_first_chunk(exchange: Exchange) -> float | None:
     return (exchange.first_chunk_ns - exchange.start_ns) / 1e9
 
 
-def _api_type(exchange: Exchange) -> str | None:
-    return "chat_completions" if exchange.endpoint == Endpoint.CHAT_COMPLETIONS else None
-
-
 CONCEPTS: Final = (
     Concept(
         meaning="what the call does",
         opentelemetry=gen_ai.GEN_AI_OPERATION_NAME,
-        read=lambda exchange: GENAI_OPERATIONS.get(exchange.endpoint),
+        read=OfPart(_service, "operation"),
     ),
     Concept(
         meaning="kind of the span",
         openinference=SpanAttributes.OPENINFERENCE_SPAN_KIND,
-        read=_kind,
+        read=OfPart(_service, "kind"),
     ),
     Concept(
         meaning="shape of the API",
         openinference=SpanAttributes.LLM_SYSTEM,
         opentelemetry=openai.OPENAI_API_TYPE,
-        read=lambda _: _OPENAI_SYSTEM,
-        read_opentelemetry=_api_type,
+        read=OfPart(_service, "system"),
+        read_opentelemetry=OfPart(_service, "api_type"),
     ),
     Concept(
         meaning="who runs the hardware",
         openinference=SpanAttributes.LLM_PROVIDER,
         opentelemetry=gen_ai.GEN_AI_PROVIDER_NAME,
-        read=lambda exchange: find_provider(exchange.provider, exchange.server_address),
-        read_opentelemetry=lambda exchange: find_genai_provider(
-            exchange.provider, exchange.server_address
-        ),
+        read=OfPart(_service, "provider"),
+        read_opentelemetry=OfPart(_service, "genai_provider"),
     ),
     Concept(
         meaning="the model, as answered, else as asked for",
         openinference=SpanAttributes.LLM_MODEL_NAME,
-        read=lambda exchange: None if _is_embedding(exchange) else _model(exchange),
+        read=OfPart(_models, "of_chat"),
     ),
     Concept(
         meaning="the model of an embedding",
         openinference=SpanAttributes.EMBEDDING_MODEL_NAME,
-        read=lambda exchange: _model(exchange) if _is_embedding(exchange) else None,
+        read=OfPart(_models, "of_embedding"),
     ),
     Concept(
         meaning="the model that was asked for",
         openinference=SpanAttributes.LLM_REQUEST_MODEL_NAME,
         opentelemetry=gen_ai.GEN_AI_REQUEST_MODEL,
-        read=_of_models_that_differ(_asked_model),
-        read_opentelemetry=_asked_model,
+        read=OfPart(_models, "asked_if_other"),
+        read_opentelemetry=OfPart(_models, "asked"),
     ),
     Concept(
         meaning="the model that answered",
         openinference=SpanAttributes.LLM_RESPONSE_MODEL_NAME,
         opentelemetry=gen_ai.GEN_AI_RESPONSE_MODEL,
-        read=_of_models_that_differ(_answered_model),
-        read_opentelemetry=_answered_model,
+        read=OfPart(_models, "answered_if_other"),
+        read_opentelemetry=OfPart(_models, "answered"),
     ),
     Concept(
         meaning="a stream was asked for",
         opentelemetry=gen_ai.GEN_AI_REQUEST_STREAM,
-        read=_stream,
+        read=OfRequest(("stream",), _stream),
     ),
     Concept(
         meaning="temperature",
@@ -328,42 +342,42 @@ CONCEPTS: Final = (
     Concept(
         meaning="how many choices were asked for, if not one",
         opentelemetry=gen_ai.GEN_AI_REQUEST_CHOICE_COUNT,
-        read=_choice_count,
+        read=OfRequest(("n",), _choice_count),
     ),
     Concept(
         meaning="stop sequences",
         opentelemetry=gen_ai.GEN_AI_REQUEST_STOP_SEQUENCES,
-        read=_texts("stop"),
+        read=_texts_of("stop"),
     ),
     Concept(
         meaning="encoding of an embedding",
         opentelemetry=gen_ai.GEN_AI_REQUEST_ENCODING_FORMATS,
-        read=_texts("encoding_format"),
+        read=_texts_of("encoding_format"),
     ),
     Concept(
         meaning="form of the output: text, json, speech, image",
         opentelemetry=gen_ai.GEN_AI_OUTPUT_TYPE,
-        read=_output_type,
+        read=OfRequest(("modalities", "response_format"), _output_type),
     ),
     Concept(
         meaning="service tier asked for",
         opentelemetry=openai.OPENAI_REQUEST_SERVICE_TIER,
-        read=_service_tier,
+        read=OfRequest(("service_tier",), _service_tier),
     ),
     Concept(
         meaning="service tier of the answer",
         opentelemetry=openai.OPENAI_RESPONSE_SERVICE_TIER,
-        read=_response("service_tier"),
+        read=OfPart(_response, "service_tier"),
     ),
     Concept(
         meaning="fingerprint of the serving system",
         opentelemetry=openai.OPENAI_RESPONSE_SYSTEM_FINGERPRINT,
-        read=_response("system_fingerprint"),
+        read=OfPart(_response, "system_fingerprint"),
     ),
     Concept(
         meaning="id of the answer",
         opentelemetry=gen_ai.GEN_AI_RESPONSE_ID,
-        read=_response("id"),
+        read=OfPart(_response, "id"),
     ),
     Concept(
         meaning="time to the first chunk, in seconds",
@@ -373,28 +387,28 @@ CONCEPTS: Final = (
     Concept(
         meaning="the end user",
         openinference=SpanAttributes.USER_ID,
-        read=lambda exchange: exchange.context.user_id,
+        read=OfPart(_context, "user_id"),
     ),
     Concept(
         meaning="the session, or conversation",
         openinference=SpanAttributes.SESSION_ID,
         opentelemetry=gen_ai.GEN_AI_CONVERSATION_ID,
-        read=lambda exchange: exchange.context.session_id,
+        read=OfPart(_context, "session_id"),
     ),
     Concept(
         meaning="host of the upstream",
         opentelemetry=SERVER_ADDRESS,
-        read=lambda exchange: exchange.server_address,
+        read=OfPart(_itself, "server_address"),
     ),
     Concept(
         meaning="port of the upstream",
         opentelemetry=SERVER_PORT,
-        read=lambda exchange: exchange.server_port,
+        read=OfPart(_itself, "server_port"),
     ),
     Concept(
         meaning="HTTP status",
         opentelemetry=HTTP_RESPONSE_STATUS_CODE,
-        read=lambda exchange: exchange.response_status,
+        read=OfPart(_itself, "response_status"),
     ),
     Concept(
         meaning="how often the request was sent again",
@@ -404,52 +418,52 @@ CONCEPTS: Final = (
     Concept(
         meaning="class of the error",
         opentelemetry=ERROR_TYPE,
-        read=lambda exchange: exchange.error_type,
+        read=OfPart(_itself, "error_type"),
     ),
     Concept(
         meaning="tokens of the request, cached ones included",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT,
         opentelemetry=gen_ai.GEN_AI_USAGE_INPUT_TOKENS,
-        read=_usage("prompt"),
+        read=OfPart(_usage, "prompt"),
     ),
     Concept(
         meaning="tokens of the answer",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_COMPLETION,
         opentelemetry=gen_ai.GEN_AI_USAGE_OUTPUT_TOKENS,
-        read=_usage("completion"),
+        read=OfPart(_usage, "completion"),
     ),
     Concept(
         meaning="tokens in all",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_TOTAL,
-        read=_usage("total"),
+        read=OfPart(_usage, "total"),
     ),
     Concept(
         meaning="tokens of the request that came from a cache",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ,
         opentelemetry=gen_ai.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
-        read=_usage("cache_read"),
+        read=OfPart(_usage, "cache_read"),
     ),
     Concept(
         meaning="tokens of the request that were written to a cache",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_WRITE,
         opentelemetry=gen_ai.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,
-        read=_usage("cache_write"),
+        read=OfPart(_usage, "cache_write"),
     ),
     Concept(
         meaning="audio tokens of the request",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_PROMPT_DETAILS_AUDIO,
-        read=_usage("prompt_audio"),
+        read=OfPart(_usage, "prompt_audio"),
     ),
     Concept(
         meaning="tokens of reasoning",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_REASONING,
         opentelemetry=gen_ai.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
-        read=_usage("reasoning"),
+        read=OfPart(_usage, "reasoning"),
     ),
     Concept(
         meaning="audio tokens of the answer",
         openinference=SpanAttributes.LLM_TOKEN_COUNT_COMPLETION_DETAILS_AUDIO,
-        read=_usage("completion_audio"),
+        read=OfPart(_usage, "completion_audio"),
     ),
     Concept(
         meaning="why the answer ended: of choice 0; of every choice",
@@ -461,14 +475,14 @@ CONCEPTS: Final = (
 )
 """The table. Its order is the order on the span, of each vocabulary."""
 
-_OPENTELEMETRY: Final = tuple(
+_OPENTELEMETRY: Final = join_rows(
     (concept.opentelemetry, concept.read_opentelemetry or concept.read)
     for concept in CONCEPTS
     if concept.opentelemetry is not None
 )
-_OPENINFERENCE: Final = tuple(
+_OPENINFERENCE: Final = join_rows(
     (concept.openinference, concept.read)
     for concept in CONCEPTS
     if concept.openinference is not None
 )
-"""Names and readers of each vocabulary, picked out of the table once."""
+"""What reads the rows of each vocabulary."""

@@ -90,9 +90,10 @@ class ExchangeMetrics:
         usage = exchange.response.usage if exchange.response is not None else None
         if usage is None:
             return
-        for kind, tokens in (("input", usage.prompt), ("output", usage.completion)):
-            if tokens is not None:
-                self._registry.observe(TOKEN_USAGE, tokens, (*call, kind))
+        if usage.prompt is not None:
+            self._registry.observe(TOKEN_USAGE, usage.prompt, (*call, "input"))
+        if usage.completion is not None:
+            self._registry.observe(TOKEN_USAGE, usage.completion, (*call, "output"))
 
     def _record_chunks(self, exchange: Exchange, call: Labels) -> None:
         if exchange.streamed and exchange.first_chunk_ns is not None:

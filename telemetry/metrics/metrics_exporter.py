@@ -22,7 +22,6 @@ import traceback
 from typing import TYPE_CHECKING
 
 from telemetry.delivery import Verdict
-from telemetry.metrics.otlp_metrics import encode_snapshot, with_instance_id
 from telemetry.otlp_settings import OtlpProtocol
 from telemetry.rate_limit import RateLimit
 
@@ -76,7 +75,7 @@ class MetricsExporter:
     ) -> None:
         self._take_snapshot = take_snapshot
         self._sender = sender
-        self._resource = with_instance_id(resource)
+        self._resource = resource
         self._interval_seconds = interval_seconds
         self._failure_lines = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
         self._failing = False
@@ -103,6 +102,13 @@ class MetricsExporter:
         self._export()
 
     def _export(self) -> None:
+        # Here, for the SDK's metrics take long to import, and nothing is sent for a minute.
+        from telemetry.metrics.otlp_metrics import (  # noqa: PLC0415
+            encode_snapshot,
+            with_instance_id,
+        )
+
+        self._resource = with_instance_id(self._resource)  # drawn the first time, then kept
         try:
             answer = self._sender.send(encode_snapshot(self._take_snapshot(), self._resource))
         except Exception as error:  # noqa: BLE001 - rule 2

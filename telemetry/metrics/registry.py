@@ -20,6 +20,7 @@ import logging
 import threading
 import time
 from bisect import bisect_left
+from operator import add
 from typing import TYPE_CHECKING
 
 from telemetry.metrics.instruments import INSTRUMENTS, SERIES_OVERFLOWS, Instrument, Kind
@@ -120,8 +121,7 @@ class MetricsRegistry:
             raise ValueError(f"{histogram.name} has {len(histogram.bounds) + 1} buckets")
         with self._lock:
             cell = self._cell(histogram, labels)
-            for index, count in enumerate(counts):
-                cell.counts[index] += count
+            cell.counts = [*map(add, cell.counts, counts)]
             cell.sum += total
 
     def read_from(self, reader: Callable[[], Iterable[Reading]]) -> None:

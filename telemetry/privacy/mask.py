@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import SpanAttributes
 
+from telemetry.attribute_values import count_chars
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.images import redact_images, redact_long_images
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.body_credentials import BodyCredentials
@@ -82,21 +83,27 @@ class Mask:
         nothing = PrivacySwitches(base64_image_max_length=self._limit)
         self._hides_nothing = redaction is None and credentials is None and switches == nothing
 
-    def attributes(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """What may be shown of a span's attributes, in their order."""
-        if self._hides_nothing and not self._may_hold_long_image(attributes.values()):
-            return dict(attributes)
+    def attributes(
+        self, attributes: dict[str, AttributeValue], most_chars: int | None = None
+    ) -> dict[str, AttributeValue]:
+        """What may be shown of a span's attributes, in their order.
+
+        Args:
+            attributes: are returned themselves, where nothing is to be searched.
+            most_chars: what :func:`count_chars` says of them, where that is known.
+        """
+        if self._hides_nothing and not self._may_hold_long_image(attributes, most_chars):
+            return attributes
         return self._search_all(attributes)
 
-    def _may_hold_long_image(self, values: Iterable[AttributeValue]) -> bool:
+    def _may_hold_long_image(
+        self, attributes: dict[str, AttributeValue], most_chars: int | None
+    ) -> bool:
         """Whether any text is long enough for an image over the limit."""
-        for value in values:
-            if isinstance(value, str):
-                if len(value) > self._limit:
-                    return True
-            elif isinstance(value, tuple) and self._may_hold_long_image(value):
-                return True
-        return False
+        values = attributes.values()
+        if (count_chars(values) if most_chars is None else most_chars) <= self._limit:
+            return False
+        return any(count_chars([value]) > self._limit for value in values)
 
     def _search_all(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         left = hide_attributes(attributes, self._switches)

@@ -20,12 +20,15 @@ APART_MODULES = {"generator", "token_logprobs"}
 """As the packages."""
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
-INNER_MODULES = {"budget", "choice", "integers", "members", "template", "tool_calls"}
-"""What the accumulator is made of; no name of theirs belongs to the surface."""
+INNER_MODULES = {
+    "budget", "choice", "integers", "members", "template", "tool_calls", "usual_answer",
+}  # fmt: skip
+"""What answers are read with; no name of theirs belongs to the surface."""
 
 INNER_NAMES = {
     "jsontext": {"compact_text", "is_json", "split_object"},
     "response": {"fold_body"},
+    "rewrite": {"MAX_COPIED_BYTES"},
     "scan": {"MAX_DEPTH", "MAX_MEMBERS", "MAX_WHOLE_BYTES", "Member", "Problem"},
     "usage": {"UsageFold", "merge_usage"},
 }

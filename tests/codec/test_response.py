@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.errors import MalformedResponse

@@ -323,3 +323,35 @@ def test_padding_is_kept_before_what_follows_it(monkeypatch: pytest.MonkeyPatch)
         words = [event(chunk({"content": w}, obfuscation=p)) for w, p in
                  (("a", "0"), ("a", "0"), ("b", "zzzz"))]  # fmt: skip
         assert_alike([*words, event(chunk({"content": "w" * 900, "extra": "e" * 99}))])
+
+
+@given(
+    texts=st.lists(
+        st.text(max_size=8) | st.sampled_from(['"', "\\", '\\"', "a\nb", "é", " word"]), min_size=1
+    ),
+    padding=st.none() | st.sampled_from(["", "aZ0", 'x"', "é"]),
+    ascii_only=st.booleans(),
+)
+def test_an_event_in_a_read_of_its_own_is_read_as_any_other(
+    texts: list[str], padding: str | None, ascii_only: bool
+) -> None:
+    """Rules 3 and 5: whatever the text and its padding are, and however they are written."""
+    members = {} if padding is None else {"obfuscation": padding}
+    events = [
+        b"data: "
+        + json.dumps(
+            HEAD | {"choices": [{"index": 0, "delta": {"content": text}}]} | members,
+            ensure_ascii=ascii_only,
+            separators=(",", ":"),
+        ).encode("utf-8", "surrogatepass")
+        + b"\n\n"
+        for text in ("Once", *texts)
+    ]
+    alone, generally = ChatStream(), ChatStream()
+    for event in events:
+        alone.feed(event)
+    with mock.patch.object(stream_module, "learn_template", return_value=None):
+        generally.feed(b"".join(events))
+        expected = generally.finish()
+    assert alone.event_count == generally.event_count
+    assert alone.finish() == expected

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from codec import usage as module
 from codec.budget import Budget, size_bytes

@@ -30,7 +30,7 @@ from tests.corpus.replay import find_faults, open_bench
 from tests.fixtures.dialects import DIALECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from codec.answer import Choice, ToolCall
     from codec.budget import Budget

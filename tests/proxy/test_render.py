@@ -80,7 +80,7 @@ def test_table_marks_what_is_absent(store: Path) -> None:
 def test_error_type_that_repeats_the_outcome_is_not_said_twice(store: Path) -> None:
     """``timeout timeout`` would be odd."""
     exchange = make_failed_exchange()
-    exchange = replace(exchange, outcome=Outcome.TIMEOUT, error_type="timeout")
+    exchange = msgspec.structs.replace(exchange, outcome=Outcome.TIMEOUT, error_type="timeout")
     (row,) = tabulate(read_call(store, exchange), header=False)
     assert row[4:6] == ["timeout", "-"]
 
@@ -214,7 +214,7 @@ def test_anomalies_and_parent_are_shown(store: Path) -> None:
     """What was odd about a call, and whose child it is."""
     exchange = make_exchange(anomalies=("no_usage", "foreign_chunk"))
     identity = msgspec.structs.replace(exchange.identity, parent_span_id="00000000000000ff")
-    text = show(store, replace(exchange, identity=identity))
+    text = show(store, msgspec.structs.replace(exchange, identity=identity))
     assert "  anomalies   no_usage, foreign_chunk\n" in text
     assert "  parent      00000000000000ff\n" in text
 
@@ -284,11 +284,13 @@ def test_foreign_text_cannot_steer_the_terminal(store: Path, foreign: str) -> No
         "tools": [{"function": function}],
     }
     exchange = make_failed_exchange(message=foreign)
-    exchange = replace(make_exchange(request_json=request), **{
+    exchange = msgspec.structs.replace(make_exchange(request_json=request), **{
         name: getattr(exchange, name)
         for name in ("outcome", "error_type", "error_message", "response")
     })  # fmt: skip
-    recorded = read_call(store, replace(exchange, request_id=foreign, anomalies=(foreign,)))
+    recorded = read_call(
+        store, msgspec.structs.replace(exchange, request_id=foreign, anomalies=(foreign,))
+    )
     console, out = terminal(100)
     plain = io.StringIO()
     print_table(open_console(plain), [recorded], zone=UTC)
@@ -334,10 +336,10 @@ def test_call_in_full_says_whose_it_is_and_what_it_cost(store: Path) -> None:
     """Session, user, tags and cost, each on a line of its own; absent where nothing is known."""
     exchange = make_exchange()
     assert exchange.response is not None
-    told = replace(
+    told = msgspec.structs.replace(
         exchange,
         context=ClientContext(session_id="s-1", user_id="ann", tags=("a", "b")),
-        response=replace(exchange.response, cost=Cost(total=0.0123)),
+        response=msgspec.structs.replace(exchange.response, cost=Cost(total=0.0123)),
     )
     lines = [" ".join(line.split()) for line in show(store, told).splitlines()]
     wanted = ["cost 0.0123 USD (provider)", "session s-1", "user ann", "tags a, b"]
@@ -368,11 +370,13 @@ def test_a_cost_is_told_in_digits(store: Path, amount: float, words: str) -> Non
     """Six that tell, and never a power of ten."""
     exchange = make_exchange()
     assert exchange.response is not None
-    told = replace(exchange, response=replace(exchange.response, cost=Cost(total=amount)))
+    told = msgspec.structs.replace(
+        exchange, response=msgspec.structs.replace(exchange.response, cost=Cost(total=amount))
+    )
     assert f"cost        {words} USD" in show(store, told)
 
 
 def test_hidden_content_is_said_to_be_hidden(store: Path) -> None:
     """It is not lost."""
-    text = show(store, replace(make_exchange(), hides_content=True))
+    text = show(store, msgspec.structs.replace(make_exchange(), hides_content=True))
     assert "hidden, as the client asked" in text

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codec.answer import ChatResponse, Choice, Message
 from codec.jsontext import encode_json
 from codec.request import ChatRequest
 from codec.usage import Usage
+from telemetry.attribute_values import AttributeValue, clean_attributes
 from telemetry.exchange import Exchange
 from telemetry.identity import SpanIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 START_NS = 1_700_000_000_000_000_000
 FIRST_CHUNK_NS = START_NS + 250_000_000
@@ -53,3 +57,8 @@ def make_response(*messages: Message, finish_reason: str | None = "stop", **memb
     )
     defaults: dict[str, Any] = {"model": "gpt-4o-2024-08-06", "choices": choices, "usage": USAGE}
     return ChatResponse(**{**defaults, **members})
+
+
+def cleaned(pairs: Iterable[tuple[str, object]]) -> dict[str, AttributeValue]:
+    """The attributes that a span would have of these."""
+    return clean_attributes(pairs)[0]

@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 
 from codec.jsontext import encode_json
 from telemetry.attribute_values import (
+    AttributeValue,
     clean_attributes,
     clean_text,
+    count_chars,
     json_text,
     non_empty_text,
     strict_json_text,
 )
 from telemetry.semconv import ContentType
+from telemetry.size_limits import size_bytes
+from tests.telemetry.exchanges import cleaned
 
 
 def nested(depth: int) -> object:
@@ -61,19 +65,19 @@ def test_rule_1_holds_for_any_text(text: str) -> None:
 
 def test_rule_1_enum_members_become_plain_strings() -> None:
     """A member of a string enumeration leaves as the plain string that it holds."""
-    assert type(clean_attributes([("k", ContentType.TEXT)])["k"]) is str
+    assert type(cleaned([("k", ContentType.TEXT)])["k"]) is str
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**63 - 1, -(2**63)])
 def test_rule_2_integers_of_64_bits_stay(number: int) -> None:
     """Rule 2: what OTLP can hold stays exactly."""
-    assert clean_attributes([("k", number)]) == {"k": number}
+    assert cleaned([("k", number)]) == {"k": number}
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
 def test_rule_2_larger_integers_are_left_out(number: int) -> None:
     """Rule 2: what OTLP cannot hold is absent rather than wrong."""
-    assert clean_attributes([("k", number)]) == {}
+    assert cleaned([("k", number)]) == {}
 
 
 def test_rule_3_other_kinds_are_left_out() -> None:
@@ -86,7 +90,31 @@ def test_rule_3_other_kinds_are_left_out() -> None:
         ("list", ["a"]),
         ("a", ""),
     ]
-    assert list(clean_attributes(pairs).items()) == [("b", True), ("f", 1.5), ("a", "")]
+    assert list(cleaned(pairs).items()) == [("b", True), ("f", 1.5), ("a", "")]
+
+
+@given(
+    st.dictionaries(
+        st.text(),
+        st.none()
+        | st.text(st.characters(exclude_categories=()))
+        | st.integers()
+        | st.floats()
+        | st.lists(st.text()).map(tuple)
+        | st.lists(st.floats()).map(tuple),
+    )
+)
+def test_characters_are_never_counted_too_few(pairs: dict[str, object]) -> None:
+    """No text has more, four bytes for each are enough for all, and cleaning counts no fewer."""
+    attributes, chars = clean_attributes(pairs.items())
+    values = attributes.values()
+    assert chars >= count_chars(values) >= max(map(_longest, values), default=0)
+    assert 4 * count_chars(values) >= sum(size_bytes(value) for value in values)
+
+
+def _longest(value: AttributeValue) -> int:
+    texts = value if isinstance(value, tuple) else (value,)
+    return max(len(text) if isinstance(text, str) else 0 for text in texts)
 
 
 def test_json_text_keeps_characters() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import accumulate, pairwise
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telemetry import chunk_timing
 from telemetry.chunk_timing import DURATION_BUCKETS_SECONDS, ChunkClock, ChunkTiming
 
 MS = 1_000_000
@@ -74,3 +76,17 @@ def test_rule_1_any_arrivals_fold_to_what_a_list_of_them_says(
     assert len(timing.wait_counts) == len(DURATION_BUCKETS_SECONDS) + 1
     for place, bound in enumerate(DURATION_BUCKETS_SECONDS):
         assert sum(timing.wait_counts[: place + 1]) == sum(w <= bound * 1000 for w in waits)
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 90)), max_size=30), st.integers(1, 5))
+def test_rule_1_how_many_reads_are_folded_at_a_time_changes_nothing(
+    arrivals: list[tuple[int, int]], at_a_time: int
+) -> None:
+    """Also where a clock goes backwards; and no more wait than that."""
+    together = fold(*arrivals)
+    with mock.patch.object(chunk_timing, "MAX_UNFOLDED", at_a_time):
+        clock = ChunkClock()
+        for count, at_ms in arrivals:
+            clock.arrive(count, at_ms * MS)
+            assert len(clock._arrivals_ns) <= at_a_time
+        assert clock.read() == together

@@ -16,7 +16,7 @@ from telemetry.otlp_settings import (
 )
 
 PREFIX = "OTEL_EXPORTER_OTLP_"
-BASE = {PREFIX + "ENDPOINT": "http://127.0.0.1:4318"}
+BASE = {PREFIX + "ENDPOINT": "http://backend:4318"}
 
 
 def read(**variables: str) -> OtlpSettings:
@@ -32,8 +32,8 @@ def test_defaults() -> None:
     """Rules 4 and 5: HTTP with protobuf, gzip, 10 seconds."""
     assert read() == OtlpSettings(
         protocol=OtlpProtocol.HTTP_PROTOBUF,
-        endpoint="http://127.0.0.1:4318/v1/traces",
-        backend="http://127.0.0.1:4318",
+        endpoint="http://backend:4318/v1/traces",
+        backend="http://backend:4318",
         headers=(),
         timeout_seconds=10.0,
         gzip=True,
@@ -94,7 +94,7 @@ def test_another_signal_has_variables_and_a_path_of_its_own() -> None:
     }
     settings = read_backend(environ, "metrics")
     assert settings is not None
-    assert settings.endpoint == "http://127.0.0.1:4318/v1/metrics"
+    assert settings.endpoint == "http://backend:4318/v1/metrics"
     assert settings.timeout_seconds == 2
     verbatim = read_backend(environ | {PREFIX + "METRICS_ENDPOINT": "http://h/x"}, "metrics")
     assert verbatim is not None
@@ -127,6 +127,26 @@ def test_traces_variables_win(
     """Rule 1: the variable for traces wins, unless it is empty."""
     settings = read(**{name: general, f"TRACES_{name}": specific})
     assert getattr(settings, attribute) == expected
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "said", "gzips"),
+    [
+        ("http://localhost:6006", "", False),
+        ("http://phoenix.localhost", "", False),
+        ("http://127.8.0.1:6006", "", False),
+        ("https://[::1]:6006", "", False),
+        ("http://localhost:6006", "gzip", True),
+        ("http://backend:6006", "", True),
+        ("http://localhost.example", "", True),
+        ("http://128.0.0.1", "", True),
+        ("http://[::2]", "", True),
+        ("http://[::2]", "none", False),
+    ],
+)
+def test_rule_5_nothing_is_compressed_for_loopback(endpoint: str, said: str, gzips: bool) -> None:
+    """By the name or the address alone, and only where nothing is said."""
+    assert read(ENDPOINT=endpoint, COMPRESSION=said).gzip is gzips
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,17 @@ from tests.telemetry.sdk_spans import encode_with_sdk
 from tests.telemetry.tap_frames import exchange_frames
 
 words = st.text(st.characters(codec="utf-8"), max_size=8)
-# Lengths about which a length takes one byte more, in one of the messages around the text.
-long_words = st.integers(95, 135).map("é".ljust) | st.integers(16_250, 16_400).map("x".ljust)
+# Lengths about which a length takes one byte more, in one of the messages around the text, or
+# from which no bytes are kept.
+long_words = (
+    st.integers(20, 70).map("w".ljust)
+    | st.integers(95, 135).map("é".ljust)
+    | st.integers(16_250, 16_400).map("x".ljust)
+)
 times_ns = st.integers(0, 2**63)
-numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-1, 300)
+numbers = (
+    st.integers(-(2**63), 2**63 - 1) | st.integers(-1, 300) | st.integers(2**16 - 2, 2**16 + 2)
+)
 singles = words | long_words | st.booleans() | numbers | st.floats()
 values = st.recursive(
     singles | st.binary(max_size=3) | st.none(),
@@ -121,6 +128,13 @@ def test_rule_3_what_cannot_be_written_is_refused(value: object, error: type[Exc
     with pytest.raises(error):
         write_span(span)
     assert encode_span(span) == encode_with_sdk(span)
+
+
+def test_values_that_are_equal_do_not_share_bytes() -> None:
+    """What is kept of one value is never written for another that Python takes for the same."""
+    for value in (1, True, 1.0, 0, False, 0.0, -0.0, ("1",), "1", (1,), (1.0,), (True,), [1]):
+        span = _span_with(value)
+        assert encode_span(span) == encode_with_sdk(span)
 
 
 FOLDER = find_folder()

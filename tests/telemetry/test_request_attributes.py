@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from telemetry import request_attributes
-from telemetry.attribute_values import clean_attributes
 from telemetry.flattening import (
     MAX_FLATTENED_MESSAGES,
     MAX_FLATTENED_PARTS,
@@ -26,13 +25,13 @@ from telemetry.request_attributes import (
     build_prompt_attributes,
     build_tool_attributes,
 )
-from tests.telemetry.exchanges import make_exchange
+from tests.telemetry.exchanges import cleaned, make_exchange
 
 
 def messages_of(*messages: Any) -> dict[str, Any]:
     """The attributes of the given input messages, their common prefix taken off."""
     exchange = make_exchange({"model": "m", "messages": list(messages)})
-    attributes = clean_attributes(build_input_message_attributes(exchange, Flattening()))
+    attributes = cleaned(build_input_message_attributes(exchange, Flattening()))
     assert all(key.startswith("llm.input_messages.") for key in attributes)
     return {key.removeprefix("llm.input_messages."): value for key, value in attributes.items()}
 
@@ -210,9 +209,7 @@ def test_rule_1_wrong_types_are_left_out() -> None:
 
 def tools_of(*tools: Any) -> dict[str, Any]:
     """The attributes of the given tools."""
-    return clean_attributes(
-        build_tool_attributes(make_exchange({"tools": list(tools)}), Flattening())
-    )
+    return cleaned(build_tool_attributes(make_exchange({"tools": list(tools)}), Flattening()))
 
 
 def test_tools() -> None:
@@ -246,7 +243,7 @@ def test_input_is_the_clients_own_text() -> None:
         "functions": [],
     }
     exchange = make_exchange(request, request_body=body)
-    assert clean_attributes(build_input_attributes(exchange)) == {
+    assert cleaned(build_input_attributes(exchange)) == {
         "llm.invocation_parameters": '{"stream": true, "model": "m", "seed": 18446744073709551616}',
         "input.value": body.decode(),
         "input.mime_type": "application/json",
@@ -266,9 +263,9 @@ def test_input_is_the_clients_own_text() -> None:
 def test_undecodable_input(body: bytes | None, attributes: dict[str, str]) -> None:
     """A body that is no request is shown as far as it is text; one not captured is absent (R5)."""
     undecoded = replace(make_exchange(request_body=body), request=None)
-    assert clean_attributes(build_input_attributes(undecoded)) == attributes
-    assert clean_attributes(build_input_message_attributes(undecoded, Flattening())) == {}
-    assert clean_attributes(build_tool_attributes(undecoded, Flattening())) == {}
+    assert cleaned(build_input_attributes(undecoded)) == attributes
+    assert cleaned(build_input_message_attributes(undecoded, Flattening())) == {}
+    assert cleaned(build_tool_attributes(undecoded, Flattening())) == {}
 
 
 MEMBERS = (
@@ -324,7 +321,7 @@ def test_rule_1_junk_never_raises(messages: Any, tools: Any, other: Any) -> None
         build_tool_attributes(exchange, Flattening()),
         build_input_attributes(exchange),
     )
-    for value in clean_attributes(pairs).values():
+    for value in cleaned(pairs).values():
         assert isinstance(value, str)
         assert value.encode()
 

@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 
 from codec.answer import ChatResponse, Choice, Message, ToolCall
-from telemetry.attribute_values import clean_attributes
 from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.response_attributes import (
     build_output_attributes,
     build_output_message_attributes,
     build_text_choice_attributes,
 )
-from tests.telemetry.exchanges import make_exchange, make_response
+from tests.telemetry.exchanges import cleaned, make_exchange, make_response
 
 
 def messages_of(response: ChatResponse) -> dict[str, Any]:
     """The attributes of an answer's messages, their common prefix taken off."""
-    attributes = clean_attributes(
+    attributes = cleaned(
         build_output_message_attributes(make_exchange(response=response), Flattening())
     )
     assert all(key.startswith("llm.output_messages.") for key in attributes)
@@ -28,7 +27,7 @@ def messages_of(response: ChatResponse) -> dict[str, Any]:
 
 def output_of(response: ChatResponse | None) -> dict[str, Any]:
     """The attributes of an answer as a whole."""
-    return clean_attributes(build_output_attributes(make_exchange(response=response)))
+    return cleaned(build_output_attributes(make_exchange(response=response)))
 
 
 def test_plain_answer() -> None:
@@ -117,7 +116,7 @@ def test_no_answer_no_output() -> None:
     """Without an answer there is no output of any kind."""
     assert output_of(None) == {}
     assert output_of(ChatResponse(body={"n": 10**5000})) == {}  # which Python cannot write
-    assert clean_attributes(build_output_message_attributes(make_exchange(), Flattening())) == {}
+    assert cleaned(build_output_message_attributes(make_exchange(), Flattening())) == {}
 
 
 def test_hostile_answer() -> None:
@@ -134,13 +133,13 @@ def test_hostile_answer() -> None:
 def test_rule_4_error_body_is_no_output() -> None:
     """Rule 5: a refused request has no output, though its body was decoded."""
     exchange = make_exchange(response=ChatResponse(body={"error": {}}), response_status=400)
-    assert clean_attributes(build_output_attributes(exchange)) == {}
+    assert cleaned(build_output_attributes(exchange)) == {}
 
 
 def test_an_answer_that_could_not_be_decoded_is_plain_text() -> None:
     """What came of it is kept as it came, without the mime type of JSON."""
     exchange = make_exchange(response=None, undecoded_body='{"id":"chat')
-    assert clean_attributes(build_output_attributes(exchange)) == {"output.value": '{"id":"chat'}
+    assert cleaned(build_output_attributes(exchange)) == {"output.value": '{"id":"chat'}
 
 
 def test_rule_5_the_first_choices_and_calls_stay() -> None:

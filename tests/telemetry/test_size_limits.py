@@ -171,7 +171,7 @@ def test_what_surely_fits_is_what_measuring_leaves_alone(
 ) -> None:
     """The short way gives what the long one gives."""
     limits = SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes)
-    if size_limits._surely_fits(attributes, limits):
+    if size_limits._surely_fits(attributes, limits, None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(size_limits, "_surely_fits", lambda *_: False)
             assert fit_attributes(attributes, limits) == (attributes, {})

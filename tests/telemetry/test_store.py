@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import random
 import signal
@@ -14,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
@@ -136,7 +136,7 @@ def test_replay_is_recorded_once(store: Store) -> None:
     """Rule 2: a known span id is left alone, its bytes and its state too."""
     assert store.add(make_rows([1, 2])) == 2
     store.mark_delivered(seqs(store)[:1])
-    replay = dataclasses.replace(make_row(1), span=b"other", outcome="other")
+    replay = msgspec.structs.replace(make_row(1), span=b"other", outcome="other")
     assert store.add([replay, make_row(3)]) == 1
     assert taken(store) == [span_id(2), span_id(3)]
     with StoreReader(store.path) as reader:
@@ -145,7 +145,7 @@ def test_replay_is_recorded_once(store: Store) -> None:
 
 def test_add_is_one_transaction(store: Store) -> None:
     """Where one row cannot be recorded, none of its companions is."""
-    bad = dataclasses.replace(make_row(2), status="FINE")  # type: ignore[arg-type]
+    bad = msgspec.structs.replace(make_row(2), status="FINE")
     with pytest.raises(StoreUnavailable, match="CHECK constraint"):
         store.add([make_row(1), bad])
     assert store.counts().pending == 0
@@ -154,7 +154,7 @@ def test_add_is_one_transaction(store: Store) -> None:
 
 def test_text_and_numbers_that_sqlite_cannot_hold(store: Store) -> None:
     """A lone surrogate or a huge token count from a provider costs neither span nor batch."""
-    row = dataclasses.replace(
+    row = msgspec.structs.replace(
         make_row(1), model="gpt-\ud800", prompt_tokens=2**63, completion_tokens=None
     )
     assert store.add([row]) == 1

@@ -7,6 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from telemetry.errors import StoreUnavailable
@@ -38,7 +39,7 @@ def test_summary_holds_what_was_recorded(store: Store, reader: StoreReader) -> N
     row = make_row(1)
     store.add([row])
     summary = dataclasses.asdict(reader.latest(1)[0])
-    recorded = dataclasses.asdict(row)
+    recorded = msgspec.structs.asdict(row)
     span = recorded.pop("span")
     assert {name: summary.pop(name) for name in recorded} == recorded
     assert summary == {
@@ -83,7 +84,7 @@ def test_limits_are_bounded(store: Store, reader: StoreReader, limit: int) -> No
 def test_finding_by_prefix(store: Store, reader: StoreReader) -> None:
     """A prefix of the span id or of the trace id finds spans with their bytes, newest first."""
     row = make_row(0xAB)
-    other = dataclasses.replace(make_row(2), span_id="ab" + "f" * 14)
+    other = msgspec.structs.replace(make_row(2), span_id="ab" + "f" * 14)
     store.add([row, other, make_row(3)])
     assert [found.span for found in reader.find("00000000000000AB")] == [row.span]
     assert [found.summary.span_id for found in reader.find("abf")] == [other.span_id]

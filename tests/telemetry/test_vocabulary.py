@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codec.answer import ChatResponse, Choice, Message
+from codec.endpoint import Endpoint
 from codec.usage import Usage
-from telemetry.attribute_values import clean_attributes
 from telemetry.exchange import ClientContext
 from telemetry.vocabulary import (
     CONCEPTS,
@@ -19,7 +19,7 @@ from telemetry.vocabulary import (
     build_openinference_attributes,
     build_opentelemetry_attributes,
 )
-from tests.telemetry.exchanges import FIRST_CHUNK_NS, make_exchange, make_response
+from tests.telemetry.exchanges import FIRST_CHUNK_NS, cleaned, make_exchange, make_response
 
 USAGE = Usage(
     prompt=1000,
@@ -33,11 +33,50 @@ USAGE = Usage(
 )
 
 
+ALL_MEMBERS = [
+    "model",
+    "stream",
+    "temperature",
+    "top_p",
+    "top_k",
+    "frequency_penalty",
+    "presence_penalty",
+    "max_completion_tokens",
+    "max_tokens",
+    "seed",
+    "n",
+    "stop",
+    "messages",
+    "encoding_format",
+    "modalities",
+    "response_format",
+    "service_tier",
+]
+JSON_VALUES = st.sampled_from(
+    [
+        None,
+        True,
+        False,
+        0,
+        1,
+        0.5,
+        10**400,
+        "",
+        "auto",
+        "flex",
+        ["audio"],
+        ["END", 1],
+        {},
+        {"type": "json_object"},
+    ]
+)
+
+
 def told(request: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
     """What both vocabularies say of an exchange."""
     exchange = make_exchange(request, **members)
     pairs = [*build_opentelemetry_attributes(exchange), *build_openinference_attributes(exchange)]
-    return dict(clean_attributes(pairs))
+    return dict(cleaned(pairs))
 
 
 def test_rule_1_no_name_stands_twice() -> None:
@@ -144,6 +183,46 @@ def test_rule_2_both_vocabularies() -> None:
         "llm.finish_reason": "tool_calls",
     }
     assert type(attributes["gen_ai.request.temperature"]) is float
+
+
+@given(
+    body=st.none() | st.dictionaries(st.sampled_from(ALL_MEMBERS), JSON_VALUES),
+    response=st.none()
+    | st.builds(
+        ChatResponse,
+        model=st.none() | st.sampled_from(["a", "b"]),
+        choices=st.lists(
+            st.builds(Choice, index=st.integers(0, 2), message=st.just(Message()))
+        ).map(tuple),
+        usage=st.none() | st.just(USAGE),
+    ),
+    endpoint=st.sampled_from(Endpoint),
+    status=st.none() | st.sampled_from([200, 429]),
+)
+def test_what_is_read_at_once_is_what_each_row_reads(
+    body: dict[str, Any] | None,
+    response: ChatResponse | None,
+    endpoint: Endpoint,
+    status: int | None,
+) -> None:
+    """The table says it: name and value of each row that applies, in its order."""
+    exchange = make_exchange(body, response=response, endpoint=endpoint, response_status=status)
+    if body is None:
+        exchange = replace(exchange, request=None)
+    one_by_one = [
+        (concept.opentelemetry, (concept.read_opentelemetry or concept.read)(exchange))
+        for concept in CONCEPTS
+        if concept.opentelemetry is not None
+    ]
+    told_at_once = cleaned(build_opentelemetry_attributes(exchange))
+    assert list(told_at_once.items()) == list(cleaned(one_by_one).items())
+    one_by_one = [
+        (concept.openinference, concept.read(exchange))
+        for concept in CONCEPTS
+        if concept.openinference is not None
+    ]
+    told_at_once = cleaned(build_openinference_attributes(exchange))
+    assert list(told_at_once.items()) == list(cleaned(one_by_one).items())
 
 
 def test_rule_4_of_nothing_only_the_kind_is_told() -> None:

@@ -38,6 +38,7 @@ def test_rule_1_sent_when_the_exporter_is_named() -> None:
             protocol=OtlpProtocol.HTTP_PROTOBUF,
             endpoint="http://127.0.0.1:4318/v1/metrics",
             backend="http://127.0.0.1:4318",
+            gzip=False,  # nothing is said, and it is on loopback
         ),
         interval_seconds=60.0,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codec.cost import Cost
 from codec.usage import Usage
@@ -182,7 +182,7 @@ amounts = st.none() | st.floats(0, allow_infinity=False)
 @given(
     model=st.none() | st.sampled_from([MINI, "grok-4", "gemini-2.5-flash"]) | st.text(),
     usage=st.none()
-    | st.builds(Usage, **{kind: counts for kind in Usage.__slots__ if kind != "raw"}),
+    | st.builds(Usage, **{kind: counts for kind in Usage.__struct_fields__ if kind != "raw"}),
     cost=st.none() | st.builds(Cost, total=amounts, prompt=amounts, completion=amounts),
     at=st.none() | st.sampled_from(["openai", "xai", "google"]) | st.text(),
     tier=st.none() | st.sampled_from(["default", "flex"]) | st.text(),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from telemetry.attribute_values import clean_attributes
 from telemetry.pricing.span_cost import CostSource, SpanCost, build_cost_attributes
+from tests.telemetry.exchanges import cleaned
 
 
 def test_every_known_amount_has_its_attribute() -> None:
@@ -21,7 +21,7 @@ def test_every_known_amount_has_its_attribute() -> None:
         reasoning=0.6,
         completion_audio=0.7,
     )
-    assert clean_attributes(build_cost_attributes(cost)) == {
+    assert cleaned(build_cost_attributes(cost)) == {
         "llm.cost.prompt": 1.0,
         "llm.cost.completion": 2.0,
         "llm.cost.total": 3.0,
@@ -38,8 +38,8 @@ def test_every_known_amount_has_its_attribute() -> None:
 def test_zero_is_an_amount_and_an_unknown_one_has_no_attribute() -> None:
     """Rule 1: N6, no invented zeros and none lost."""
     cost = SpanCost(source=CostSource.PROVIDER, total=0.0)
-    assert clean_attributes(build_cost_attributes(cost)) == {"llm.cost.total": 0.0}
-    assert clean_attributes(build_cost_attributes(None)) == {}
+    assert cleaned(build_cost_attributes(cost)) == {"llm.cost.total": 0.0}
+    assert cleaned(build_cost_attributes(None)) == {}
 
 
 def test_a_cost_is_known_by_a_share_or_the_total() -> None:
