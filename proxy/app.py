@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
 
-    from proxy.settings import Settings
+    from proxy.worker_settings import RelaySettings
     from telemetry.metrics.registry import Reading
 
 __all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")
@@ -77,7 +77,7 @@ class Proxy:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: RelaySettings,
         sink: FrameSink,
         *,
         clock: Clock | None = None,
@@ -213,7 +213,7 @@ async def _take_what_waits(listeners: Sequence[socket.socket]) -> None:
         await asyncio.sleep(0)
 
 
-def build_upstreams(settings: Settings) -> UpstreamTable:
+def build_upstreams(settings: RelaySettings) -> UpstreamTable:
     """The table of upstreams.
 
     Raises:
@@ -225,7 +225,7 @@ def build_upstreams(settings: Settings) -> UpstreamTable:
         raise ConfigurationError(f"setting 'upstream': {error}") from error
 
 
-def build_client(settings: Settings) -> UpstreamClient:
+def build_client(settings: RelaySettings) -> UpstreamClient:
     """The client that speaks to upstreams; only inside a running loop.
 
     Raises:
@@ -244,7 +244,7 @@ def build_client(settings: Settings) -> UpstreamClient:
     )
 
 
-def build_tls(settings: Settings) -> ssl.SSLContext:
+def build_tls(settings: RelaySettings) -> ssl.SSLContext:
     """Verified TLS to upstreams, with the additional authority and our own certificate.
 
     Raises:

@@ -14,7 +14,7 @@ from proxy.configuration_error import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proxy.settings import Settings
+    from proxy.worker_settings import RelaySettings
 
 __all__ = (
     "load_authorities",
@@ -40,7 +40,7 @@ def refuse_special_file(setting: str, path: Path) -> None:
         raise ConfigurationError(f"setting {setting!r}: {path} is no regular file")
 
 
-def load_upstream_certificates(context: ssl.SSLContext, settings: Settings) -> None:
+def load_upstream_certificates(context: ssl.SSLContext, settings: RelaySettings) -> None:
     """All that the settings name for TLS to upstreams.
 
     Raises:

@@ -33,8 +33,9 @@ import socket
 import struct
 from typing import TYPE_CHECKING
 
-from aiohttp import ClientConnectionResetError, web
+from aiohttp import ClientConnectionResetError
 from aiohttp.http import HttpVersion11
+from aiohttp.web_response import StreamResponse
 
 from proxy.errors import encode_error
 from proxy.headers import FRAMING, Head, response_headers
@@ -43,6 +44,8 @@ from proxy.stall_watch import count_buffered, count_unacknowledged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from aiohttp import web
 
 __all__ = ("Answered", "Downstream", "LastAnswer", "half_close", "reset")
 
@@ -55,7 +58,7 @@ MAX_RESET_WAIT_SECONDS = 2.0
 """How long a cut waits for the client to acknowledge what came before it (rule 3)."""
 
 
-class Answered(web.StreamResponse):
+class Answered(StreamResponse):
     """Tells aiohttp's connection loop that the answer is on the wire already.
 
     Attributes:

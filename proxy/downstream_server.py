@@ -9,8 +9,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
-from aiohttp import web
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
+from aiohttp.web_server import Server
 
 from proxy.clock import Clock, SystemClock
 from proxy.downstream import Answered, Downstream, LastAnswer, half_close, reset
@@ -26,6 +26,8 @@ from proxy.stall_watch import StallWatch, count_buffered
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from aiohttp import web
 
     from telemetry.rate_limit import RateLimit
 
@@ -236,7 +238,7 @@ def _encode_last(request: web.BaseRequest, status: int, code: str, message: str)
     return LastAnswer(encode_error(status, code, message, has_body=request.method != "HEAD"))
 
 
-class DownstreamServer(web.Server):
+class DownstreamServer(Server):
     """The listening side: ``loop.create_server(DownstreamServer(handler, ...))``.
 
     Args:

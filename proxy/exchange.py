@@ -25,8 +25,9 @@ from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
-from proxy.request_body import MAX_BODIES_BYTES, BodyShare, GatheredBody
-from proxy.settings import OnDisconnect
+from proxy.limits import MAX_BODIES_BYTES
+from proxy.on_disconnect import OnDisconnect
+from proxy.request_body import BodyShare, GatheredBody
 from proxy.tasks import spawn
 from proxy.tee import relay_answer
 from proxy.upstream_client import UpstreamRequest

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proxy.headers import RawHeaders
-    from proxy.settings import Settings
+    from proxy.worker_settings import RelaySettings
 
 __all__ = (
     "CARRIERS",
@@ -121,7 +121,7 @@ def _hash_key(entry: object, place: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 
 
-def read_inbound_keys(settings: Settings) -> InboundKeys | None:
+def read_inbound_keys(settings: RelaySettings) -> InboundKeys | None:
     """The keys of the settings and of their file; ``None`` where everybody is let in.
 
     Raises:
@@ -161,7 +161,7 @@ def _read_file(path: Path) -> set[str]:
     return hashed
 
 
-def explain_exposed_keys(settings: Settings) -> str | None:
+def explain_exposed_keys(settings: RelaySettings) -> str | None:
     """The warning for a start where anybody who reaches the port spends a held key, else ``None``.
 
     So it is where an upstream has ``api_key_env``, the host is more than this machine, and there

@@ -8,11 +8,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from proxy.settings import Settings
+    from proxy.worker_settings import RelaySettings
 
-__all__ = ("DownstreamLimits", "count_room", "fit_file_limit")
+__all__ = (
+    "MAX_ANSWER_BYTES",
+    "MAX_BODIES_BYTES",
+    "DownstreamLimits",
+    "count_room",
+    "fit_file_limit",
+)
 
 _log = logging.getLogger("spantap.downstream")
+
+MAX_BODIES_BYTES = 512 * 1024 * 1024
+"""What bodies may take by default: a thousand long chats of 256 KiB, each held as it came and
+rewritten, or four of the largest; beside the rest of a worker it fits into 2 GB."""
+
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+"""Of one answer: fifty times the longest real one, yet no single exchange fills what waits."""
 
 FILES_PER_CONNECTION = 2
 """A client's connection, and its request's to the upstream."""
@@ -40,7 +53,7 @@ class DownstreamLimits:
     stall_seconds: float = 900.0
 
     @classmethod
-    def of(cls, settings: Settings) -> DownstreamLimits:
+    def of(cls, settings: RelaySettings) -> DownstreamLimits:
         """Them, as set, with no more connections than the limit of open files has room for."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return cls(

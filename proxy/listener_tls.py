@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from proxy.certificates import load_certificate
 
 if TYPE_CHECKING:
-    from proxy.settings import Settings
+    from proxy.worker_settings import RelaySettings
 
 __all__ = ("HANDSHAKE_SECONDS", "build_listener_tls")
 
@@ -22,7 +22,7 @@ HANDSHAKE_SECONDS = 10.0
 and a file, and asyncio alone would wait for a minute."""
 
 
-def build_listener_tls(settings: Settings) -> ssl.SSLContext | None:
+def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
     """The context for :class:`proxy.tls_port.TlsPort`; ``None`` for a port that speaks plain HTTP.
 
     Raises:

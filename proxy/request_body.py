@@ -28,16 +28,12 @@ from proxy.logs import limit_lines
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
 
-__all__ = ("MAX_BODIES_BYTES", "BodyBudget", "BodyShare", "GatheredBody", "RequestBody")
+__all__ = ("BodyBudget", "BodyShare", "GatheredBody", "RequestBody")
 
 _log = logging.getLogger("spantap.exchange")
 
 BLOCK_BYTES = 16 * 1024
 """A read of so much is kept as it is; smaller ones are joined until they are so large together."""
-
-MAX_BODIES_BYTES = 512 * 1024 * 1024
-"""What bodies may take by default: a thousand long chats of 256 KiB, each held as it came and
-rewritten, or four of the largest; beside the rest of a worker it fits into 2 GB."""
 
 
 class RequestBody:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, field_validator
+import msgspec
 from yarl import URL
 
 from codec.rewrite import UsagePolicy
@@ -23,7 +23,9 @@ from codec.rewrite import UsagePolicy
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ("Route", "Upstream", "UpstreamConfig", "UpstreamTable", "check_url")
+    from proxy.settings import UpstreamConfig
+
+__all__ = ("HandedUpstream", "Route", "Upstream", "UpstreamTable", "check_url", "read_key")
 
 
 def check_url(value: str) -> str:
@@ -45,10 +47,8 @@ def check_url(value: str) -> str:
     return value
 
 
-class UpstreamConfig(BaseModel):
-    """One ``[[upstream]]`` table."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class HandedUpstream(msgspec.Struct, frozen=True, kw_only=True):
+    """An ``[[upstream]]`` table as a worker gets it: see :class:`proxy.settings.UpstreamConfig`."""
 
     name: str
     url: str
@@ -56,25 +56,6 @@ class UpstreamConfig(BaseModel):
     usage: UsagePolicy | None = None
     provider: str | None = None
     api_key_env: str | None = None
-
-    @field_validator("url")
-    @classmethod
-    def _url(cls, value: str) -> str:
-        return check_url(value)
-
-    @field_validator("prefix")
-    @classmethod
-    def _prefix(cls, value: str) -> str:
-        if not value.startswith("/"):
-            raise ValueError(f"prefix {value!r} must begin with a slash")
-        return value
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _api_key_env(cls, value: str | None) -> str | None:
-        if value is not None:
-            _read_key(value)
-        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +123,10 @@ class UpstreamTable:
 
     @classmethod
     def from_config(
-        cls, default_url: str, tables: Sequence[UpstreamConfig], usage: UsagePolicy
+        cls,
+        default_url: str,
+        tables: Sequence[UpstreamConfig | HandedUpstream],
+        usage: UsagePolicy,
     ) -> UpstreamTable:
         """Build the table from settings.
 
@@ -151,7 +135,7 @@ class UpstreamTable:
         """
         upstreams = [_build(table, usage) for table in tables]
         if not any(upstream.prefix == "" for upstream in upstreams):
-            default = UpstreamConfig(name="default", url=default_url)
+            default = HandedUpstream(name="default", url=default_url)
             upstreams.append(_build(default, usage))
         for what in ("name", "prefix"):
             values = [getattr(upstream, what) for upstream in upstreams]
@@ -175,8 +159,8 @@ class UpstreamTable:
 _BOUNDARIES = frozenset({"", "/", "?"})
 
 
-def _build(config: UpstreamConfig, usage: UsagePolicy) -> Upstream:
-    url = URL(config.url, encoded=True)
+def _build(config: UpstreamConfig | HandedUpstream, usage: UsagePolicy) -> Upstream:
+    url = URL(check_url(config.url), encoded=True)
     return Upstream(
         name=config.name,
         origin=url.origin(),
@@ -191,10 +175,10 @@ def _build(config: UpstreamConfig, usage: UsagePolicy) -> Upstream:
 def _credentials(variable: str | None) -> dict[bytes, tuple[bytes, bytes]]:
     if variable is None:
         return {}
-    return {b"authorization": (b"Authorization", b"Bearer " + _read_key(variable))}
+    return {b"authorization": (b"Authorization", b"Bearer " + read_key(variable))}
 
 
-def _read_key(variable: str) -> bytes:
+def read_key(variable: str) -> bytes:
     """The key in an environment variable, without the white space that files end in.
 
     Raises:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tomllib
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -20,10 +19,10 @@ from pydantic_core import from_json
 from codec.rewrite import UsagePolicy
 from proxy.configuration_error import ConfigurationError
 from proxy.inbound_keys import hash_keys
+from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logs import LogFormat
-from proxy.request_body import MAX_BODIES_BYTES
-from proxy.routes import UpstreamConfig, check_url
-from proxy.tap import MAX_ANSWER_BYTES
+from proxy.on_disconnect import OnDisconnect
+from proxy.routes import check_url, read_key
 from telemetry.client_context import HeaderMap
 from telemetry.errors import ConfigurationError as TelemetryConfigurationError
 from telemetry.keep_rules import KeepReason
@@ -35,11 +34,43 @@ from telemetry.trace_parent import TraceParentPolicy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("ConfigurationError", "OnDisconnect", "Settings", "load_settings")
+__all__ = ("ConfigurationError", "OnDisconnect", "Settings", "UpstreamConfig", "load_settings")
 
 _MIB = 1024 * 1024
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+
+
+class UpstreamConfig(BaseModel):
+    """One ``[[upstream]]`` table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    url: str
+    prefix: str = "/"
+    usage: UsagePolicy | None = None
+    provider: str | None = None
+    api_key_env: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        return check_url(value)
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix(cls, value: str) -> str:
+        if not value.startswith("/"):
+            raise ValueError(f"prefix {value!r} must begin with a slash")
+        return value
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _api_key_env(cls, value: str | None) -> str | None:
+        if value is not None:
+            read_key(value)
+        return value
 
 
 class PriceConfig(BaseModel):
@@ -56,13 +87,6 @@ class PriceConfig(BaseModel):
     input_audio: float | None = None
     output_audio: float | None = None
     reasoning: float | None = None
-
-
-class OnDisconnect(StrEnum):
-    """What happens to the upstream's answer when the client goes away."""
-
-    CANCEL = "cancel"
-    DRAIN = "drain"
 
 
 class Settings(BaseModel):

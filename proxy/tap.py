@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from proxy.credentials import find_credentials
 from proxy.error_body import ErrorBody
+from proxy.limits import MAX_ANSWER_BYTES
 from proxy.logs import limit_lines
 from telemetry.client_context import looks_like_credential
 from telemetry.exchange import EndKind
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
 __all__ = ("MAX_ANSWER_BYTES", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
 
 _log = logging.getLogger("spantap.tap")
-
-MAX_ANSWER_BYTES = 32 * 1024 * 1024
-"""Of one answer: fifty times the longest real one, yet no single exchange fills what waits."""
 
 
 class FrameSink(Protocol):

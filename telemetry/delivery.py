@@ -24,17 +24,12 @@ Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
-
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # as below
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # ships no types
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from codec.jsontext import decode_json_object
 
@@ -179,6 +174,15 @@ def classify_success(body: bytes) -> Answer:
 
     A body that is none (empty, JSON, ``OK``) rejects nothing: the status has said it all.
     """
+    if not body:
+        return Answer(verdict=Verdict.DELIVERED, words="", brief="")
+    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - see _read_status
+        DecodeError,
+    )
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415
+        ExportTraceServiceResponse,
+    )
+
     response = ExportTraceServiceResponse()
     try:
         response.ParseFromString(body)
@@ -292,16 +296,30 @@ def _refuses_content(status: int, body: bytes, content_type: str | None) -> bool
 
 def _is_status(body: bytes) -> bool:
     """Whether `body` is a ``google.rpc.Status`` that says something, in protobuf or JSON."""
-    with contextlib.suppress(DecodeError):
-        status = Status.FromString(body)
-        # Some texts pass for a message of unknown fields.
-        if status.code or status.message:
-            return True
+    code, message = _read_status(body)
+    # Some texts pass for a message of unknown fields.
+    if code or message:
+        return True
     try:
         value = decode_json_object(body)
     except ValueError:
         return False
     return isinstance(value.get("message"), str) or isinstance(value.get("code"), int)
+
+
+def _read_status(body: bytes) -> tuple[int, str]:
+    """Code and message of a ``google.rpc.Status`` in protobuf; 0 and nothing where it is none."""
+    # protobuf is imported when a backend first says something: its time is that of every start.
+    from google.protobuf.message import (  # noqa: PLC0415
+        DecodeError,
+    )
+    from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # noqa: PLC0415
+
+    try:
+        status = Status.FromString(body)
+    except DecodeError:
+        return 0, ""
+    return status.code, status.message
 
 
 def _is_foreign_json(body: bytes) -> bool:
@@ -323,11 +341,8 @@ def _media_type(content_type: str | None) -> str:
 
 def _readable(body: bytes) -> str:
     """The message in an error's body: of a ``google.rpc.Status``, else the text on one line."""
-    try:
-        text = Status.FromString(body).message
-    except DecodeError:
-        text = ""
-    return _one_line(text or body.decode("utf-8", "replace"))
+    _, message = _read_status(body)
+    return _one_line(message or body.decode("utf-8", "replace"))
 
 
 def _one_line(text: str) -> str:

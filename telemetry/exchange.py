@@ -15,7 +15,7 @@ import msgspec
 from codec.answer import ChatResponse
 from codec.request import ChatRequest
 from telemetry.chunk_timing import ChunkTiming
-from telemetry.identity import SpanIdentity
+from telemetry.span_identity import SpanIdentity
 
 __all__ = ("ClientContext", "EndKind", "Exchange", "Outcome")
 

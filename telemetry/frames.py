@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from telemetry.exchange import EndKind
-from telemetry.identity import SpanIdentity
+from telemetry.span_identity import SpanIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

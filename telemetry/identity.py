@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -38,6 +37,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from telemetry.span_identity import SpanIdentity
 from telemetry.trace_parent import TraceParentPolicy
 
 if TYPE_CHECKING:
@@ -63,36 +63,6 @@ _MEMBER = re.compile(
 )
 """W3C Trace Context, sections 3.3.1.3.1 and 3.3.1.3.2: key and value, which has no ``,`` or ``=``,
 and no blank at its end."""
-
-
-class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """Who a span is.
-
-    Attributes:
-        trace_id: 32 lower-case hexadecimal digits.
-        span_id: 16 lower-case hexadecimal digits.
-        parent_span_id: the caller's span, ``None`` for a root.
-        trace_flags: W3C flags of this span; bit 0 is "sampled", bit 1 "random trace id".
-        trace_state: W3C ``tracestate`` text, handed on.
-        linked: ``(trace id, span id)`` of a caller that is linked instead of being the parent.
-    """
-
-    trace_id: str
-    span_id: str
-    parent_span_id: str | None = None
-    trace_flags: int = 1
-    trace_state: str = ""
-    linked: tuple[str, str] | None = None
-
-    @property
-    def sampled(self) -> bool:
-        """Whether the span is recorded."""
-        return bool(self.trace_flags & TraceFlags.SAMPLED)
-
-    @property
-    def traceparent(self) -> str:
-        """The W3C header value that makes whoever reads it a child of this span."""
-        return f"00-{self.trace_id}-{self.span_id}-{self.trace_flags:02x}"
 
 
 class SpanIdentitySource:

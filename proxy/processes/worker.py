@@ -25,7 +25,7 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_chi
 from proxy.processes.frame_link import FrameLink
 from proxy.processes.garbage import collect_rarely
 from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
-from proxy.settings import Settings
+from proxy.worker_settings import WorkerSettings
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import Hello
 from telemetry.sdk_logs import quiet_sdk_logs
@@ -52,7 +52,7 @@ MAX_ACK_SECONDS = 20.0
 def main() -> int:
     """Be a worker; the exit status."""
     control, start, (listener,) = begin_child()
-    settings = Settings.model_validate_json(start.settings)
+    settings = WorkerSettings.decode(start.settings)
     set_up_logging(settings.log_level, settings.log_format, f"worker {start.number}")
     quiet_sdk_logs()
     raise_file_limit()
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 async def _work(
-    settings: Settings, start: Start, channel: Control, listener: socket.socket
+    settings: WorkerSettings, start: Start, channel: Control, listener: socket.socket
 ) -> None:
     """Relay until told to end, or until the supervisor is gone.
 
@@ -142,7 +142,7 @@ async def _report(
                 await ending.wait()
 
 
-def _describe(settings: Settings) -> tuple[tuple[int, str], ...]:
+def _describe(settings: WorkerSettings) -> tuple[tuple[int, str], ...]:
     """Where the paths go, and who may go there, for the log."""
     notes = []
     if warning := explain_exposed_keys(settings):

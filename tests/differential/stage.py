@@ -12,8 +12,7 @@ import openai
 from opentelemetry.sdk.resources import Resource
 
 from codec.endpoint import Endpoint
-from proxy.routes import UpstreamConfig
-from proxy.settings import Settings
+from proxy.settings import Settings, UpstreamConfig
 from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.otlp import decode_spans, encode_span
 from telemetry.recorder import SpanRecorder, build_span_limits

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.credentials import MASK, find_credentials, mask_credentials
-from proxy.routes import UpstreamConfig
+from proxy.settings import UpstreamConfig
 from tests.proxy.harness import Connection, ScriptedUpstream, ask, request_bytes, running_proxy
 
 KEY = b"sk-planted-canary"

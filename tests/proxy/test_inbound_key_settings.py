@@ -16,8 +16,7 @@ from proxy.inbound_keys import (
     hash_keys,
     read_inbound_keys,
 )
-from proxy.routes import UpstreamConfig
-from proxy.settings import Settings, load_settings
+from proxy.settings import Settings, UpstreamConfig, load_settings
 from tests.proxy.canary_keys import DIGEST, HASHED, KEY, OTHER, opens, read
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.routes import UpstreamConfig
+from proxy.settings import UpstreamConfig
 from telemetry.frames import Begin
 from tests.proxy.canary_keys import DIGEST, HASHED, KEY, OTHER, opens, read
 from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, ask, request_bytes

@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from codec.rewrite import UsagePolicy
-from proxy.routes import UpstreamConfig, UpstreamTable, check_url
+from proxy.routes import UpstreamTable, check_url
+from proxy.settings import UpstreamConfig
 
 DEFAULT = "https://api.openai.com"
 

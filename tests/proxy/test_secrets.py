@@ -15,8 +15,7 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.jsontext import encode_json
 from proxy.credentials import MASK
-from proxy.routes import UpstreamConfig
-from proxy.settings import Settings
+from proxy.settings import Settings, UpstreamConfig
 from telemetry.frames import RequestBody
 from telemetry.otlp import encode_span
 from telemetry.recorder import SpanRecorder, build_span_limits

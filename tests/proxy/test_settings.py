@@ -216,9 +216,12 @@ def test_mistakes_are_told_in_the_words_of_the_file(tmp_path: Path, text: str, w
         load_settings(config=write(tmp_path, text))
 
 
+@pytest.mark.parametrize("text", ["nope", "[" * 100_000, '{"\udcff": 1}'])
 @pytest.mark.parametrize("name", ["HEADERS", "REDACT_PATTERNS"])
-def test_a_variable_that_must_be_json_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name."""
-    monkeypatch.setenv(f"SPANTAP_{name}", "nope")
-    with pytest.raises(ConfigurationError, match=f"SPANTAP_{name} must be JSON"):
+def test_a_variable_that_must_be_json_says_so(
+    name: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, and quotes nothing: neither words, nor depths, nor bytes that are no text."""
+    monkeypatch.setenv(f"SPANTAP_{name}", text)
+    with pytest.raises(ConfigurationError, match=f"SPANTAP_{name} must be JSON$"):
         load_settings()

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.routes import UpstreamConfig, check_url
+from proxy.routes import check_url
+from proxy.settings import UpstreamConfig
 from tests.proxy.harness import (
     CHAT,
     Connection,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from telemetry.keep_rules import KeepReason, KeepRules
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.span_rules import SpanNaming, SpanRules
 from tests.telemetry.exchanges import make_exchange
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributeValue
 
 
 def build(environ: dict[str, str] | None = None, **settings: Any) -> SpanRules:
@@ -109,7 +112,7 @@ def test_what_cannot_be_followed_ends_the_start(
 def test_a_call_whose_client_turned_content_off_is_masked_whole() -> None:
     """Whatever the settings say."""
     rules = build()
-    shown = {"input.value": "secret", "llm.model_name": "m"}
+    shown: dict[str, AttributeValue] = {"input.value": "secret", "llm.model_name": "m"}
     assert rules.mask(make_exchange()).attributes(shown) == shown
     hidden = rules.mask(make_exchange(hides_content=True)).attributes(shown)
     assert hidden == {"input.value": "__REDACTED__", "llm.model_name": "m"}

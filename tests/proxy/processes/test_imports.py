@@ -27,19 +27,20 @@ if "-m" in sys.orig_argv:
 
 _NOBODY = {
     "genai_prices",
-    "google.protobuf.json_format",
+    "google",
     "grpc",
     "opentelemetry.exporter",
     "opentelemetry.sdk.metrics",
-    "pydantic_settings",
+    "platformdirs",
+    "pydantic",
     "re2",
     "requests",
 }
 
 _ABSENT = {
-    "supervisor": _NOBODY | {"aiohttp", "codec", "opentelemetry.sdk", "pydantic", "sqlite3"},
-    "telemetry": _NOBODY | {"aiohttp", "asyncio", "certifi", "http.client", "pydantic"},
-    "worker": _NOBODY | {"google", "http.server", "sqlite3", "telemetry.observer"},
+    "supervisor": _NOBODY | {"aiohttp", "codec", "opentelemetry.sdk", "sqlite3"},
+    "telemetry": _NOBODY | {"aiohttp", "asyncio", "certifi", "http.client"},
+    "worker": _NOBODY | {"aiohttp.web", "http.server", "sqlite3", "telemetry.observer"},
 }
 """By the role of a process, what it has no use for before the first call, and without a backend."""
 
@@ -83,3 +84,12 @@ def test_settings_are_read_without_plugins_of_pydantic(tmp_path: Path) -> None:
     )
     assert "a plugin is asked" not in ended.stderr
     assert "there is no store" in ended.stderr, ended
+
+
+def test_who_reads_settings_imports_neither_relay_nor_sdk() -> None:
+    """All of ``spantap serve`` waits for it."""
+    program = "import sys, proxy.settings; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    imported = set(ended.stdout.decode().split())
+    assert "pydantic" in imported
+    assert imported.isdisjoint({"aiohttp", "asyncio", "opentelemetry", "pydantic_settings"})

@@ -1,0 +1,14 @@
+"""What happens to an answer whose client has gone; apart, for settings need none of the relay."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ("OnDisconnect",)
+
+
+class OnDisconnect(StrEnum):
+    """What happens to the upstream's answer when the client goes away."""
+
+    CANCEL = "cancel"
+    DRAIN = "drain"

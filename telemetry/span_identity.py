@@ -1,0 +1,43 @@
+"""Who a span is; apart from :mod:`telemetry.identity`, which decides it and needs the SDK.
+
+Frames and exchanges hold it, and what they are in must not wait for the SDK.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ("SpanIdentity",)
+
+_SAMPLED = 0x01
+"""W3C Trace Context, section 3.2.2.5.1."""
+
+
+class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """Who a span is.
+
+    Attributes:
+        trace_id: 32 lower-case hexadecimal digits.
+        span_id: 16 lower-case hexadecimal digits.
+        parent_span_id: the caller's span, ``None`` for a root.
+        trace_flags: W3C flags of this span; bit 0 is "sampled", bit 1 "random trace id".
+        trace_state: W3C ``tracestate`` text, handed on.
+        linked: ``(trace id, span id)`` of a caller that is linked instead of being the parent.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None = None
+    trace_flags: int = 1
+    trace_state: str = ""
+    linked: tuple[str, str] | None = None
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the span is recorded."""
+        return bool(self.trace_flags & _SAMPLED)
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C header value that makes whoever reads it a child of this span."""
+        return f"00-{self.trace_id}-{self.span_id}-{self.trace_flags:02x}"
