@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,8 +37,8 @@ def frame_bytes(frame: Frame) -> int:
     elif isinstance(frame, RequestBody):
         size_bytes += 0 if frame.data is None else len(frame.data)
     elif not isinstance(frame, End):
-        for name, value in frame.headers:
-            size_bytes += len(name) + len(value) + _FIELD_BYTES
+        text = sum(map(len, itertools.chain.from_iterable(frame.headers)))
+        size_bytes += text + _FIELD_BYTES * len(frame.headers)
     return size_bytes
 
 
