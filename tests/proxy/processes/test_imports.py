@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -51,10 +52,13 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     folder = tmp_path_factory.mktemp("idle")
     (folder / "sitecustomize.py").write_text(_TELL_MODULES)
     environment = {"PYTHONPATH": str(folder)}
-    with running_spantap(
-        folder, upstream="https://127.0.0.1:1", environment=environment
-    ) as spantap:
-        assert spantap.terminate() == 0
+    with pytest.MonkeyPatch.context() as patched:
+        for name in [name for name in os.environ if name.startswith("COVERAGE_")]:
+            patched.delenv(name)  # who is watched imports what watches
+        with running_spantap(
+            folder, upstream="https://127.0.0.1:1", environment=environment
+        ) as spantap:
+            assert spantap.terminate() == 0
     return {role: set((folder / f"{role}.modules").read_text().split("\n")) for role in _ABSENT}
 
 
