@@ -176,10 +176,11 @@ def classify_success(body: bytes) -> Answer:
     """
     if not body:
         return Answer(verdict=Verdict.DELIVERED, words="", brief="")
-    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - see _read_status
+    # protobuf is imported when a backend first says something: its time is that of every start.
+    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - see above
         DecodeError,
     )
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - likewise
         ExportTraceServiceResponse,
     )
 
@@ -309,11 +310,11 @@ def _is_status(body: bytes) -> bool:
 
 def _read_status(body: bytes) -> tuple[int, str]:
     """Code and message of a ``google.rpc.Status`` in protobuf; 0 and nothing where it is none."""
-    # protobuf is imported when a backend first says something: its time is that of every start.
-    from google.protobuf.message import (  # noqa: PLC0415
-        DecodeError,
+    # As above: when a backend first says something.
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - see above
+    from google.rpc.status_pb2 import (  # type: ignore[import-untyped] # noqa: PLC0415 - likewise
+        Status,
     )
-    from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # noqa: PLC0415
 
     try:
         status = Status.FromString(body)

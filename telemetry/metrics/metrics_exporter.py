@@ -103,7 +103,7 @@ class MetricsExporter:
 
     def _export(self) -> None:
         # Here, for the SDK's metrics take long to import, and nothing is sent for a minute.
-        from telemetry.metrics.otlp_metrics import (  # noqa: PLC0415
+        from telemetry.metrics.otlp_metrics import (  # noqa: PLC0415 - only where metrics are sent
             encode_snapshot,
             with_instance_id,
         )

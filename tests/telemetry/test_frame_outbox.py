@@ -12,6 +12,7 @@ from telemetry.exchange import Exchange, Outcome
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import RecordReader, decode_record
 from telemetry.frames import RequestBody, ResponseData
+from telemetry.kept_frames import frame_bytes
 from telemetry.observer import Observer
 from telemetry.shedding import Shedding
 from tests.telemetry import tap_frames
@@ -50,6 +51,14 @@ def test_what_is_emitted_is_sent_once_in_order() -> None:
     assert sent(outbox, limit_bytes=100) == one + two
     assert sent(outbox) == []
     assert emit(outbox, mixed[:2]) == sent(outbox)
+
+
+def test_each_kind_of_frame_weighs_the_same_wherever_it_is_weighed() -> None:
+    """The outbox weighs the most frequent kind itself."""
+    for frames in (exchange_frames(*WHOLE_STREAM), exchange_frames(ANSWER, asked=ASKED)):
+        outbox = FrameOutbox()
+        emitted = emit(outbox, frames)
+        assert outbox.held_bytes == sum(map(frame_bytes, emitted)) > len(emitted) * 100
 
 
 def test_rule_1_what_is_not_acknowledged_is_sent_again_after_a_rewind() -> None:

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace.sampling import (
     ALWAYS_OFF,
+    ALWAYS_ON,
+    DEFAULT_ON,
     Decision,
     ParentBased,
     Sampler,
@@ -276,3 +278,19 @@ def test_identity_travels_in_frames() -> None:
     identity = decide(SAMPLED, "a=1", TraceParentPolicy.LINK)
     data = msgspec.msgpack.encode(identity)
     assert msgspec.msgpack.decode(data, type=SpanIdentity) == identity
+
+
+@pytest.mark.parametrize("sampler", [ALWAYS_ON, DEFAULT_ON])
+@pytest.mark.parametrize("policy", TraceParentPolicy)
+@pytest.mark.parametrize("state", [None, "a=1", "no state"])
+def test_a_root_that_nobody_leaves_out_is_what_the_sampler_makes_of_it(
+    sampler: Sampler, policy: TraceParentPolicy, state: str | None
+) -> None:
+    """Where none is asked, the span is the same but for its ids, which are new each time."""
+    short = SpanIdentitySource(policy, sampler=sampler)
+    asked = SpanIdentitySource(policy, sampler=ParentBased(ALWAYS_ON))
+    ids = {"trace_id": "0" * 32, "span_id": "0" * 16}
+    one, two, general = (source.decide(None, state, name="x") for source in (short, short, asked))
+    assert msgspec.structs.replace(one, **ids) == msgspec.structs.replace(general, **ids)
+    assert len({one.trace_id, two.trace_id, one.span_id, two.span_id}) == 4
+    assert (len(one.trace_id), len(one.span_id)) == (32, 16)
