@@ -22,12 +22,13 @@ Rules:
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from codec.answer import ChatResponse
 from codec.budget import Budget, size_bytes
 from codec.choice import ChoiceFold
-from codec.chunk import ERROR_FINISH_REASONS, find_error, is_bare_value, is_chunk
+from codec.chunk import ERROR_FINISH_REASONS, find_error, is_bare_value, is_chunk, is_plain_chunk
 from codec.cost import decode_cost
 from codec.integers import index_of
 from codec.members import merge_members
@@ -67,6 +68,8 @@ _IDENTITY = (
     ("service_tier", str),
 )
 _NOT_MERGED = frozenset({"choices"})
+_IS_CUMULATIVE = attrgetter("is_cumulative")
+_LACKS_CALLS = attrgetter("lacks_calls")
 _CUT_REASONS = ERROR_FINISH_REASONS | {None, "length", "content_filter"}
 
 
@@ -192,12 +195,8 @@ class Accumulator:
         if self._padding:
             self._merge(self._padding)
             self._padding = {}
-        if error := find_error(chunk, event_name):
-            self.note_error(error)
-        elif is_bare_value(chunk):
-            self._feed_choice(0, {"text": chunk["value"]})
-        elif not is_chunk(chunk):
-            self.note("foreign_chunk")
+        if event_name is not None or not is_plain_chunk(chunk):
+            self._feed_unusual(chunk, event_name)
         if not isinstance(chunk, dict):
             return
         if len(self._identity) < len(_IDENTITY):
@@ -213,13 +212,23 @@ class Accumulator:
         if self._budget.exceeded or self._usage.exceeded:
             self.note("observer_limit")
 
+    def _feed_unusual(self, chunk: Any, event_name: str | None) -> None:
+        """Take what makes a value no plain chunk."""
+        if error := find_error(chunk, event_name):
+            self.note_error(error)
+        elif is_bare_value(chunk):
+            self._feed_choice(0, {"text": chunk["value"]})
+        elif not is_chunk(chunk):
+            self.note("foreign_chunk")
+
     def _feed_identity(self, chunk: JsonObject) -> None:
         identity = self._identity
         for key, kind in _IDENTITY:
             value = chunk.get(key)
             if not value or type(value) is not kind or key in identity:
                 continue
-            if size_bytes(value) <= _MAX_IDENTITY_CHARACTERS:
+            size = len(value) if isinstance(value, str) else size_bytes(value)
+            if size <= _MAX_IDENTITY_CHARACTERS:
                 identity[key] = value
             else:
                 self.note("observer_limit")
@@ -292,9 +301,9 @@ class Accumulator:
 
     def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:
         """Judge the whole. Where there was an error, what is missing is no anomaly beside it."""
-        if any(choice.is_cumulative for choice in choices):
+        if any(map(_IS_CUMULATIVE, choices)):
             yield "cumulative_content"
-        if any(choice.lacks_calls for choice in choices):
+        if any(map(_LACKS_CALLS, choices)):
             yield "missing_tool_calls"
         whole = [choice for choice in choices if choice.finish_reason not in _CUT_REASONS]
         if self._error is None and any(choice.has_bad_arguments for choice in whole):

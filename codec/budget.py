@@ -28,7 +28,7 @@ _CONTAINER_BYTES = 16
 _ITEM_BYTES = 8
 _KEY_BYTES = 16  # besides its characters; most keys occur often and are shared
 _WORD_BITS = 64
-_WITH_INSIDES = frozenset({dict, list, int})
+_CONTAINERS = frozenset({dict, list})
 
 
 class Budget:
@@ -63,7 +63,9 @@ def size_bytes(value: Any) -> int:
     kind = type(value)
     if kind is str:
         return len(value)
-    if kind not in _WITH_INSIDES:
+    if kind is int:
+        return value.bit_length() // 8 if value.bit_length() > _WORD_BITS else 0
+    if kind not in _CONTAINERS:
         return 0
     size = 0
     pending: list[Iterable[Any]] = [(value,)]
@@ -72,12 +74,13 @@ def size_bytes(value: Any) -> int:
             kind = type(item)
             if kind is str:
                 size += len(item)
+            elif kind is int:
+                if item.bit_length() > _WORD_BITS:
+                    size += item.bit_length() // 8
             elif kind is dict:
                 size += _CONTAINER_BYTES + _KEY_BYTES * len(item) + sum(map(len, item))
                 pending.append(item.values())
             elif kind is list:
                 size += _CONTAINER_BYTES + _ITEM_BYTES * len(item)
                 pending.append(item)
-            elif kind is int and item.bit_length() > _WORD_BITS:
-                size += item.bit_length() // 8
     return size

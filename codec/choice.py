@@ -1,7 +1,8 @@
 """One choice of an answer, folded from deltas or read from a whole message.
 
 A stream and a plain body go through the same code, so that the same answer gives the same values
-(``seeds.md`` N3). Text is kept as the fragments that came and joined once, at the end.
+(``seeds.md`` N3). Text is kept as the fragments that came and joined once, at the end; that of many
+chunks that are taken together is one fragment, unless rule 5 may still be about them.
 
 Rules:
 
@@ -74,6 +75,7 @@ class ChoiceFold:
         "_content",
         "_extra",
         "_function_call",
+        "_joined",
         "_logprobs",
         "_message_extra",
         "_note",
@@ -99,6 +101,7 @@ class ChoiceFold:
         self._note = note
         self._role: str | None = None
         self._content: list[str] = []
+        self._joined = 0, ""  # of so many fragments of content
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_by_name: dict[str, list[str]] = {}
@@ -115,7 +118,8 @@ class ChoiceFold:
             delta = choice.get("message")
         known = _CHOICE_MEMBERS
         if isinstance(delta, dict):
-            self._feed_delta(delta)
+            if delta:
+                self._feed_delta(delta)
         elif isinstance(text := choice.get("text"), str) and self._may_be_completion:
             known = _COMPLETION_MEMBERS
             self.is_completion = True
@@ -137,14 +141,23 @@ class ChoiceFold:
             member: ``content`` or a name of reasoning.
             texts: not empty ones, for which there is room.
         """
-        self._budget.take(len("".join(texts)) + FRAGMENT_BYTES * len(texts))
-        if member != "content":
-            self._reasoning_by_name.setdefault(member, []).extend(texts)
-            self._reasoning.extend(texts)
+        if not texts:
             return
-        self._content.extend(texts)
+        joined = "".join(texts)
+        self._budget.take(len(joined) + FRAGMENT_BYTES * len(texts))
+        if member != "content":
+            self._reasoning_by_name.setdefault(member, []).append(joined)
+            self._reasoning.append(joined)
+            return
         if self._parts is not None:
-            self._parts.extend(("text", text) for text in texts)
+            self._parts.append(("text", joined))
+        begin = [*self._content[:2], *texts[:2]][:2]
+        if begin[-1].startswith(begin[0]):
+            self._content += texts  # each may be the text so far (rule 5)
+            return
+        first = texts[: max(0, 2 - len(self._content))]
+        rest = joined[len("".join(first)) :]
+        self._content += [*first, rest] if rest else first
 
     def _finish(self, finish_reason: str) -> None:
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:
@@ -240,7 +253,7 @@ class ChoiceFold:
     def is_cumulative(self) -> bool:
         """Each fragment of content was the whole text so far (rule 5); a list of parts never is."""
         fragments = self._content if self._parts is None else []
-        if len(fragments) < _MIN_CUMULATIVE:
+        if len(fragments) < _MIN_CUMULATIVE or not fragments[1].startswith(fragments[0]):
             return False
         if len(fragments[-1]) - len(fragments[0]) < _MIN_CUMULATIVE - 1:
             return False  # nothing that grew so often
@@ -271,26 +284,30 @@ class ChoiceFold:
 
     def choice(self) -> Choice:
         """Return the choice as it stands."""
-        function_call = self._function_call
-        fragments = self._content[-1:] if self.is_cumulative else self._content
+        function_call, tool_calls = self._function_call, self.tool_calls
+        content = self._content[-1] if self.is_cumulative else self._joined_content()
         return Choice(
             index=self.index,
             message=Message(
                 role=self._role,
-                content="".join(fragments) or None,
-                reasoning=self._joined_reasoning() or None,
+                content=content or None,
+                reasoning=self._joined_reasoning() or None if self._reasoning else None,
                 refusal="".join(self._refusal) or None,
-                tool_calls=self.tool_calls.calls(),
+                tool_calls=tool_calls.calls() if tool_calls else (),
                 function_call=function_call.call() if function_call else None,
             ),
             finish_reason=self.finish_reason,
             logprobs=self._logprobs or None,
         )
 
+    def _joined_content(self) -> str:
+        count = len(self._content)
+        if self._joined[0] != count:
+            self._joined = count, "".join(self._content)
+        return self._joined[1]
+
     def _joined_reasoning(self) -> str:
         """Return the reasoning, once where it came several times in different deltas (rule 3)."""
-        if not self._reasoning:
-            return ""
         ways = list(self._reasoning_by_name.values())
         ways.append([text for kind, text in self._parts or () if kind == "thinking"])
         said = {"".join(texts) for texts in ways if texts}
@@ -298,21 +315,34 @@ class ChoiceFold:
 
     def body(self) -> JsonObject:
         """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""
-        choice: JsonObject = {"finish_reason": self.finish_reason, "logprobs": self._logprobs}
+        body: JsonObject = {"index": self.index}
         if self.is_completion:
-            text = {"text": "".join(self._content)}
-            return {"index": self.index} | text | without_empty(choice) | self._extra
-        function_call = self._function_call
+            body["text"] = self._joined_content()
+        elif message := self._message():
+            body["message"] = message
+        if self.finish_reason:
+            body["finish_reason"] = self.finish_reason
+        if self._logprobs:
+            body["logprobs"] = self._logprobs
+        return body | self._extra if self._extra else body
+
+    def _message(self) -> JsonObject:
+        """Return the message of the accumulated object."""
+        function_call, tool_calls = self._function_call, self.tool_calls
         message: JsonObject = {
             "role": self._role,
-            "content": "".join(self._content) if self._parts is None else self._joined_parts(),
+            "content": self._joined_content() if self._parts is None else self._joined_parts(),
             "refusal": "".join(self._refusal),
-            **{name: "".join(texts) for name, texts in self._reasoning_by_name.items()},
-            "function_call": function_call.function_body() if function_call else None,
-            "tool_calls": self.tool_calls.body(),
         }
-        whole = {"message": without_empty(message) | self._message_extra} | choice
-        return {"index": self.index} | without_empty(whole) | self._extra
+        if self._reasoning_by_name:
+            for name, texts in self._reasoning_by_name.items():
+                message[name] = "".join(texts)
+        if function_call:
+            message["function_call"] = function_call.function_body()
+        if tool_calls:
+            message["tool_calls"] = tool_calls.body()
+        message = without_empty(message)
+        return message | self._message_extra if self._message_extra else message
 
     def _joined_parts(self) -> list[Any]:
         """Return the parts in order, as the message would have them unstreamed."""

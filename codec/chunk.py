@@ -17,6 +17,7 @@ __all__ = (
     "is_bare_value",
     "is_chunk",
     "is_done",
+    "is_plain_chunk",
     "is_usage_only",
 )
 
@@ -84,6 +85,20 @@ def is_chunk(value: Any) -> bool:
         return True
     name = value.get("object")
     return isinstance(name, str) and name.startswith(("chat.completion", "text_completion"))
+
+
+def is_plain_chunk(value: Any) -> bool:
+    """Whether a value is a chunk (:func:`is_chunk`) with choices, in which no error can be found.
+
+    Nearly all are, so this asks for little. It is told without the event's name.
+    """
+    return (
+        type(value) is dict
+        and type(value.get("choices")) is list
+        and "error" not in value
+        and "type" not in value
+        and value.get("object") != "error"
+    )
 
 
 def find_error(

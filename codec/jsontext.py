@@ -19,12 +19,15 @@ from typing import Any
 import msgspec
 
 __all__ = (
+    "NO_STRING",
     "JsonObject",
     "compact_text",
     "decode_json",
     "decode_json_object",
+    "decode_string",
     "encode_json",
     "is_json",
+    "split_array",
     "split_object",
 )
 
@@ -34,7 +37,14 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.encode
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_split_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _lenient = json.JSONDecoder(strict=False)
+
+decode_string = msgspec.json.Decoder(str).decode
+"""Parse one JSON string, strictly: there is no second chance, and no function of ours in between,
+for this is done for each token. Raises one of :data:`NO_STRING`."""
+
+NO_STRING = (msgspec.MsgspecError, UnicodeError)
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
 """What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""
@@ -87,6 +97,15 @@ def split_object(data: bytes) -> dict[str, msgspec.Raw]:
         return _split(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ValueError("no strict JSON object") from error
+
+
+def split_array(data: msgspec.Raw) -> list[msgspec.Raw]:
+    """The text of each entry of an array that is a member of a split object.
+
+    Raises:
+        msgspec.ValidationError: it is another value.
+    """
+    return _split_array(data)
 
 
 def is_json(text: str) -> bool:

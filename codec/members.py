@@ -52,6 +52,10 @@ def merge_members(
         if value is None or key in skip:
             continue
         old = into.get(key)
+        if old is None and type(value) is str:  # as most are
+            if budget.take(len(value) + len(key) + FRAGMENT_BYTES):
+                into[key] = value
+            continue
         if isinstance(value, _CONTAINERS):
             if isinstance(value, list) and extend_lists and isinstance(old, list):
                 if value and budget.take(size_bytes(value)):

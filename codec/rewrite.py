@@ -8,8 +8,8 @@ Rules (``design.md`` section 4, ``span-contract.md`` section 2):
 3. A ``stream_options`` that is neither object nor null, a member that occurs twice, or a body
    that cannot be followed is left alone, and :attr:`Rewrite.note` says so.
 4. Where the client itself asks, nothing is changed and its stream is never filtered.
-5. A body over :data:`_MAX_COPIED_BYTES` is not copied: its rewrite is views of it, with the splice
-   between them. A copy of 20 MB would keep the loop for 17 ms.
+5. A body over :data:`_MAX_COPIED_BYTES` is not copied: its rewrite is its blocks and views of it,
+   with the splice between them. A copy of 20 MB would keep the loop for 17 ms.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from codec.scan import BodyScan, Member, RequestScanner
+import msgspec
+
+from codec.blocks import Blocks
+from codec.scan import BodyScan, Member, scan_request
 
 __all__ = (
     "MAX_STREAM_OPTIONS_BYTES",
     "USAGE_REWRITE",
     "Rewrite",
     "UsagePolicy",
+    "leave_body",
     "names_usage_option",
     "rewrite_request",
 )
@@ -38,6 +42,7 @@ USAGE_REWRITE = "stream_options.include_usage"
 """The name of the rewrite in a span's metadata (``span-contract.md`` 1.8)."""
 
 _ASK = b'"include_usage":true'
+_OPTIONS = frozenset({"include_usage"})
 
 
 class UsagePolicy(StrEnum):
@@ -51,13 +56,13 @@ class UsagePolicy(StrEnum):
     """The request is not touched."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The body for the upstream, and what was done to it.
 
     Attributes:
         body: the bytes to send; the client's own object where nothing was changed.
-        more: what follows ``body``; of a large body that was changed it is everything (rule 5).
+        more: what follows ``body``; of a body in blocks, and of a large one that was changed, it
+            is everything (rule 5).
         asked: the upstream is asked for usage by us alone: its usage event is not for the client.
         client_asked: the client's own body asks for usage.
         rewrites: the names of what was changed.
@@ -91,34 +96,46 @@ class _Options:
         return self.scan is not None and self.scan.value(self.text, "include_usage") == b"true"
 
 
-def rewrite_request(body: bytes, scan: BodyScan, policy: UsagePolicy) -> Rewrite:
+def rewrite_request(body: bytes | Blocks, scan: BodyScan, policy: UsagePolicy) -> Rewrite:
     """Make the upstream's body from the client's.
 
     Args:
-        body: the client's bytes, whole.
+        body: the client's bytes, all of them.
         scan: what a :class:`codec.scan.RequestScanner` found in these bytes.
         policy: the upstream's policy.
     """
+    streams = scan.value(body, "stream") == b"true"
+    if not streams and scan.problem is None and "stream_options" not in scan.members:
+        return leave_body(body)  # most calls: nothing else of them matters
     options = _find_options(body, scan)
     client_asked = options is not None and options.ask
     by_policy = policy is UsagePolicy.NEVER or (
         policy is UsagePolicy.IF_ABSENT and options is not None
     )
     if by_policy or client_asked:
-        return Rewrite(body=body, client_asked=client_asked)
+        return leave_body(body, client_asked=client_asked)
     if scan.problem is not None:
-        return Rewrite(body=body, note=scan.problem)
-    if scan.value(body, "stream") != b"true":
-        return Rewrite(body=body)
+        return leave_body(body, note=scan.problem)
+    if not streams:
+        return leave_body(body)
     note = _find_obstacle(scan, options)
     if note is not None:
-        return Rewrite(body=body, note=note)
+        return leave_body(body, note=note)
     start, end, text = _find_splice(scan, options)
-    view = memoryview(body)
-    parts = (view[:start], text, view[end:])
+    whole = Blocks((body,)) if isinstance(body, bytes) else body
+    parts = (*whole.cut(0, start), text, *whole.cut(end, len(body)))
     if len(body) > _MAX_COPIED_BYTES:
         return Rewrite(body=b"", more=parts, asked=True, rewrites=(USAGE_REWRITE,))
     return Rewrite(body=b"".join(parts), asked=True, rewrites=(USAGE_REWRITE,))
+
+
+def leave_body(
+    body: bytes | Blocks, *, client_asked: bool = False, note: str | None = None
+) -> Rewrite:
+    """A body that is sent as it is; the rest as in :class:`Rewrite`."""
+    if isinstance(body, bytes):
+        return Rewrite(body=body, client_asked=client_asked, note=note)
+    return Rewrite(body=b"", more=body.blocks, client_asked=client_asked, note=note)
 
 
 def names_usage_option(body: bytes) -> bool:
@@ -130,16 +147,14 @@ def names_usage_option(body: bytes) -> bool:
     return b"stream_options" in body or b"include_usage" in body
 
 
-def _find_options(body: bytes, scan: BodyScan) -> _Options | None:
+def _find_options(body: bytes | Blocks, scan: BodyScan) -> _Options | None:
     member = scan.members.get("stream_options")
     if member is None:
         return None
     text = body[member.start : member.end]
     if not text.startswith(b"{") or len(text) > MAX_STREAM_OPTIONS_BYTES:
         return _Options(member=member, text=text, scan=None)
-    scanner = RequestScanner(("include_usage",))
-    scanner.feed(text)
-    return _Options(member=member, text=text, scan=scanner.finish())
+    return _Options(member=member, text=text, scan=scan_request(text, _OPTIONS))
 
 
 def _find_obstacle(scan: BodyScan, options: _Options | None) -> str | None:

@@ -28,11 +28,13 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 stream that never ends its event must not take the memory of all others."""
 
 _BOM = b"\xef\xbb\xbf"
+_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 
 # A line end and then a blank line. The first alternative keeps the LF of "CR CR LF" out: whether
 # it has arrived yet must not matter (rule 2), and what follows an event may be dropped safely.
 _EVENT_END = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
 
+_MAY_BE_BOM = {b"", _BOM[:1]}
 _SHORTEST_LINE = len(b"data: \n\n")
 _LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may be still to come
 
@@ -59,7 +61,8 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_single_line(self) -> bool:
         """Whether the event is one line and nothing else, a comment or second field included."""
-        return len(self.raw.strip(b"\r\n").splitlines()) == 1
+        line = self.raw.strip(b"\r\n")
+        return bool(line) and _LF not in line and _CR not in line
 
 
 class SseDecoder:
@@ -88,11 +91,13 @@ class SseDecoder:
                 before it are returned first, and the next call raises. The decoder is finished.
         """
         events: list[ServerSentEvent] = []
+        if not self._begun and not self._pending and data[:1] not in _MAY_BE_BOM:
+            self._begun = True
         if (
             self._pending
             or not self._begun
             or self._exceeded
-            or b"\r" in data
+            or _CR in data
             or len(data) > MAX_EVENT_BYTES
         ):
             self._feed_any(data, events)
@@ -130,6 +135,8 @@ class SseDecoder:
         """
         if self._exceeded:
             raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
+        if not self._pending:
+            return None
         block = bytes(self._pending)
         self._pending.clear()
         self._searched = 0

@@ -37,6 +37,7 @@ MAX_TAIL_BYTES = 1_024
 bytes. What comes byte by byte is joined again with each of them, so it must be short."""
 
 _EVENT_END = b"\n\n"
+_EVENT_END_BYTES = len(_EVENT_END)
 
 
 class ChatStream:
@@ -78,7 +79,7 @@ class ChatStream:
         self._template: ChunkTemplate | None = None
         self._tail = b""  # the beginning of an event, before the decoder has any of it
         self._texts: list[str] = []  # of the events like it, not folded yet
-        self._last_alike = b"", 0  # the read and the end of the last of these
+        self._last_alike = b""  # a read, up to the end of the last of these
         self._room_bytes = 0  # of such events that fit; none inside another event
         self._wasted = 0
         self.event_count = 0
@@ -100,29 +101,32 @@ class ChatStream:
         """Take one read of the (decompressed) body, cut anywhere."""
         template = self._template
         size = len(data)
-        if template is not None and size <= self._room_bytes and not self._tail:
+        room_bytes = self._room_bytes - size
+        if template is not None and room_bytes >= 0 and not self._tail:
             # The usual read is one event like the last one, and this is all that is done for it.
             text = template.match_whole(data)
             if text is not None:
                 self._texts.append(text)
-                self._last_alike = data, size
-                self._room_bytes -= size
+                self._last_alike = data
+                self._room_bytes = room_bytes
                 self.event_count += 1
                 return
-        if self._tail:
-            data, self._tail = self._tail + data, b""
         start = 0
+        if self._tail:
+            start = self._end_tail(data)
+            if start == size:
+                return
         while self._wasted < MAX_WASTED_TEMPLATES:
-            template = self._template
-            end = data.find(_EVENT_END, start) + len(_EVENT_END)
-            if template is not None and self._between_events and end > start:
+            template = self._template if self._between_events else None
+            end = data.find(_EVENT_END, start) + _EVENT_END_BYTES
+            if template is not None and end > start:
                 start = self._take_alike(template, data, start)
-                if start == len(data):
+                if start == size:
                     return
-                end = data.find(_EVENT_END, start) + len(_EVENT_END)
+                end = data.find(_EVENT_END, start) + _EVENT_END_BYTES
             # An event that no template knows is read alone, and may well be the next template.
-            if end < len(_EVENT_END):
-                if template is not None and self._between_events:
+            if end < _EVENT_END_BYTES:
+                if template is not None:
                     tail = data[start:]
                     if len(tail) <= MAX_TAIL_BYTES and template.may_begin(tail):
                         self._tail = tail  # it may be another one like the last
@@ -130,8 +134,19 @@ class ChatStream:
                 break
             self._feed(data[start:end])
             start = end
-        if start < len(data):
+            if start == size:
+                return
+        if start < size:
             self._feed(data[start:])
+
+    def _end_tail(self, data: bytes) -> int:
+        """Take the rest of the event that waits for it, a read of its own; where that ends."""
+        tail, self._tail = self._tail, b""
+        end = 0 if tail.endswith(b"\n") else data.find(_EVENT_END) + _EVENT_END_BYTES
+        if end < _EVENT_END_BYTES:  # it goes on, or an end of it may be in both
+            end = len(data)
+        self.feed(tail + data[:end])
+        return end
 
     def _feed(self, data: bytes) -> None:
         if self._decoder is None:
@@ -155,7 +170,8 @@ class ChatStream:
         if texts:
             self._texts += texts
             self._room_bytes -= size
-            self._last_alike = data, end
+            if template.padding_member is not None:
+                self._last_alike = data[:end]
             self.event_count += len(texts)
         return end
 
@@ -174,7 +190,7 @@ class ChatStream:
         self._wasted = 0
         self._accumulator.feed_texts(template.index, template.member, texts)
         if template.padding_member is not None:
-            padding = template.padding_of(*self._last_alike)
+            padding = template.padding_of(self._last_alike)
             self._accumulator.feed_padding(template.padding_member, padding)
 
     def finish(self) -> ChatResponse:
@@ -218,16 +234,18 @@ class ChatStream:
         accumulator = self._accumulator
         accumulator.feed(value, event_name=event.event, hidden_usage=hidden)
         # What a template recognises neither finishes a choice nor begins one.
-        self.is_complete = self.done or (accumulator.has_usage and accumulator.finished)
+        self.is_complete = self.done or (accumulator.finished and accumulator.has_usage)
         self._learn(event, data, value)
 
     def _learn(self, event: ServerSentEvent, data: bytes, value: Any) -> None:
         """Make a template of an event that was just folded, unless that never came to anything."""
         self._template = None
         self._room_bytes = 0
-        if self._wasted < MAX_WASTED_TEMPLATES and event.event is None and event.is_single_line:
-            self._template = learn_template(data, value)
-            self._wasted += self._template is not None
+        if self._wasted < MAX_WASTED_TEMPLATES and event.event is None:
+            template = learn_template(data, value)
+            if template is not None and event.is_single_line:
+                self._template = template
+                self._wasted += 1
 
     def _take_text(self, event: ServerSentEvent, data: bytes, *, cut_off: bool) -> None:
         """Take data that is no JSON."""

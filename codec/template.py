@@ -9,13 +9,16 @@ Rules:
 1. A chunk becomes a template only if folding it a second time would change nothing but append its
    text: no usage, no finish reason, no log probabilities, no list anywhere but that of its one
    choice (lists are concatenated), and one piece of text (:data:`SPOKEN`).
-2. The place of the text is found in the bytes and then *tried*: with another text there, the parser
-   must find just that text changed. No guess about JSON is trusted (keys that occur twice, or are
-   written with escapes, or stand inside a string).
+2. The place of the text is found in the bytes. No guess about JSON is trusted (keys that occur
+   twice, or are written with escapes, or stand inside a string): where there is any escape outside
+   the text, or the key not just once, it is *tried*. With another text there, the parser must find
+   just that text changed.
 3. A template matches where every byte outside its places is equal. The text is a JSON string of any
    form; its place ends at its own closing quote.
-4. Of events in a row the texts are read together. Where that fails they are matched one by one,
-   which says how far they go.
+4. Of events in a row the texts are read together. They are cut out of lines by their places alone,
+   and then all of it is proven at once: put together again they are the very bytes that came, and
+   each of them is one JSON string. Where that fails they are matched one by one, which says how far
+   they go.
 5. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
 6. What was folded after a template was made may have changed what it stands on, so whoever folds a
    chunk in the general way must forget it.
@@ -26,11 +29,13 @@ The general way is the oracle: ``tests/codec/test_template.py`` folds everything
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from itertools import repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from codec.integers import index_of
-from codec.jsontext import decode_json
+from codec.jsontext import NO_STRING, decode_json, decode_string
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +51,8 @@ _PADDING = ("obfuscation", "p")
 _CONTAINERS = (dict, list)
 _LISTS = {"choices", "delta"}
 _UNSPOKEN = ("refusal", "tool_calls", "function_call")
-_TO_STRING = {
-    name: re.compile(rb'"%b"[ \t]*:[ \t]*"' % name.encode()).search for name in (*SPOKEN, *_PADDING)
-}
+_KEYS = {name: b'"%b"' % name.encode() for name in (*SPOKEN, *_PADDING)}
+_TO_STRING = {name: re.compile(rb'%b[ \t]*:[ \t]*"' % key).search for name, key in _KEYS.items()}
 _TRIAL = "a text that nobody sends"
 _ROW_EVENTS = 64
 """At most so many are looked at together, and again, half of them and so on, where one of them is
@@ -60,6 +64,9 @@ _NO_MATCH = "", 0
 _PLAIN = re.compile(rb"[ !#-\[\]-~]*")  # ASCII without quote, backslash and control characters
 _EVENT_FIELD = b"data: "
 _EVENT_END = b"\n\n"
+_LF, _CR, _BACKSLASH, _LIST = b"\n\r\\["  # as numbers, which are searched for as they are
+_BETWEEN_TEXTS = "\x7f"
+"""Stands for itself in a JSON string, and not behind a backslash; hardly any text has it."""
 
 
 class ChunkTemplate:
@@ -81,6 +88,8 @@ class ChunkTemplate:
         "_behind",
         "_behind_bytes",
         "_between",
+        "_cut",
+        "_frame_bytes",
         "_row_bytes",
         "_seam",
         "index",
@@ -107,6 +116,8 @@ class ChunkTemplate:
         self._before_bytes = len(self._before)
         self._behind_bytes = len(self._behind)
         self._seam = self._behind + self._before  # between the texts of two events in a row
+        self._cut = itemgetter(slice(self._before_bytes, 1 - self._behind_bytes))  # of a line
+        self._frame_bytes = self._before_bytes + self._behind_bytes
         self._row_bytes = _ROW_EVENTS * (len(self._seam) + len(between) + _USUAL_TEXT_BYTES)
 
     def fill(self, text: bytes, padding: bytes = b"") -> bytes:
@@ -116,14 +127,16 @@ class ChunkTemplate:
 
     def match_whole(self, data: bytes) -> str | None:
         """Match bytes that are one event and nothing more: its text, else ``None``."""
-        if data.startswith(self._before) and data.endswith(self._behind):
-            # Text without quotes and escapes, as most is, need not be searched for its end.
-            literal = data[self._before_bytes : -self._behind_bytes]
+        literal = data.removeprefix(self._before).removesuffix(self._behind)
+        if len(data) - len(literal) == self._frame_bytes:  # both were there
             if self._between:
                 literal, found, padding = literal.partition(self._between)
-                literal = literal if found and _is_plain_padding(padding) else b""
-            if literal and _PLAIN.fullmatch(literal):
-                return literal.decode("ascii")
+                if not (found and _is_plain_padding(padding)):
+                    literal = b'"'  # which is no string
+            try:
+                return decode_string(b'"%b"' % literal)
+            except NO_STRING:
+                pass  # it may be one for the lenient parser
         text, end = self.match(data, 0)
         return text if end and end == len(data) else None
 
@@ -139,7 +152,7 @@ class ChunkTemplate:
         end = data.find(b'"', start)
         literal = data[start:end]
         try:
-            if b"\\" not in literal:
+            if _BACKSLASH not in literal:
                 text = literal.decode()
             else:
                 end = _end_of_literal(data, start)
@@ -147,7 +160,7 @@ class ChunkTemplate:
                 text = decode_json(b'"%b"' % literal)
         except ValueError:
             return _NO_MATCH  # no UTF-8 or a bad escape: the general way says what it is
-        if b"\n" in literal or b"\r" in literal:
+        if _LF in literal or _CR in literal:
             return _NO_MATCH  # the line ends there, whatever JSON would make of it
         if between := self._between:
             if not data.startswith(between, end):
@@ -183,46 +196,50 @@ class ChunkTemplate:
             start = end
 
     def _find_row(self, data: bytes, start: int) -> tuple[Sequence[bytes], int]:
-        """Find events in a row, each of which has another one behind it (rule 4).
+        """Find events in a row (rule 4).
 
         Returns:
             Their literals, and where the last of them ends.
         """
         if not data.startswith(self._before, start):
             return (), start
+        rest = BytesIO(data)  # shares the bytes; no other way to lines takes as few steps
+        rest.seek(start)
+        lines = rest.readlines(self._row_bytes)
+        events = lines[: min(len(lines) // 2, _ROW_EVENTS) * 2 : 2]  # a blank line behind each
+        pieces = [*map(self._cut, events)]
         begin = start + self._before_bytes
-        pieces = data[begin : begin + self._row_bytes].split(self._seam, _ROW_EVENTS)
-        pieces.pop()  # behind it is another event, or nothing yet
         while pieces:
-            literals = self._take_apart(pieces)
-            if literals is not None:
-                size = sum(map(len, pieces)) + len(pieces) * len(self._seam)
-                return literals, start + size
-            del pieces[len(pieces) // 2 :]  # one of them is another event
+            # Put together again they must be what is there: this proves all that is between them.
+            row = self._seam.join(pieces)
+            end = begin + len(row)
+            if data.startswith(row, begin) and data.startswith(self._behind, end):
+                return self._take_apart(pieces), end + self._behind_bytes
+            while not events[-1].startswith(self._before):  # as the first one does
+                events.pop()  # the usual others are the stream's last events
+            if len(events) == len(pieces):
+                del events[len(events) // 2 :]
+            del pieces[len(events) :]
         return (), start
 
-    def _take_apart(self, pieces: list[bytes]) -> Sequence[bytes] | None:
-        """The literals of what is between seams; ``None`` where one piece has another form."""
-        literals: Sequence[bytes] = pieces
-        if self._between:
-            parts = map(bytes.partition, pieces, repeat(self._between))
-            literals, between, paddings = zip(*parts, strict=True)
-            if not all(between) or not _is_plain_padding(b"".join(paddings)):
-                return None
-        joined = b"\n".join(literals)
-        if b'"' in joined and b'"' in joined.replace(b"\\\\", b"").replace(b'\\"', b""):
-            return None  # a text ends there, and not as that of the template
-        return literals
+    def _take_apart(self, pieces: list[bytes]) -> Sequence[bytes]:
+        """The literals of what is between seams; none where a piece has another form."""
+        if not self._between:
+            return pieces
+        literals, between, paddings = zip(
+            *map(bytes.partition, pieces, repeat(self._between)), strict=True
+        )
+        return literals if all(between) and _is_plain_padding(b"".join(paddings)) else ()
 
     def may_begin(self, data: bytes) -> bool:
         """Whether bytes without an event's end may be the beginning of an event that matches."""
         before = self._before
         alike = data.startswith(before) or before.startswith(data)
-        return alike and b"\r" not in data  # a line may end in it, and an event with that
+        return alike and _CR not in data  # a line may end in it, and an event with that
 
-    def padding_of(self, data: bytes, end: int) -> str:
-        """Return the padding of the event that ends at an offset, and that was matched."""
-        end -= self._behind_bytes
+    def padding_of(self, data: bytes) -> str:
+        """Return the padding of the last event, one that was matched."""
+        end = len(data) - self._behind_bytes
         return data[data.rindex(b'"', 0, end) + 1 : end].decode()
 
 
@@ -234,17 +251,20 @@ def learn_template(data: bytes, chunk: Any) -> ChunkTemplate | None:
         chunk: what they decode to; it is not changed.
     """
     try:
-        return _learn(data, chunk) if _is_plain(chunk) else None
+        return _learn(data, chunk)
     except RecursionError:  # nested just within what the parser takes
         return None
 
 
-def _learn(data: bytes, chunk: JsonObject) -> ChunkTemplate | None:
-    (choice,) = chunk["choices"]
+def _learn(data: bytes, chunk: Any) -> ChunkTemplate | None:
+    choice = _find_plain_choice(chunk)
+    if choice is None:
+        return None
     delta = choice["delta"]
-    said = [name for name in SPOKEN if delta.get(name)]
-    index = index_of(choice.get("index"))
+    said = [*filter(delta.get, SPOKEN)]
     if len(said) != 1 or not isinstance(delta[said[0]], str):
+        return None
+    if data.count(_LIST) > 1 and any(map(_has_other_list, (chunk, choice, delta))):
         return None
     (member,) = said
     padding_member = next((name for name in _PADDING if isinstance(chunk.get(name), str)), None)
@@ -252,37 +272,47 @@ def _learn(data: bytes, chunk: JsonObject) -> ChunkTemplate | None:
     if text is None:
         return None
     start, end = text
-    between, behind = b"", data[end:]
+    before, between, behind = data[:start], b"", data[end:]
     if padding_member is not None:
         padding = _find_literal(data, padding_member, end)
         if padding is None:
             return None
         between, behind = data[end : padding[0]], data[padding[1] :]
+    index = index_of(choice.get("index"))
     template = ChunkTemplate(
         0 if index is None else index,
         member,
-        before=data[:start],
+        before=before,
         between=between,
         behind=behind,
         padding_member=padding_member,
     )
-    return template if _holds(template, chunk, member) else None
+    around = before + between + behind
+    is_sure = _has_once(around, member)
+    if padding_member is not None:
+        is_sure = is_sure and _has_once(around, padding_member)
+    return template if is_sure or _holds(template, chunk, member) else None
 
 
-def _is_plain(chunk: Any) -> bool:
-    """Whether a chunk is one that rule 1 allows, but for the number of its texts."""
+def _find_plain_choice(chunk: Any) -> JsonObject | None:
+    """The one choice of a chunk that rule 1 allows, but for its texts and for other lists."""
     if not isinstance(chunk, dict) or chunk.get("usage") or "x_groq" in chunk:
-        return False
+        return None
     choices = chunk.get("choices")
     if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], dict)):
-        return False
-    choice = choices[0]
+        return None
+    choice: JsonObject = choices[0]
     delta = choice.get("delta")
     if not isinstance(delta, dict) or "usage" in choice:
-        return False
+        return None
     if choice.get("finish_reason") or choice.get("logprobs") or any(map(delta.get, _UNSPOKEN)):
-        return False
-    return not (_has_other_list(chunk) or _has_other_list(choice) or _has_other_list(delta))
+        return None
+    return choice
+
+
+def _has_once(around: bytes, member: str) -> bool:
+    """Whether a member that was decoded can only be that of the one key with its name (rule 2)."""
+    return _BACKSLASH not in around and around.count(_KEYS[member]) == 1
 
 
 def _has_other_list(members: JsonObject) -> bool:
@@ -311,21 +341,15 @@ def _is_plain_padding(padding: bytes) -> bool:
 def _read_literals(literals: Sequence[bytes]) -> list[str] | None:
     """Read what may be the insides of JSON strings; ``None`` where that is not sure of each.
 
-    Args:
-        literals: at least one. No quote is in them but behind a backslash, so that a backslash at
-            the end escapes the quote that follows, or is escaped itself.
+    They are read as one string, which no quote in one of them ends too early. What is between them
+    cannot be escaped by the end of one, and if one has it in it, there is one too many.
     """
-    joined = b"\n".join(literals)  # a line end that is in one of them is one too many
-    if joined.count(b"\n") >= len(literals) or b"\r" in joined:
-        return None
+    joined = _BETWEEN_TEXTS.encode().join(literals)
     try:
-        if b"\\" not in joined:
-            return joined.decode().split("\n")
-        if b"\\\n" in joined or joined.endswith(b"\\"):
-            return None
-        return list(decode_json(b'["%b"]' % joined.replace(b"\n", b'","')))
-    except ValueError:
-        return None  # no UTF-8 or a bad escape in one of them
+        texts = decode_string(b'"%b"' % joined).split(_BETWEEN_TEXTS)
+    except NO_STRING:
+        return None
+    return texts if len(texts) == len(literals) else None
 
 
 def _end_of_literal(data: bytes, start: int) -> int:

@@ -121,7 +121,9 @@ def decode_usage(raw: Any) -> Usage | None:
     Returns:
         The counts, or ``None`` where ``raw`` is no object or has nothing but nulls.
     """
-    if not isinstance(raw, dict) or all(value is None for value in raw.values()):
+    if not isinstance(raw, dict):
+        return None
+    if raw.get("prompt_tokens") is None and all(value is None for value in raw.values()):
         return None
     prompt, completion = count_of(raw.get("prompt_tokens")), count_of(raw.get("completion_tokens"))
     total = count_of(raw.get("total_tokens"))
@@ -170,8 +172,9 @@ def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
             continue
         if not (isinstance(old, dict) and isinstance(value, dict)):
             kept = {} if isinstance(value, dict) else value
-            key_bytes = 0 if known else len(key) + FRAGMENT_BYTES
-            if not budget.take(size_bytes(kept) - size_bytes(old) + key_bytes):
+            growth = size_bytes(kept)
+            growth += -size_bytes(old) if known else len(key) + FRAGMENT_BYTES
+            if not budget.take(growth):
                 continue
             into[key] = kept
         if isinstance(value, dict):

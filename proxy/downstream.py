@@ -1,7 +1,7 @@
 """The client's side of an exchange: one request, and how it is answered.
 
 Heads and bodies of answers are written here, as bytes, because aiohttp's own responses add, fold
-and re-encode fields (R1). The connections are those of :mod:`proxy.downstream_server`.
+and re-encode fields (R1). The connections are those of :mod:`proxy.downstream_connection`.
 
 Rules, here and there:
 
@@ -29,23 +29,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import socket
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import ClientConnectionResetError
 from aiohttp.http import HttpVersion11
 from aiohttp.web_response import StreamResponse
 
 from proxy.errors import encode_error
-from proxy.headers import FRAMING, Head, response_headers
+from proxy.headers import FRAMING, MAX_SHAPES, Head, response_headers
 from proxy.request_body import RequestBody
 from proxy.stall_watch import count_buffered, count_unacknowledged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aiohttp import web
+    from aiohttp.http import RawRequestMessage
+    from aiohttp.streams import StreamReader
+
+    from proxy.downstream_connection import DownstreamConnection
 
 __all__ = ("Answered", "Downstream", "LastAnswer", "half_close", "reset")
 
@@ -91,16 +94,15 @@ _ANSWERED = {
 
 
 class LastAnswer(Answered):
-    """An answer of ours, ``data`` what is not written of it yet: the connection ends (rule 5)."""
+    """An answer of ours after which the connection ends (rule 5).
+
+    Attributes:
+        unwritten: what is not on the wire yet.
+    """
 
     def __init__(self, data: bytes = b"") -> None:
         super().__init__(keeps_alive=False)
-        self._data = data
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        """Write what is not written yet."""
-        if self._data:
-            await request.writer.write(self._data)
+        self.unwritten = data
 
 
 class Downstream:
@@ -111,40 +113,34 @@ class Downstream:
         target: raw path and query, undecodable bytes as surrogates.
         headers: raw fields.
         body: reader of the request's body.
+        head_sent: the answer has begun.
     """
 
     def __init__(
         self,
-        request: web.BaseRequest,
+        connection: DownstreamConnection,
+        message: RawRequestMessage,
+        body: StreamReader,
         head: Head,
         *,
         body_idle_seconds: float,
-        is_closing: Callable[[], bool],
-        has_stalled: Callable[[], bool],
     ) -> None:
-        self._request = request
-        self._protocol = request.protocol
+        self._connection = connection
         self._waiting_head = b""
         self._chunked = False
-        self._is_closing = is_closing
-        self._has_stalled = has_stalled
         self._must_reset = False
-        self._head_sent = False
-        self._keeps_alive = request.keep_alive
-        self.method = request.method
-        self.target = request.raw_path
+        self._keeps_alive = not message.should_close
+        self._knows_chunks = message.version >= HttpVersion11
+        self.head_sent = False
+        self.method = message.method
+        self.target = message.path
         self.headers = head
-        self.body = RequestBody(request.content, idle_seconds=body_idle_seconds)
-
-    @property
-    def head_sent(self) -> bool:
-        """Whether the answer has begun."""
-        return self._head_sent
+        self.body = RequestBody(body, idle_seconds=body_idle_seconds)
 
     @property
     def stalled(self) -> bool:
         """Whether the client was cut because it took nothing of its answer (rule 7)."""
-        return self._has_stalled()
+        return self._connection.stalled
 
     @property
     def path(self) -> str:
@@ -158,11 +154,7 @@ class Downstream:
             ConnectionError: the client is gone.
         """
         expect = self.headers.find(b"expect")
-        if (
-            expect is not None
-            and expect.lower() == b"100-continue"
-            and self._request.version >= HttpVersion11
-        ):
+        if expect is not None and expect.lower() == b"100-continue" and self._knows_chunks:
             self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def begin_answer(
@@ -185,41 +177,31 @@ class Downstream:
         """
         if status == 204:  # it has no body, and says nothing of one
             headers = headers.without(FRAMING)
-        codings = headers.options(b"transfer-encoding") - _NO_CODINGS
-        counted = keeps_length and headers.has(b"content-length")
-        knows_chunks = self._request.version >= HttpVersion11
-        chunked = has_body and not counted and knows_chunks
-        if has_body and not counted and not chunked:
-            self._must_reset = True
-            self._keeps_alive = False
-        # In answer to HEAD, and in a 304, it says how the body would be framed.
-        would_be_chunked = not has_body and knows_chunks
-        fields = response_headers(
-            headers,
-            keeps_length=keeps_length,
-            keeps_chunked=bool(codings) and (chunked or would_be_chunked),
+        framing = _frame_answer(
+            headers.join(b"transfer-encoding"),
+            keeps_length and headers.has(b"content-length"),
+            has_body,
+            self._knows_chunks,
+            self._keeps_alive and not self._connection.closing,
         )
-        if chunked and not _is_chunked(headers):
-            fields.append((b"Transfer-Encoding", b"chunked"))
-        if self._is_closing():
-            self._keeps_alive = False
-        if not self._keeps_alive:
-            fields.append((b"Connection", b"close"))
-        elif not knows_chunks:
-            fields.append((b"Connection", b"keep-alive"))
-        head = [b"HTTP/1.1 %d %s" % (status, reason.encode("utf-8", "surrogateescape"))]
-        head += map(b": ".join, fields)
-        self._head_sent = True
-        self._waiting_head = b"\r\n".join(head) + b"\r\n\r\n"
-        self._chunked = chunked
+        fields = response_headers(
+            headers, keeps_length=keeps_length, keeps_chunked=framing.keeps_chunked
+        )
+        first_line = b"HTTP/1.1 %d %s" % (status, reason.encode("utf-8", "surrogateescape"))
+        head = [first_line, *map(b": ".join, fields), framing.last_lines]
+        self._keeps_alive = framing.keeps_alive
+        self._must_reset = framing.must_reset
+        self.head_sent = True
+        self._waiting_head = b"\r\n".join(head)
+        self._chunked = framing.chunked
 
     @property
     def is_free(self) -> bool:
         """Whether :meth:`send` would not wait, nor fail, and the head is on its way."""
-        transport = self._protocol.transport
+        transport = self._connection.transport
         return not (
             self._waiting_head
-            or self._protocol.writing_paused
+            or self._connection.writing_paused
             or transport is None
             or transport.is_closing()
         )
@@ -263,31 +245,31 @@ class Downstream:
         return _ANSWERED[self._keeps_alive, self._must_reset]
 
     def _write(self, data: bytes) -> None:
-        transport = self._protocol.transport
+        transport = self._connection.transport
         if transport is None or transport.is_closing():
             raise ClientConnectionResetError("the client is gone")
         transport.write(data)
 
     async def _send(self, data: bytes) -> None:
-        if self._protocol.writing_paused:  # by what was sent at once
-            await self._request.writer.drain()
+        if self._connection.writing_paused:  # by what was sent at once
+            await self._connection.drain()
         self._write(data)
-        if self._protocol.writing_paused:  # rule 8
-            await self._request.writer.drain()
+        if self._connection.writing_paused:  # rule 8
+            await self._connection.drain()
 
     async def answer_error(self, status: int, code: str, message: str) -> web.StreamResponse:
         """Send an answer of ours, whole.
 
         The connection ends after it: the request's body may not have been read.
         """
-        self._head_sent = True
+        self.head_sent = True
         has_body = self.method != "HEAD"
         self._write(encode_error(status, code, message, has_body=has_body))
         return LastAnswer()
 
     async def cut(self) -> web.StreamResponse:
         """End the answer broken, after every byte of it was sent (rule 3)."""
-        transport = self._request.transport
+        transport = self._connection.transport
         if transport is not None:
             if self._must_reset:
                 await self._reset_when_acknowledged(transport)
@@ -305,10 +287,61 @@ class Downstream:
         reset(transport)
 
 
-def _is_chunked(headers: Head) -> bool:
-    """Whether chunks are what frames it: the last coding alone does (RFC 9112 section 6.1)."""
-    codings = headers.join(b"transfer-encoding") or b""
-    return codings.rpartition(b",")[2].strip().lower() == b"chunked"
+class _Framing(NamedTuple):
+    """How an answer is framed, and what its head says of it.
+
+    Attributes:
+        last_lines: what follows the fields that are relayed.
+        chunked: its body goes in chunks of ours.
+        keeps_chunked: the upstream's ``Transfer-Encoding`` stays.
+        must_reset: only the end of the connection tells where the body ends.
+        keeps_alive: the connection serves another request.
+    """
+
+    last_lines: bytes
+    chunked: bool
+    keeps_chunked: bool
+    must_reset: bool
+    keeps_alive: bool
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _frame_answer(
+    encoding: bytes | None,
+    counted: bool,  # noqa: FBT001 - a cache's keyword arguments cost, here and below
+    has_body: bool,  # noqa: FBT001
+    knows_chunks: bool,  # noqa: FBT001
+    keeps_alive: bool,  # noqa: FBT001
+) -> _Framing:
+    """What follows of all that tells one answer's framing from another's.
+
+    Args:
+        encoding: the upstream's ``Transfer-Encoding``.
+        counted: its ``Content-Length`` holds.
+        has_body: a body follows.
+        knows_chunks: the client does.
+        keeps_alive: nothing else ends the connection.
+    """
+    codings = [coding.strip() for coding in (encoding or b"").lower().split(b",")]
+    chunked = has_body and not counted and knows_chunks
+    must_reset = has_body and not counted and not chunked
+    # In answer to HEAD, and in a 304, it says how the body would be framed.
+    would_be_chunked = not has_body and knows_chunks
+    last_lines = b""
+    # Chunks are what frames it where that is the last coding (RFC 9112 section 6.1).
+    if chunked and codings[-1] != b"chunked":
+        last_lines += b"Transfer-Encoding: chunked\r\n"
+    if must_reset or not keeps_alive:
+        last_lines += b"Connection: close\r\n"
+    elif not knows_chunks:
+        last_lines += b"Connection: keep-alive\r\n"
+    return _Framing(
+        last_lines=last_lines + b"\r\n",
+        chunked=chunked,
+        keeps_chunked=not _NO_CODINGS.issuperset(codings) and (chunked or would_be_chunked),
+        must_reset=must_reset,
+        keeps_alive=keeps_alive and not must_reset,
+    )
 
 
 def half_close(transport: asyncio.Transport) -> None:

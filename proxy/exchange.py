@@ -16,12 +16,14 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from codec.endpoint import Endpoint
-from codec.rewrite import Rewrite, UsagePolicy, names_usage_option, rewrite_request
-from codec.scan import BodyScan, RequestScanner
+from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
+from codec.scan import MAX_WHOLE_BYTES, BodyScan, RequestScanner, scan_request
 from codec.usage_filter import UsageFilter
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from codec.blocks import Blocks
     from proxy.downstream import Downstream
     from proxy.headers import Head
     from proxy.open_exchanges import OpenExchange
@@ -113,7 +116,9 @@ class ObservedExchange:
         self._rules = rules
         self._share = BodyShare(bodies)
         self._open_exchange = open_exchange
-        self._rejection_key: RejectionKey = (self._upstream.name, self._target, None)
+        self._rejection_key: RejectionKey | None = None  # of a request that is rewritten
+        self._rewritten = _UNTOUCHED  # what was done to the request that was answered
+        self._resend_count = 0
         self._drain_until: float | None = None  # on the loop's clock, once the client has gone
         self._ending = (EndKind.RELAY_ERROR, "the relay failed")
 
@@ -142,12 +147,12 @@ class ObservedExchange:
 
     async def _relay(self) -> web.StreamResponse:
         try:
-            response, rewrite, resend_count = await self._send()
+            response = await self._send()
         except GatewayError as error:
             self._ending = (error.end, error.message)
             return await self._downstream.answer_error(error.status, error.code, error.message)
         try:
-            return await self._answer(response, rewrite, resend_count)
+            return await self._answer(response)
         except (asyncio.CancelledError, ConnectionError):
             if self._rules.on_disconnect is OnDisconnect.DRAIN and not self._open_exchange.cut:
                 self._note_client_gone()
@@ -156,117 +161,116 @@ class ObservedExchange:
         finally:
             response.close()
 
-    async def _send(self) -> tuple[UpstreamResponse, Rewrite, int]:
-        """Read the request and ask; the rewrite comes back without its body (rule 5)."""
+    async def _send(self) -> UpstreamResponse:
+        """Read the request and ask; nothing of its body is kept afterwards (rule 5)."""
         try:
             body, rest, scan = await self._read_body()
             rewrite = self._rewrite(body, scan)
-            response, rewrite, resend_count = await self._outlive_client(
-                self._ask(rewrite, body, rest)
-            )
+            if rewrite.rewrites:
+                asking = self._ask_rewritten(rewrite, body)
+            else:
+                asking = self._client.send(self._request(rewrite, rest))
+            if self._rules.on_disconnect is OnDisconnect.DRAIN:
+                asking = self._outlive_client(asking)
+            response = await asking
         except BaseException:
             self._share.give_back()
             raise
         response.when_uploaded(self._share.give_back)
-        return (
-            response,
-            replace(rewrite, body=b"", more=()) if rewrite.rewrites else _UNTOUCHED,
-            resend_count,
-        )
+        return response
 
-    async def _read_body(self) -> tuple[bytes, RequestBody | None, BodyScan | None]:
+    async def _read_body(self) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
         """The body, what is left of it past a limit, and where its members lie.
 
-        The last is ``None`` where nobody can say: past a limit (rule 5), and in compressed bytes.
+        The last is ``None`` where nobody can say, past a limit (rule 5) and in compressed bytes,
+        or asks: embeddings have no stream.
         """
         self._downstream.continue_if_expected()
-        scanner = None if _is_encoded(self._downstream.headers) else RequestScanner()
+        scans = self._generates and not _is_encoded(self._downstream.headers)
         reader = self._downstream.body
         body = reader.take()  # usually all of it has come
         if not body:
-            body, is_whole = await self._gather_body(reader, scanner)
-        elif is_whole := self._has_room(len(body), len(body)):
-            self._tap.request_body(body, len(body))
-            if scanner is not None:
-                scanner.feed(body)
-        else:
-            self._tap.request_body(None, len(body))
+            return await self._gather_body(reader, scans=scans)
+        is_whole = self._has_room(len(body), len(body))
+        self._tap.request_body(body if is_whole else None, len(body))
         if not is_whole:
             return body, reader, None
-        return body, None, None if scanner is None else scanner.finish()
+        return body, None, scan_request(body) if scans else None
 
     async def _gather_body(
-        self, reader: RequestBody, scanner: RequestScanner | None
-    ) -> tuple[bytes, bool]:
-        """A body that comes in several reads, and whether that is all of it and within limits."""
-        body = GatheredBody()
+        self, reader: RequestBody, *, scans: bool
+    ) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
+        """The same of a body that comes in several reads; a long one is scanned as it comes."""
+        gathered = GatheredBody()
+        scanner = RequestScanner() if scans and _may_be_long(self._downstream.headers) else None
         is_within = True
         try:
             while is_within and not reader.at_eof():
                 data = reader.take() or await reader.readany()
-                body.add(data)
-                is_within = self._has_room(len(data), len(body))
+                gathered.add(data)
+                is_within = self._has_room(len(data), len(gathered))
                 if is_within and scanner is not None:
                     scanner.feed(data)
         except GatewayError:
-            await self._settle(body, is_within=True)
+            self._record(gathered, is_within=True)
             raise
-        return await self._settle(body, is_within=is_within), is_within
+        body = self._record(gathered, is_within=is_within)
+        if not is_within:
+            return body, reader, None
+        if scanner is not None:
+            return body, None, scanner.finish()
+        return body, None, scan_request(body[:]) if scans else None
 
-    async def _settle(self, body: GatheredBody, *, is_within: bool) -> bytes:
-        """What was gathered, as one object that has been recorded."""
-        try:
-            await body.settle()
-        finally:  # a client that leaves now has sent it all the same
-            whole = body.take()
-            self._tap.request_body(whole if is_within else None, len(whole))
-        return whole
+    def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
+        """What was gathered, which has been recorded."""
+        body = gathered.take()
+        self._tap.request_body(body if is_within else None, len(body))
+        return body
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
         """Count a read, and see whether its body is within both limits (rule 5)."""
         return self._share.take(read_bytes) and body_bytes <= self._rules.max_body_bytes
 
-    def _rewrite(self, body: bytes, scan: BodyScan | None) -> Rewrite:
-        if scan is None or not self._generates:
-            return Rewrite(body=body)
-        policy = self._upstream.usage
-        model = scan.value(body, "model")
-        self._rejection_key = (self._upstream.name, self._target, model)
+    def _rewrite(self, body: bytes | Blocks, scan: BodyScan | None) -> Rewrite:
+        if scan is None:
+            return leave_body(body)
+        rewrite = rewrite_request(body, scan, self._upstream.usage)
+        if not rewrite.rewrites:
+            return rewrite
+        self._rejection_key = (self._upstream.name, self._target, scan.value(body, "model"))
         if self._rejection_key in self._rejections:
-            policy = UsagePolicy.NEVER
-        rewrite = rewrite_request(body, scan, policy)
-        if rewrite.rewrites and not self._share.take(rewrite.size_bytes):
-            return Rewrite(body=body)  # there is no room for both, and the client's may be needed
+            return rewrite_request(body, scan, UsagePolicy.NEVER)
+        if not self._share.take(rewrite.size_bytes):
+            return leave_body(body)  # there is no room for both, and the client's may be needed
         return rewrite
 
-    async def _ask(
-        self, rewrite: Rewrite, body: bytes, rest: RequestBody | None
-    ) -> tuple[UpstreamResponse, Rewrite, int]:
-        """The answer, the rewrite that got it, and how often the request was sent again."""
-        response = await self._client.send(self._request(rewrite, rest))
-        if not rewrite.rewrites or response.status not in {400, 422}:
-            return response, rewrite, 0
+    async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
+        """The answer, of a request that may be sent again as it was (rule 4)."""
+        response = await self._client.send(self._request(rewrite, None))
         try:
-            rejected = names_usage_option(await response.peek(MAX_REJECTION_BYTES))
+            rejected = response.status in {400, 422} and names_usage_option(
+                await response.peek(MAX_REJECTION_BYTES)
+            )
         except BaseException:
             response.close()
             raise
         if not rejected:
-            return response, rewrite, 0
+            self._rewritten = msgspec.structs.replace(rewrite, body=b"", more=())
+            return response
         response.close()
-        untouched = Rewrite(body=body)
-        response = await self._client.send(self._request(untouched, None))
-        if response.status < 400:
+        response = await self._client.send(self._request(leave_body(body), None))
+        self._resend_count = 1
+        if response.status < 400 and self._rejection_key is not None:
             self._rejections.add(self._rejection_key)
-        return response, untouched, 1
+        return response
 
     def _request(self, rewrite: Rewrite, rest: RequestBody | None) -> UpstreamRequest:
-        upstream = self._upstream
+        upstream, identity = self._upstream, self._identity
         replaced: dict[bytes, tuple[bytes, bytes] | None] = {**upstream.credentials}
         if self._rules.propagate:
-            value = self._identity.traceparent.encode("ascii")
+            value = identity.traceparent.encode("ascii")
             replaced[b"traceparent"] = (b"traceparent", value)
-            state = self._identity.trace_state
+            state = identity.trace_state
             replaced[b"tracestate"] = (b"tracestate", state.encode("ascii")) if state else None
         if rewrite.rewrites:
             # So that the usage event can be found in the answer.
@@ -288,20 +292,19 @@ class ObservedExchange:
             chunked=headers.has(b"transfer-encoding"),
         )
 
-    async def _answer(
-        self, response: UpstreamResponse, rewrite: Rewrite, resend_count: int
-    ) -> web.StreamResponse:
+    async def _answer(self, response: UpstreamResponse) -> web.StreamResponse:
         if self._open_exchange.cut:
             raise asyncio.CancelledError  # just when the answer came
-        is_encoded = _is_encoded(response.headers)
+        rewrite = self._rewritten
         could_hide = rewrite.asked and response.status < 300
+        is_encoded = could_hide and _is_encoded(response.headers)
         hides_usage = could_hide and not is_encoded and _may_be_stream(response)
         self._tap.response_head(
             response,
-            resend_count=resend_count,
+            resend_count=self._resend_count,
             rewrites=rewrite.rewrites,
             hides_usage=hides_usage,
-            usage_event_not_stripped=could_hide and is_encoded,
+            usage_event_not_stripped=is_encoded,
         )
         answered, broken = await relay_answer(
             response, self._downstream, self._tap, UsageFilter() if hides_usage else None
@@ -313,10 +316,8 @@ class ObservedExchange:
         """Take a step to its end, though the client may leave meanwhile (rule 3).
 
         Raises:
-            asyncio.CancelledError: the step is not to be outlived, or took too long.
+            asyncio.CancelledError: it took too long, or shutdown cannot wait.
         """
-        if self._rules.on_disconnect is OnDisconnect.CANCEL:
-            return await step
         # A task of its own: a client that leaves cancels twice, at its FIN and when it is closed.
         task = spawn(step, name="outlives its client")
         while not task.done():
@@ -358,7 +359,15 @@ class ObservedExchange:
 
 def _is_encoded(headers: Head) -> bool:
     """Whether the body is compressed, so that its bytes say nothing."""
+    if not headers.has(b"content-encoding"):
+        return False
     return not headers.options(b"content-encoding") <= {b"", b"identity"}
+
+
+def _may_be_long(headers: Head) -> bool:
+    """Whether a body may have more than is scanned in one turn of the loop."""
+    length = headers.find(b"content-length")
+    return length is None or int(length) > MAX_WHOLE_BYTES
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:

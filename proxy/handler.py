@@ -7,6 +7,7 @@ its body not read, on every path.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from typing import TYPE_CHECKING
 
@@ -25,17 +26,21 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from proxy.downstream import Downstream
+    from proxy.headers import Head
     from proxy.inbound_keys import InboundKeys
     from proxy.open_exchanges import OpenExchange, OpenExchanges
     from proxy.rejections import Rejections
     from proxy.routes import Route, UpstreamTable
     from proxy.tap import TapSource
     from proxy.upstream_client import UpstreamClient
-    from telemetry.identity import SpanIdentitySource
+    from telemetry.identity import SpanIdentity, SpanIdentitySource
 
 __all__ = ("Handler",)
 
 _log = logging.getLogger("spantap.handler")
+
+MAX_WAYS = 128
+"""Different targets that are remembered, each of a head's size at most: 8 MB at worst."""
 
 _NO_KEY = (
     "This proxy takes calls with one of its own keys only. Send it as the API key, or in the "
@@ -74,12 +79,18 @@ class Handler:
         inbound_keys: InboundKeys | None = None,
         on_refused: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._upstreams = upstreams
+
+        @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
+        def find_way(method: str, target: str) -> tuple[Route, Endpoint]:
+            return upstreams.route(target), find_endpoint(method, target)
+
+        self._find_way = find_way
         self._client = client
         self._taps = taps
         self._identities = identities
         self._rejections = rejections
         self._rules = rules
+        self._on_disconnect = rules.on_disconnect.value
         self.bodies = BodyBudget(rules.max_bodies_bytes)
         self._open = open_exchanges
         self._inbound_keys = inbound_keys
@@ -87,15 +98,14 @@ class Handler:
 
     async def __call__(self, downstream: Downstream) -> web.StreamResponse:
         """Relay one request."""
-        route = self._upstreams.route(downstream.target)
-        if not self._lets_in(downstream, route):
+        route, endpoint = self._find_way(downstream.method, downstream.target)
+        if (keys := self._inbound_keys) is not None and not _lets_in(keys, downstream, route):
             return self._refuse(downstream)
-        endpoint = find_endpoint(downstream.method, downstream.target)
         with self._open.entered() as open_exchange:
             try:
                 if endpoint is Endpoint.OTHER:
                     return await self._relay(downstream, route)
-                return await self._observe(downstream, route, endpoint, open_exchange)
+                return await self._observe(downstream, route, endpoint, open_exchange).run()
             except asyncio.CancelledError:
                 if open_exchange.cut:
                     await downstream.cut()
@@ -108,16 +118,6 @@ class Handler:
                 _log.exception("the relay failed in the middle of an answer")
                 return await downstream.cut()
 
-    def _lets_in(self, downstream: Downstream, route: Route) -> bool:
-        """Whether a request has a key, which goes no further than here."""
-        if self._inbound_keys is None:
-            return True
-        carriers = self._inbound_keys.find_carriers(downstream.headers)
-        # What the upstream's own key replaces stays until then, to keep its place.
-        spent = carriers - route.upstream.credentials.keys()
-        downstream.headers = downstream.headers.without(spent)
-        return bool(carriers)
-
     def _refuse(self, downstream: Downstream) -> web.StreamResponse:
         """Answer at once; RFC 9110 section 15.5.2 wants the challenge."""
         self._on_refused("no inbound key, or an unknown one")
@@ -126,27 +126,25 @@ class Handler:
         head, blank_line, body = answer.partition(b"\r\n\r\n")
         return LastAnswer(head + b"\r\nWWW-Authenticate: Bearer" + blank_line + body)
 
-    async def _observe(
+    def _observe(
         self,
         downstream: Downstream,
         route: Route,
         endpoint: Endpoint,
         open_exchange: OpenExchange,
-    ) -> web.StreamResponse:
-        identity = self._identities.decide(
-            _text(downstream.headers.find(b"traceparent")),
-            _text(downstream.headers.join(b"tracestate")),
-            name=endpoint.value,
-        )
-        tap = self._taps.open(observed=identity.sampled or self._rules.keeps_unsampled)
+    ) -> ObservedExchange:
+        """The exchange, which has begun."""
+        name = str(endpoint)  # `value` costs three calls of the standard library
+        identity = self._identify(downstream.headers, name)
+        tap = self._taps.open(observed=self._rules.keeps_unsampled or identity.sampled)
         tap.begin(
             downstream,
             route.upstream,
             identity,
-            endpoint=endpoint.value,
-            on_disconnect=self._rules.on_disconnect.value,
+            endpoint=name,
+            on_disconnect=self._on_disconnect,
         )
-        exchange = ObservedExchange(
+        return ObservedExchange(
             downstream,
             route,
             endpoint=endpoint,
@@ -158,7 +156,18 @@ class Handler:
             bodies=self.bodies,
             open_exchange=open_exchange,
         )
-        return await exchange.run()
+
+    def _identify(self, headers: Head, name: str) -> SpanIdentity:
+        """Who its span is; a state without a parent is nobody's (W3C Trace Context, 3.3)."""
+        parent = headers.find(b"traceparent")
+        if parent is None:
+            return self._identities.decide(None, None, name=name)
+        state = headers.join(b"tracestate")
+        return self._identities.decide(
+            parent.decode("latin-1"),
+            None if state is None else state.decode("latin-1"),
+            name=name,
+        )
 
     async def _relay(self, downstream: Downstream, route: Route) -> web.StreamResponse:
         """Both ways, untouched, unbuffered, without a span."""
@@ -184,5 +193,10 @@ class Handler:
         return answered
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("latin-1")
+def _lets_in(keys: InboundKeys, downstream: Downstream, route: Route) -> bool:
+    """Whether a request has a key, which goes no further than here."""
+    carriers = keys.find_carriers(downstream.headers)
+    # What the upstream's own key replaces stays until then, to keep its place.
+    spent = carriers - route.upstream.credentials.keys()
+    downstream.headers = downstream.headers.without(spent)
+    return bool(carriers)

@@ -16,8 +16,10 @@ order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of 
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "FRAMING",
+    "MAX_SHAPES",
     "Head",
     "RawHeaders",
     "RequestChanges",
@@ -61,10 +64,13 @@ _NOT_FOR_CLIENTS = {
     for keeps_chunked in (False, True)
 }
 _OURS = b"x-spantap-"
+_NAME = operator.itemgetter(0)
+_VALUE = operator.itemgetter(1)
+_AS_TEXT = operator.methodcaller("decode", "latin-1")
 
 MAX_SHAPES = 128
-"""Different lists of names or of options that are remembered, each of a head's size at most: 16 MB
-of each at worst."""
+"""Different shapes of heads, lists of options and what follows of them that are remembered, each of
+a head's size at most: 16 MB of each at worst."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,48 +88,69 @@ class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
     replaced: Mapping[bytes, tuple[bytes, bytes] | None] = {}
 
 
+class Shape:
+    """The names of a head, and what they say without its values.
+
+    Attributes:
+        raw_names: as they were on the wire.
+        names: in lower case.
+        places: where each name is first.
+        has_repeated: whether a name occurs more than once.
+    """
+
+    __slots__ = ("has_repeated", "names", "places", "raw_names")
+
+    def __init__(self, raw_names: tuple[bytes, ...]) -> None:
+        self.raw_names = raw_names
+        self.names = tuple([name.lower() for name in raw_names])
+        self.places = {name: place for place, name in reversed(tuple(enumerate(self.names)))}
+        self.has_repeated = len(self.places) < len(raw_names)
+
+
 class Head(RawHeaders):
     """A head's fields as they were on the wire, and how to look them up by name.
 
     All names that its methods take are in lower case.
 
     Attributes:
+        shape: of its names.
         names: of its fields in lower case, in their order.
         has_repeated: whether a name occurs more than once.
     """
 
+    shape: Shape
     names: tuple[bytes, ...]
     has_repeated: bool
 
     def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
         del fields  # tuple.__new__ took them
-        names, values = zip(*self, strict=True) if self else ((), ())
-        self.names = _lower(names)
-        # It is asked for some fifteen fields. The first of a name is put last, and stays.
-        self._first = dict(zip(self.names[::-1], values[::-1], strict=True))
-        self.has_repeated = len(self._first) < len(values)
+        self.shape = shape = _shape_of(tuple(map(_NAME, self)))
+        self.names = shape.names
+        self.has_repeated = shape.has_repeated
+        self._places = shape.places
 
     def has(self, name: bytes) -> bool:
         """Whether there is such a field."""
-        return name in self._first
+        return name in self._places
 
     def find(self, name: bytes) -> bytes | None:
         """The first value of a field."""
-        return self._first.get(name)
+        place = self._places.get(name)
+        return None if place is None else self[place][1]
 
     def join(self, name: bytes) -> bytes | None:
         """All values of a field that is a comma list."""
-        value = self._first.get(name)
-        if value is None or not self.has_repeated:
-            return value
+        place = self._places.get(name)
+        if place is None:
+            return None
+        if not self.has_repeated:
+            return self[place][1]
         return b",".join(pair[1] for key, pair in zip(self.names, self, strict=True) if key == name)
 
     def options(self, name: bytes) -> frozenset[bytes]:
         """The members of such a list, in lower case."""
-        values = self.join(name) if name in self._first else None
-        if values is None:
-            return _NONE
-        return _split_options(values.lower())
+        values = self.join(name) if name in self._places else None
+        return _NONE if values is None else _split_options(values.lower())
 
     def without(self, names: frozenset[bytes]) -> Head:
         """All other fields."""
@@ -138,8 +165,9 @@ class Head(RawHeaders):
             names: the fields wanted.
             prefixes: further ones, by the beginnings of their names.
         """
-        places = _find_places(self.names, names, prefixes)
-        return tuple([(name, self[place][1].decode("latin-1")) for name, place in places])
+        wanted, places = _find_places(self.shape, names, prefixes)
+        values = map(_VALUE, map(self.__getitem__, places))
+        return tuple(zip(wanted, map(_AS_TEXT, values), strict=True))
 
 
 def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, bytes]]:
@@ -147,24 +175,18 @@ def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, by
 
     A client of HTTP/1.0 may have sent no ``Host``: then it comes first.
     """
-    waiting = dict(changes.replaced)
-    relayed = list(head)
-    touched = _find_touched(head.names, _dropped(head, _HOP_BY_HOP), frozenset(waiting))
-    for key, place in touched:  # the last one first, so that the places of the others stay
-        if key in waiting:
-            # The first occurrence takes the new value, further ones would contradict it.
-            new = waiting.pop(key) if head.names.index(key) == place else None
-        elif key == b"host":
-            new = (head[place][0], changes.host)
-        elif key == b"content-length" and changes.content_length is not None:
-            new = (head[place][0], b"%d" % changes.content_length)
-        else:
-            new = head[place] if key == b"content-length" else None
-        relayed[place : place + 1] = () if new is None else (new,)
-    if not head.has(b"host"):
-        relayed.insert(0, (b"Host", changes.host))
-    relayed.extend(pair for pair in waiting.values() if pair is not None)
-    return relayed
+    replaced, length = changes.replaced, changes.content_length
+    order, host_name, length_name = _order_request(
+        head.shape,
+        _dropped(head, _HOP_BY_HOP),
+        tuple(replaced),
+        tuple(map(bool, replaced.values())),
+        length is not None,
+    )
+    fields: list[Any] = [*head, (host_name, changes.host), *replaced.values()]
+    if length is not None:
+        fields.append((length_name, b"%d" % length))
+    return list(map(fields.__getitem__, order))
 
 
 def response_headers(
@@ -178,13 +200,13 @@ def response_headers(
         keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
     """
     dropped = _dropped(head, _NOT_FOR_CLIENTS[keeps_length, keeps_chunked])
-    return list(map(head.__getitem__, _find_kept(head.names, dropped)))
+    return list(map(head.__getitem__, _find_kept(head.shape, dropped)))
 
 
 def _dropped(head: Head, always: frozenset[bytes]) -> frozenset[bytes]:
     """The fields of this hop, and those that ``Connection`` makes such."""
-    named = head.options(b"connection")
-    return always if named <= _HOP_BY_HOP else always | (named - _NEVER_AN_OPTION)
+    options = head.join(b"connection")
+    return always if options is None else _drop_options(always, options.lower())
 
 
 # What clients and upstreams send again with each call is worked out once.
@@ -196,36 +218,67 @@ def _split_options(values: bytes) -> frozenset[bytes]:
 
 
 @functools.lru_cache(MAX_SHAPES)
-def _lower(names: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    return tuple([name.lower() for name in names])
+def _drop_options(always: frozenset[bytes], options: bytes) -> frozenset[bytes]:
+    return always | (_split_options(options) - _NEVER_AN_OPTION)
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _shape_of(raw_names: tuple[bytes, ...]) -> Shape:
+    return Shape(raw_names)
 
 
 @functools.lru_cache(MAX_SHAPES)
 def _find_places(
-    names: tuple[bytes, ...], wanted: frozenset[bytes], prefixes: tuple[bytes, ...]
-) -> tuple[tuple[str, int], ...]:
-    """Where the wanted fields are, and their names as text."""
-    return tuple(
-        (name.decode("latin-1"), place)
-        for place, name in enumerate(names)
+    shape: Shape, wanted: frozenset[bytes], prefixes: tuple[bytes, ...]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The names of the wanted fields as text, and where they are."""
+    places = tuple(
+        place
+        for place, name in enumerate(shape.names)
         if name in wanted or name.startswith(prefixes)
     )
+    return tuple(shape.names[place].decode("latin-1") for place in places), places
 
 
 @functools.lru_cache(MAX_SHAPES)
-def _find_touched(
-    names: tuple[bytes, ...], dropped: frozenset[bytes], replaced: frozenset[bytes]
-) -> tuple[tuple[bytes, int], ...]:
-    """The fields of a request that are not relayed just as they are, the last one first."""
-    touched = dropped | replaced | {b"host", b"content-length"}
-    return tuple(
-        (name, place)
-        for place, name in reversed(tuple(enumerate(names)))
-        if name in touched or name.startswith(_OURS)
+def _order_request(
+    shape: Shape,
+    dropped: frozenset[bytes],
+    replaced: tuple[bytes, ...],
+    stays: tuple[bool, ...],
+    has_new_length: bool,  # noqa: FBT001 - a cache's keyword arguments cost
+) -> tuple[tuple[int, ...], bytes, bytes]:
+    """Which fields are relayed, and the names of two that have a new value in the old place.
+
+    The fields are counted through: those of the client, then the new ``Host``, then what replaces
+    others (or ``None`` where it does not stay), then the new length.
+    """
+    host = len(shape.names)
+    waiting = {
+        name: (host + 1 + place,) if stays[place] else () for place, name in enumerate(replaced)
+    }
+    order: list[int] = []
+    for place, name in enumerate(shape.names):
+        if name in replaced:
+            # The first occurrence takes the new value, further ones would contradict it.
+            order.extend(waiting.pop(name, ()))
+        elif name == b"host":
+            order.append(host)
+        elif name == b"content-length":
+            order.append(host + 1 + len(replaced) if has_new_length else place)
+        elif name not in dropped and not name.startswith(_OURS):
+            order.append(place)
+    if b"host" not in shape.places:
+        order.insert(0, host)
+    order.extend(itertools.chain(*waiting.values()))
+    host_name, length_name = (
+        shape.raw_names[shape.places[name]] if name in shape.places else default
+        for name, default in ((b"host", b"Host"), (b"content-length", b"Content-Length"))
     )
+    return tuple(order), host_name, length_name
 
 
 @functools.lru_cache(MAX_SHAPES)
-def _find_kept(names: tuple[bytes, ...], dropped: frozenset[bytes]) -> tuple[int, ...]:
+def _find_kept(shape: Shape, dropped: frozenset[bytes]) -> tuple[int, ...]:
     """The places of those that are not dropped."""
-    return tuple(place for place, name in enumerate(names) if name not in dropped)
+    return tuple(place for place, name in enumerate(shape.names) if name not in dropped)

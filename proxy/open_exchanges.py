@@ -24,7 +24,7 @@ class OpenExchange:
 
     def __enter__(self) -> Self:
         """It is open."""
-        self._owner.add(self)
+        self._owner.exchanges.add(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -38,15 +38,18 @@ class OpenExchange:
 
 
 class OpenExchanges:
-    """All open exchanges of a worker."""
+    """All open exchanges of a worker.
+
+    Attributes:
+        exchanges: they add themselves.
+    """
 
     def __init__(self) -> None:
-        self._open: set[OpenExchange] = set()
-        self._none_left = asyncio.Event()
-        self._none_left.set()
+        self.exchanges: set[OpenExchange] = set()
+        self._none_left: asyncio.Event | None = None  # while somebody waits for it
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.exchanges)
 
     def entered(self) -> OpenExchange:
         """The current task's exchange, counted for as long as a block with it runs."""
@@ -55,29 +58,28 @@ class OpenExchanges:
             raise AssertionError("handlers run in tasks")
         return OpenExchange(task, self)
 
-    def add(self, exchange: OpenExchange) -> None:
-        """Count it."""
-        self._open.add(exchange)
-        self._none_left.clear()
-
     def discard(self, exchange: OpenExchange) -> None:
         """Count it no longer."""
-        self._open.discard(exchange)
-        if not self._open:
+        self.exchanges.discard(exchange)
+        if self._none_left is not None and not self.exchanges:
             self._none_left.set()
+            self._none_left = None
 
     async def wait_until_none(self, timeout_seconds: float) -> bool:
         """Wait for the last one to end; false if some are left after the time-out."""
+        if not self.exchanges:
+            return True
+        none_left = self._none_left = self._none_left or asyncio.Event()
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._none_left.wait()
+                await none_left.wait()
         except TimeoutError:
             return False
         return True
 
     def cut_all(self) -> int:
         """Cut what is open; how many that were."""
-        exchanges = list(self._open)
+        exchanges = list(self.exchanges)
         for exchange in exchanges:
             exchange.end()
         return len(exchanges)

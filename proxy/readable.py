@@ -24,4 +24,8 @@ def any_readable(sockets: Iterable[socket.socket]) -> bool:
 def has_unread(transport: asyncio.BaseTransport | None) -> bool:
     """Whether bytes or an end wait in a connection's socket; also true where it is closed."""
     sock = transport.get_extra_info("socket") if transport is not None else None
-    return sock is None or sock.fileno() < 0 or any_readable([sock])
+    if sock is None or (descriptor := sock.fileno()) < 0:
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

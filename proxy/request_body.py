@@ -7,20 +7,20 @@ Rules:
 2. What the calls of a worker hold of bodies is counted together, from the read of a byte until no
    call holds it: a limit for each would let a few clients take all the memory there is. Where
    there is no room nothing waits and nothing fails; less is done with the body.
-3. A body that comes in many reads becomes one object a block a turn of the loop: at once, 20 MB
-   would keep all others waiting for 17 ms. What of it is there twice is one block.
+3. A body that comes in many reads becomes one object only where it is short: to copy 20 MB would
+   keep all others waiting for 17 ms, and to free them for 4 ms. It stays in blocks to its end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
-from collections import deque
 from typing import TYPE_CHECKING
 
 from aiohttp.web_protocol import RequestPayloadError
 
+from codec.blocks import Blocks
+from codec.scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
 from proxy.logs import limit_lines
@@ -79,14 +79,14 @@ class RequestBody:
 
 
 class GatheredBody:
-    """A body that comes in many reads, until it is one object (rule 3)."""
+    """A body that comes in many reads (rule 3)."""
 
-    __slots__ = ("_blocks", "_size_bytes", "_whole")
+    __slots__ = ("_blocks", "_last", "_size_bytes")
 
     def __init__(self) -> None:
-        self._blocks: deque[bytes | bytearray] = deque()
+        self._blocks: list[bytes] = []
+        self._last = bytearray()  # of small reads: a client that trickles costs no object for each
         self._size_bytes = 0
-        self._whole: io.BytesIO | None = None
 
     def __len__(self) -> int:
         """Bytes so far."""
@@ -95,37 +95,21 @@ class GatheredBody:
     def add(self, data: bytes) -> None:
         """Take a read."""
         self._size_bytes += len(data)
+        if len(data) < BLOCK_BYTES:
+            self._last += data
+        if self._last and (len(data) >= BLOCK_BYTES or len(self._last) >= BLOCK_BYTES):
+            self._blocks.append(bytes(self._last))
+            self._last.clear()
         if len(data) >= BLOCK_BYTES:
             self._blocks.append(data)
-            return
-        # A client that trickles costs no object for each read.
-        last = self._blocks[-1] if self._blocks else b""
-        if isinstance(last, bytearray) and len(last) < BLOCK_BYTES:
-            last += data
-        else:
-            self._blocks.append(bytearray(data))
 
-    async def settle(self) -> None:
-        """Become one object, so that :meth:`take` has little left to do; the last to be added was.
-
-        Raises:
-            asyncio.CancelledError: :meth:`take` does the rest at once.
-        """
-        while len(self._blocks) > 1:
-            self._move_block()
-            await asyncio.sleep(0)
-
-    def take(self) -> bytes:
+    def take(self) -> bytes | Blocks:
         """All of it, once."""
-        while self._blocks:
-            self._move_block()
-        return b"" if self._whole is None else self._whole.getvalue()  # its own bytes, no copy
-
-    def _move_block(self) -> None:
-        if self._whole is None:
-            # Memory of zeros, which the system does not touch before it is written to.
-            self._whole = io.BytesIO(bytes(self._size_bytes))
-        self._whole.write(self._blocks.popleft())
+        if self._last:
+            self._blocks.append(bytes(self._last))
+        return (
+            Blocks(self._blocks) if self._size_bytes > MAX_WHOLE_BYTES else b"".join(self._blocks)
+        )
 
 
 class BodyBudget:

@@ -81,6 +81,6 @@ def find_http_fault(
             return 400, "invalid_http_request", "Transfer-Encoding in a request of HTTP/1.0."
         if encoding.lower() != b"chunked":
             return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
-    if b"websocket" in head.options(b"upgrade"):
+    if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
         return 501, "upgrade_not_supported", _UPGRADE
     return None

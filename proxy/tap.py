@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from proxy.credentials import find_credentials
 from proxy.error_body import ErrorBody
+from proxy.headers import MAX_SHAPES
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.logs import limit_lines
 from telemetry.client_context import looks_like_credential
@@ -35,34 +36,44 @@ from telemetry.frames import (
     ResponseData,
     ResponseHead,
 )
+from telemetry.kept_frames import OBJECT_BYTES, frame_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from codec.blocks import Blocks
     from proxy.clock import Clock
     from proxy.downstream import Downstream
-    from proxy.headers import Head, RawHeaders
+    from proxy.headers import Head, Shape
     from proxy.routes import Upstream
     from proxy.upstream_response import UpstreamResponse
     from telemetry.client_context import HeaderMap
     from telemetry.identity import SpanIdentity
-    from telemetry.rate_limit import RateLimit
 
-__all__ = ("MAX_ANSWER_BYTES", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
+__all__ = ("MAX_ANSWER_BYTES", "ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
 
 _log = logging.getLogger("spantap.tap")
 
 
-class FrameSink(Protocol):
-    """Where frames go: never blocks."""
+class ExchangeSink(Protocol):
+    """Where the frames of one exchange go: never blocks."""
 
-    def emit(self, frame: Frame) -> None:
-        """Take one frame."""
+    def add(self, frame: Frame, size_bytes: int) -> None:
+        """Take the next frame.
+
+        Args:
+            frame: in its order.
+            size_bytes: what it takes, see :func:`telemetry.kept_frames.frame_bytes`.
+        """
         ...
 
 
-# Clients choose names within the prefixes: the cache is bounded, and as large as its default.
-_names_credential = functools.lru_cache(looks_like_credential)
+class FrameSink(Protocol):
+    """Where frames go."""
+
+    def open_exchange(self, number: int) -> ExchangeSink:
+        """Where those of a new exchange go."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,49 +96,70 @@ class RecordedHeaders:
     def select(self, head: Head) -> tuple[tuple[str, str], ...]:
         """Them, of a head; a prefix names no credential (R7)."""
         selected = head.select(self.names, self.prefixes)
-        return tuple(header for header in selected if not _names_credential(header[0]))
+        if not _select_credential(head.shape, self.names, self.prefixes):
+            return selected
+        return tuple(header for header in selected if not looks_like_credential(header[0]))
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _select_credential(shape: Shape, names: frozenset[bytes], prefixes: tuple[bytes, ...]) -> bool:
+    """Whether these, of a head of this shape, select what carries a credential by its name."""
+    return any(
+        looks_like_credential(name.decode("latin-1"))
+        for name in shape.names
+        if name in names or name.startswith(prefixes)
+    )
+
+
+_NO_CREDENTIALS: Mapping[bytes, tuple[bytes, bytes]] = {}
 
 
 class Tap:
     """The frames of one exchange."""
 
-    def __init__(
-        self,
-        sink: FrameSink | None,
-        clock: Clock,
-        number: int,
-        headers: RecordedHeaders,
-        *,
-        defects: RateLimit,
-        max_body_bytes: int,
-    ) -> None:
-        self._defects = defects
-        self._max_body_bytes = max_body_bytes
-        self._sink = sink
-        self._headers = headers
-        self._clock = clock
+    __slots__ = (
+        "_credentials",
+        "_epoch_ns",
+        "_error",
+        "_left_bytes",
+        "_monotonic_ns",
+        "_number",
+        "_request",
+        "_shed_bytes",
+        "_sink",
+        "_source",
+        "_undelivered_reads",
+    )
+
+    def __init__(self, source: TapSource, number: int, sink: FrameSink | None) -> None:
+        clock = source.clock
+        self._source = source
         self._number = number
-        self._epoch_ns = clock.wall_ns() - clock.monotonic_ns()
-        self._tapped_bytes = 0
-        self._shed_bytes = 0
-        self._undelivered_reads = 0
-        self._asked: tuple[RawHeaders, str] = ((), "")
-        self._held: Mapping[bytes, tuple[bytes, bytes]] = {}
+        self._sink: ExchangeSink | None = None
+        if sink is not None:
+            try:
+                self._sink = sink.open_exchange(number)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._give_up()
+        self._monotonic_ns = monotonic_ns = clock.monotonic_ns
+        # One wall reading per exchange: its times never run backwards when the wall clock jumps.
+        self._epoch_ns = clock.wall_ns() - monotonic_ns()
+        self._left_bytes = source.max_body_bytes
+        self._shed_bytes = self._undelivered_reads = 0
+        self._request: Downstream | None = None
+        self._credentials: Mapping[bytes, tuple[bytes, bytes]] = _NO_CREDENTIALS
         self._error: ErrorBody | None = None
 
-    def _now_ns(self) -> int:
-        # One wall reading per exchange: its times never run backwards when the wall clock jumps.
-        return self._epoch_ns + self._clock.monotonic_ns()
+    def _emit(self, frame: Frame, size_bytes: int) -> None:
+        if (sink := self._sink) is not None:
+            try:
+                sink.add(frame, size_bytes)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._give_up()
 
-    def _emit(self, frame: Frame) -> None:
-        if self._sink is None:
-            return
-        try:
-            self._sink.emit(frame)
-        except Exception:  # noqa: BLE001 - rule 1, whatever it is
-            self._sink = None
-            if self._defects.admit() is not None:
-                _log.exception("the tap failed: exchange %d is no longer observed", self._number)
+    def _give_up(self) -> None:
+        self._sink = None
+        self._source.note_defect(self._number)
 
     def begin(
         self,
@@ -139,28 +171,32 @@ class Tap:
         on_disconnect: str,
     ) -> None:
         """The request's head was read."""
-        self._asked = (downstream.headers, downstream.target)
-        self._held = upstream.credentials
-        self._emit(
-            Begin(
-                exchange=self._number,
-                at_ns=self._now_ns(),
-                identity=identity,
-                endpoint=endpoint,
-                method=downstream.method,
-                path=downstream.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-                headers=self._headers.select(downstream.headers),
-                upstream=upstream.name,
-                provider=upstream.provider,
-                server_address=upstream.origin.host,
-                server_port=upstream.origin.port,
-                on_disconnect=on_disconnect,
-            )
+        self._request = downstream
+        self._credentials = upstream.credentials
+        origin, path = upstream.origin, downstream.path
+        if not path.isascii():
+            path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        frame = Begin(
+            exchange=self._number,
+            at_ns=self._epoch_ns + self._monotonic_ns(),
+            identity=identity,
+            endpoint=endpoint,
+            method=downstream.method,
+            path=path,
+            headers=self._source.headers.select(downstream.headers),
+            upstream=upstream.name,
+            provider=upstream.provider,
+            server_address=origin.host,
+            server_port=origin.port,
+            on_disconnect=on_disconnect,
         )
+        self._emit(frame, frame_bytes(frame))
 
-    def request_body(self, data: bytes | None, size_bytes: int) -> None:
-        """The client's body as sent; ``None`` where it passed the limit."""
-        self._emit(RequestBody(exchange=self._number, data=data, size_bytes=size_bytes))
+    def request_body(self, data: bytes | Blocks | None, size_bytes: int) -> None:
+        """The client's body as sent, a frame for each block; ``None`` where it passed the limit."""
+        for block in (data,) if data is None or isinstance(data, bytes) else data.blocks:
+            frame = RequestBody(exchange=self._number, data=block, size_bytes=size_bytes)
+            self._emit(frame, OBJECT_BYTES if block is None else OBJECT_BYTES + len(block))
 
     def response_head(
         self,
@@ -177,35 +213,40 @@ class Tap:
             encoding = response.headers.join(b"content-encoding") or b""
             self._error = ErrorBody(credentials, encoding.decode("latin-1"))
             recorded -= {b"content-encoding"}
-        self._emit(
-            ResponseHead(
-                exchange=self._number,
-                at_ns=self._now_ns(),
-                status=response.status,
-                headers=response.headers.select(recorded, RECORDED_RESPONSE_PREFIXES),
-                resend_count=resend_count,
-                rewrites=rewrites,
-                hides_usage=hides_usage,
-                usage_event_not_stripped=usage_event_not_stripped,
-            )
+        frame = ResponseHead(
+            exchange=self._number,
+            at_ns=self._epoch_ns + self._monotonic_ns(),
+            status=response.status,
+            headers=response.headers.select(recorded, RECORDED_RESPONSE_PREFIXES),
+            resend_count=resend_count,
+            rewrites=rewrites,
+            hides_usage=hides_usage,
+            usage_event_not_stripped=usage_event_not_stripped,
         )
+        self._emit(frame, frame_bytes(frame))
 
     def _find_credentials(self) -> tuple[bytes, ...]:
         """Those of the request, the client's and ours."""
-        headers, target = self._asked
-        return find_credentials((*headers, *self._held.values()), target)
+        request = self._request
+        if request is None:
+            return ()
+        return find_credentials((*request.headers, *self._credentials.values()), request.target)
 
     def response_data(self, data: bytes) -> None:
         """One read of the body, before anything is done with it."""
         self._undelivered_reads += 1
-        self._tapped_bytes += len(data)
-        if self._tapped_bytes > self._max_body_bytes:
-            self._shed_bytes += len(data)
-            return
-        if self._error is not None:
+        size_bytes = len(data)
+        self._left_bytes = left_bytes = self._left_bytes - size_bytes
+        if left_bytes < 0:
+            self._shed_bytes += size_bytes
+        elif self._error is not None:
             self._error.feed(data)
-            return
-        self._emit(ResponseData(self._number, self._now_ns(), data))
+        elif (sink := self._sink) is not None:  # as `_emit`, for each event of each stream
+            now_ns = self._epoch_ns + self._monotonic_ns()
+            try:
+                sink.add(ResponseData(self._number, now_ns, data), OBJECT_BYTES + size_bytes)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._give_up()
 
     def delivered(self) -> None:
         """Every read so far is on its way to the client."""
@@ -213,22 +254,22 @@ class Tap:
 
     def end(self, kind: EndKind, message: str = "") -> None:
         """The exchange is over."""
+        now_ns = self._epoch_ns + self._monotonic_ns()
         if self._error is not None:
             is_whole = kind is EndKind.UPSTREAM_EOF and not self._shed_bytes
             text, left_out_bytes = self._error.finish(is_whole=is_whole)
             self._shed_bytes += left_out_bytes
             if text:
-                self._emit(ResponseData(self._number, self._now_ns(), text))
-        self._emit(
-            End(
-                exchange=self._number,
-                at_ns=self._now_ns(),
-                kind=kind,
-                message=message,
-                undelivered_reads=self._undelivered_reads,
-                shed_bytes=self._shed_bytes,
-            )
+                self._emit(ResponseData(self._number, now_ns, text), OBJECT_BYTES + len(text))
+        end = End(
+            exchange=self._number,
+            at_ns=now_ns,
+            kind=kind,
+            message=message,
+            undelivered_reads=self._undelivered_reads,
+            shed_bytes=self._shed_bytes,
         )
+        self._emit(end, OBJECT_BYTES)
         self._sink = None
 
 
@@ -240,6 +281,11 @@ class TapSource:
         clock: the worker's.
         headers: which request headers are copied.
         max_body_bytes: of one answer's body, copied.
+
+    Attributes:
+        clock: as given.
+        headers: which request headers are copied.
+        max_body_bytes: as given.
     """
 
     def __init__(
@@ -251,20 +297,17 @@ class TapSource:
         max_body_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._defects = limit_lines(clock)
-        self._max_body_bytes = max_body_bytes
         self._sink = sink
-        self._clock = clock
-        self._headers = headers or RecordedHeaders()
+        self.clock = clock
+        self.headers = headers or RecordedHeaders()
+        self.max_body_bytes = max_body_bytes
         self._numbers = itertools.count(1)
 
     def open(self, *, observed: bool) -> Tap:
         """A tap for a new exchange; one that is not observed emits nothing."""
-        sink = self._sink if observed else None
-        return Tap(
-            sink,
-            self._clock,
-            next(self._numbers),
-            self._headers,
-            defects=self._defects,
-            max_body_bytes=self._max_body_bytes,
-        )
+        return Tap(self, next(self._numbers), self._sink if observed else None)
+
+    def note_defect(self, number: int) -> None:
+        """Say in the log that the sink failed; where its exception is handled."""
+        if self._defects.admit() is not None:
+            _log.exception("the tap failed: exchange %d is no longer observed", number)

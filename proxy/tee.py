@@ -99,11 +99,15 @@ class _Tee:
 
     def _pass_on(self, data: bytes) -> bool:
         """The same for one read, at once, where the client need not be waited for."""
-        if not self._downstream.is_free:
+        downstream, tap = self._downstream, self._tap
+        if not downstream.is_free:
             return False
-        if relayed := self._copy(data):
-            self._downstream.send_at_once(relayed)
-        self._tap.delivered()
+        tap.response_data(data)
+        if self._usage_filter is not None:
+            data = self._usage_filter.feed(data)
+        if data:
+            downstream.send_at_once(data)
+        tap.delivered()
         return True
 
     def _copy(self, data: bytes) -> bytes:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 import msgspec
@@ -29,12 +29,13 @@ from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
 
 from proxy.clock import Clock, SystemClock
 from proxy.errors import GatewayError
+from proxy.idle_connections import abort_connection
 from proxy.logs import limit_lines
 from proxy.request_body import RequestBody
 from proxy.routes import Upstream
 from proxy.tasks import spawn
-from proxy.upstream_connection import UpstreamConnector, abort_connection, get_protocol
-from proxy.upstream_errors import ForwardProxyError, map_upstream_errors
+from proxy.upstream_connection import UpstreamConnector, get_protocol
+from proxy.upstream_errors import UPSTREAM_ERRORS, ForwardProxyError, explain_upstream_error
 from proxy.upstream_response import UpstreamResponse
 
 if TYPE_CHECKING:
@@ -144,8 +145,14 @@ class UpstreamClient:
         self._tls = tls
         self._timeouts = timeouts
         self._forward_proxy = forward_proxy
-        self._max_header_bytes = max_header_bytes
-        self._keys: dict[str, aiohttp.ClientRequest] = {}  # by the name of the upstream
+        self._answer_limits: dict[str, int] = {
+            "max_head_bytes": MAX_HEAD_FACTOR * max_header_bytes,
+            "read_bufsize": READ_BUFFER_BYTES,
+            "max_line_size": max_header_bytes,
+            "max_field_size": max_header_bytes,
+            "max_headers": MAX_HEADER_FIELDS,
+        }
+        self._ways: dict[str, _Way] = {}  # by the name of the upstream
         self._connector = UpstreamConnector(tls=tls, connect_seconds=timeouts.connect_seconds)
 
     async def close(self) -> None:
@@ -159,12 +166,29 @@ class UpstreamClient:
             GatewayError: no connection, no answer, an invalid one, or none in time; or the
                 client's body broke off, or did not go on, while it was relayed.
         """
+        way = self._ways.get(request.upstream.name) or self._find_way(request.upstream)
         try:
-            return await self._send(request)
-        except GatewayError as error:
-            if error.status >= 500:  # else it is the client's failure
-                self._note_failure(request.upstream, error)
-            raise
+            connection = await self._connect(way)
+            sending = _Sending(connection, request, self._timeouts, way.authorization)
+            try:
+                return await sending.run(self._answer_limits)
+            except BaseException:
+                sending.abort()
+                if sending.client_fault is not None:
+                    raise sending.client_fault from None
+                raise
+        except GatewayError:
+            raise  # it is the client's failure
+        except UPSTREAM_ERRORS as error:
+            told = explain_upstream_error(request.upstream, error)
+            self._note_failure(request.upstream, told)
+            raise told from error
+
+    def _find_way(self, upstream: Upstream) -> _Way:
+        proxy, origin = self._forward_proxy, upstream.origin
+        way = _Way(proxy.connection_key(origin, self._tls), proxy.authorization(origin))
+        self._ways[upstream.name] = way
+        return way
 
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
         self.failure_count += 1
@@ -173,31 +197,26 @@ class UpstreamClient:
             more = f" ({suppressed} more since the last such line)" if suppressed else ""
             _log.warning("%s%s", error.message, more)
 
-    async def _send(self, request: UpstreamRequest) -> UpstreamResponse:
-        connection = await self._connect(request.upstream)
-        sending = _Sending(connection, request, self._timeouts, self._forward_proxy)
+    async def _connect(self, way: _Way) -> Connection:
         try:
-            with map_upstream_errors(request.upstream):
-                return await sending.run(self._max_header_bytes)
-        except BaseException:
-            sending.abort()
-            if sending.client_fault is not None:
-                raise sending.client_fault from None
+            return await self._connector.open(way.key)
+        except aiohttp.ClientConnectorError:
             raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            # Nobody else is talked to before there is a connection.
+            raise ForwardProxyError from error
 
-    async def _connect(self, upstream: Upstream) -> Connection:
-        key = self._keys.get(upstream.name)
-        if key is None:
-            key = self._forward_proxy.connection_key(upstream.origin, self._tls)
-            self._keys[upstream.name] = key
-        with map_upstream_errors(upstream):
-            try:
-                return await self._connector.open(key)
-            except aiohttp.ClientConnectorError:
-                raise
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-                # Nobody else is talked to before there is a connection.
-                raise ForwardProxyError from error
+
+class _Way(NamedTuple):
+    """To an upstream.
+
+    Attributes:
+        key: what the connector knows it by.
+        authorization: see :meth:`proxy.forward_proxy.ForwardProxy.authorization`.
+    """
+
+    key: aiohttp.ClientRequest
+    authorization: bytes | None
 
 
 class _Sending:
@@ -208,38 +227,36 @@ class _Sending:
         connection: Connection,
         request: UpstreamRequest,
         timeouts: UpstreamTimeouts,
-        forward_proxy: ForwardProxy,
+        authorization: bytes | None,
     ) -> None:
         self._connection = connection
         self._protocol = get_protocol(connection)
         self._request = request
         self._timeouts = timeouts
-        self._head = request.encode_head(forward_proxy.authorization(request.upstream.origin))
+        self._head = request.encode_head(authorization)
         self._upload: asyncio.Task[None] | None = None
         self._head_read = False
         self.client_fault: GatewayError | None = None
 
-    async def run(self, max_header_bytes: int) -> UpstreamResponse:
+    async def run(self, limits: dict[str, int]) -> UpstreamResponse:
         """Write the request and read the head."""
         request = self._request
         head_only = request.method == "HEAD"
         self._protocol.begin(
             stall_seconds=self._timeouts.stall_seconds,
-            max_head_bytes=MAX_HEAD_FACTOR * max_header_bytes,
             skip_payload=head_only,
             read_until_eof=True,
             auto_decompress=False,
-            read_bufsize=READ_BUFFER_BYTES,
-            max_line_size=max_header_bytes,
-            max_field_size=max_header_bytes,
-            max_headers=MAX_HEADER_FIELDS,
+            **limits,
         )
         is_large = request.more or len(request.body) > WRITE_BYTES
         if request.rest is None and not is_large and not request.chunked:
             self._write_whole()
         else:
             self._upload = spawn(self._write(), name="upload")
-        message, payload = await self._read_head()
+        message, payload = await self._protocol.read()
+        if 100 <= message.code < 200:
+            message, payload = await self._pass_interim(message)
         self._head_read = True
         self._protocol.watch(0 if payload.is_eof() else self._timeouts.idle_seconds, extends=True)
         return UpstreamResponse(
@@ -250,12 +267,14 @@ class _Sending:
             upload=self._upload,
         )
 
-    async def _read_head(self) -> tuple[RawResponseMessage, StreamReader]:
-        """The head of the answer, after the interim ones (rule 3)."""
-        for _ in range(MAX_INTERIM_ANSWERS + 1):
-            message, payload = await self._protocol.read()
+    async def _pass_interim(
+        self, message: RawResponseMessage
+    ) -> tuple[RawResponseMessage, StreamReader]:
+        """The head of the answer, after the interim ones, of which there is one (rule 3)."""
+        for _ in range(MAX_INTERIM_ANSWERS):
             if message.code == 101:
                 raise HttpProcessingError(message="101 without having been asked to upgrade")
+            message, payload = await self._protocol.read()
             if not 100 <= message.code < 200:
                 return message, payload
         raise HttpProcessingError(message="too many interim answers")
@@ -293,12 +312,16 @@ class _Sending:
         await writer.write(self._head)
         if request.chunked:
             writer.enable_chunking()
+        written_bytes = 0
         for part in (request.body, *request.more):
             view = memoryview(part)
             for start in range(0, len(view), WRITE_BYTES):
-                if start and not start % TURN_BYTES:
+                if written_bytes >= TURN_BYTES:
                     await asyncio.sleep(0)  # rule 4
-                await writer.write(view[start : start + WRITE_BYTES])
+                    written_bytes = 0
+                piece = view[start : start + WRITE_BYTES]
+                await writer.write(piece)
+                written_bytes += len(piece)
         if request.rest is not None:
             while data := await request.rest.readany():
                 await writer.write(data)

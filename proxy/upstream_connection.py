@@ -2,8 +2,8 @@
 
 Rules:
 
-1. Idle connections are kept :data:`KEEP_IDLE_SECONDS` and looked at before use. What an upstream
-   sends on an idle one is never taken for an answer: it ends the connection.
+1. Idle connections are kept a while (:mod:`proxy.idle_connections`). What an upstream sends on an
+   idle one is never taken for an answer: it ends the connection.
 2. A head is parsed apart from what came with it: aiohttp's parser forgets it where something
    after it is wrong, such as more bytes than the length says.
 3. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
@@ -31,9 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import EMPTY_BODY_STATUS_CODES
 from aiohttp.http import HttpProcessingError
+from aiohttp.streams import EMPTY_PAYLOAD
 
-from proxy.readable import has_unread
+from proxy.idle_connections import IdleConnections
 from proxy.stall_watch import StallWatch
 from proxy.upstream_errors import UpstreamStalled
 from proxy.whole_chunks import WholeChunks
@@ -47,10 +49,7 @@ if TYPE_CHECKING:
     from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
-__all__ = ("UpstreamConnector", "UpstreamProtocol", "abort_connection", "get_protocol")
-
-KEEP_IDLE_SECONDS = 4.0
-"""Shorter than the 5 s after which common servers (Node, uvicorn) drop idle connections."""
+__all__ = ("UpstreamConnector", "UpstreamProtocol", "get_protocol")
 
 _BLANK_LINE = b"\r\n\r\n"
 _TO_HEAD = re.compile(rb"[\r\n]*").match
@@ -60,14 +59,14 @@ class UpstreamProtocol(ResponseHandler):
     """One connection to an upstream.
 
     Attributes:
-        was_used: for a request before.
+        idle_connections: where it waits between two exchanges.
         taker: is offered bytes of the body before its reader is woken, and says whether it took
             them; what is not offered is the reader's (rule 9).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self.was_used = False
+        self.idle_connections: IdleConnections | None = None
         self.taker: Callable[[bytes], bool] | None = None
         self._idle = False
         self._head_ending = b""
@@ -99,7 +98,7 @@ class UpstreamProtocol(ResponseHandler):
         """The exchange is over (rule 1)."""
         self._idle = True
         self.taker = None
-        self.watch(0.0)
+        self._limit_seconds = 0.0
 
     def watch(self, limit_seconds: float, *, extends: bool = False) -> None:
         """Fail after so long (0: never) without a read (rule 4).
@@ -110,8 +109,8 @@ class UpstreamProtocol(ResponseHandler):
         """
         self._limit_seconds = limit_seconds
         self._extends = extends
-        self._last_read = self._loop.time()
         if limit_seconds:
+            self._last_read = self._loop.time()
             until = self._last_read + limit_seconds
             if self._watch is not None and self._watch.when() > until:
                 self._stop_watch()
@@ -152,42 +151,82 @@ class UpstreamProtocol(ResponseHandler):
             self.force_close()
             self.abort()
             return
+        if self._awaits_head():
+            data = self._take_heads(data)
+        if not self._extends:
+            self._take_body(data)
+            return
         body_bytes = self._count_body()
+        self._take_body(data)
+        if self._count_body() != body_bytes:
+            self._last_read = self._loop.time()
+
+    def _take_heads(self, data: bytes) -> bytes:
+        """Take all heads up to that of the answer; what is behind it."""
         at = 0
-        while self._awaits_head():
+        while at < len(data):
             begin, end = self._find_head(data, at)
             self._head_bytes += end - begin
             if 0 < self._max_head_bytes < self._head_bytes:
                 self.set_exception(HttpProcessingError(message="the head is too long"))
-                return
-            if end == len(data):
-                at = begin
                 break
-            self._head_bytes = 0
-            super().data_received(data[begin:end])
+            self._parse(data[begin:end])
             at = end
-        self._take_body(data[at:] if at else data)
-        if self._extends and self._count_body() != body_bytes:
-            self._last_read = self._loop.time()
+            if at < len(data):
+                self._head_bytes = 0
+            if not self._awaits_head():
+                break
+        return data[at:]
 
-    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Called by aiohttp for each head: its body follows."""
-        super().feed_data(data, size)
-        message, payload = data
+    def _parse(self, data: bytes) -> None:
+        """Let the parser have it: what the base class does, without what is never used here."""
+        if self._parser is None or self._upgraded:
+            super().data_received(data)
+            return
+        try:
+            messages, self._upgraded, _ = self._parser.feed_data(data)
+        except Exception as error:  # noqa: BLE001 - whatever a parser finds
+            self._break(error)
+            return
+        for message, payload in messages:
+            self._begin_body(message, payload)
+
+    def _break(self, error: Exception) -> None:
+        """It is no valid HTTP."""
+        if self.transport is not None:
+            self.transport.close()
+        told = HttpProcessingError()
+        if isinstance(error, HttpProcessingError):
+            told = HttpProcessingError(
+                code=error.code, message=error.message, headers=error.headers
+            )
+        self.set_exception(told, error)
+
+    def _begin_body(self, message: RawResponseMessage, payload: StreamReader) -> None:
+        """A head has come, and its body follows."""
+        if message.should_close:
+            self.force_close()
+        self._payload = payload
+        if self._skip_payload or message.code in EMPTY_BODY_STATUS_CODES:
+            self.feed_data((message, EMPTY_PAYLOAD))
+            return
         self._chunks = None
         if message.chunked and not payload.is_eof():
             self._chunks = WholeChunks()
             payload.begin_http_chunk_receiving()  # it wants to know before its first byte
+        self.feed_data((message, payload))
 
     def _take_body(self, data: bytes) -> None:
         """Take what is no head: whole chunks past the parser (rule 7), all else by it."""
+        if not data:
+            return
         payload = self._payload
-        if self._chunks is None or payload is None or not data:
-            super().data_received(data)
+        if self._chunks is None or payload is None:
+            self._parse(data)
             return
         until, body, begin = self._chunks.split(data)
         if until:
-            super().data_received(data[:until])
+            self._parse(data[:until])
         if self._exception is not None:
             return
         if body:
@@ -196,7 +235,7 @@ class UpstreamProtocol(ResponseHandler):
             else:
                 payload.feed_data(body)
         if begin < len(data):
-            super().data_received(data[begin:])
+            self._parse(data[begin:])
 
     def pause_reading(self) -> None:
         """The body's reader has enough (rule 8)."""
@@ -267,7 +306,8 @@ class UpstreamConnector(aiohttp.TCPConnector):
     """
 
     def __init__(self, *, tls: ssl.SSLContext, connect_seconds: float) -> None:
-        super().__init__(limit=0, keepalive_timeout=KEEP_IDLE_SECONDS, ssl=tls)
+        super().__init__(limit=0, ssl=tls)
+        self._idle: dict[aiohttp.ClientRequest, IdleConnections] = {}
         protocol: type[ResponseHandler] = UpstreamProtocol
         self._factory = functools.partial(protocol, loop=self._loop)
         self._limits = aiohttp.ClientTimeout(
@@ -281,19 +321,23 @@ class UpstreamConnector(aiohttp.TCPConnector):
             aiohttp.ConnectionTimeoutError: it took longer than it may.
             aiohttp.ClientError: there is none to be had.
         """
-        while True:
-            try:
-                connection = await self.connect(key, [], self._limits)
-            except TimeoutError as error:
-                raise aiohttp.ConnectionTimeoutError from error
-            protocol = get_protocol(connection)
-            if not protocol.was_used:
-                protocol.was_used = True
-                return connection
-            # An end or junk on an idle connection: either way it is of no use.
-            if not protocol.should_close and not has_unread(connection.transport):
-                return connection
-            abort_connection(connection)
+        idle = self._idle.get(key)
+        if idle is None:
+            idle = self._idle[key] = IdleConnections()
+        if (connection := idle.take()) is not None:
+            return connection
+        try:
+            connection = await self.connect(key, [], self._limits)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError from error
+        get_protocol(connection).idle_connections = idle
+        return connection
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """End all connections."""
+        await super().close(abort_ssl=abort_ssl)  # which knows them all, and waits for their ends
+        for idle in self._idle.values():
+            idle.close()
 
 
 def get_protocol(connection: Connection) -> UpstreamProtocol:
@@ -302,10 +346,3 @@ def get_protocol(connection: Connection) -> UpstreamProtocol:
     if isinstance(protocol, UpstreamProtocol):
         return protocol
     raise AssertionError("a released connection has none, and the factory makes no other")
-
-
-def abort_connection(connection: Connection) -> None:
-    """Drop it at once; what has not been sent is not sent."""
-    if connection.protocol is not None:
-        connection.protocol.abort()
-    connection.close()

@@ -18,7 +18,13 @@ from telemetry.exchange import EndKind
 if TYPE_CHECKING:
     from proxy.routes import Upstream
 
-__all__ = ("ForwardProxyError", "UpstreamStalled", "describe_invalid", "map_upstream_errors")
+__all__ = (
+    "UPSTREAM_ERRORS",
+    "ForwardProxyError",
+    "UpstreamStalled",
+    "describe_invalid",
+    "explain_upstream_error",
+)
 
 
 class ForwardProxyError(aiohttp.ClientError):
@@ -28,6 +34,9 @@ class ForwardProxyError(aiohttp.ClientError):
 class UpstreamStalled(aiohttp.SocketTimeoutError):
     """The upstream took nothing of the request for too long."""
 
+
+UPSTREAM_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError)
+"""All that aiohttp and the system raise of an upstream."""
 
 _Row = tuple[type[BaseException] | tuple[type[BaseException], ...], int, str, str, EndKind]
 
@@ -91,31 +100,17 @@ _TABLE: tuple[_Row, ...] = (
 )
 
 
-class map_upstream_errors:  # noqa: N801 - a context manager, by its verb as those of contextlib
-    """Turns what aiohttp and the system raise into :class:`GatewayError`."""
-
-    __slots__ = ("_upstream",)
-
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Raise it anew."""
-        if isinstance(error, aiohttp.ClientError | HttpProcessingError | OSError):
-            raise _explain(self._upstream, error) from error
-
-
 def describe_invalid(error: HttpProcessingError) -> str:
     """The parser's words for what is no valid HTTP, without what it quotes: there may be a key."""
     return error.message.partition(":")[0]
 
 
-def _explain(upstream: Upstream, error: BaseException) -> GatewayError:
+def explain_upstream_error(upstream: Upstream, error: BaseException) -> GatewayError:
+    """What the client is told of one of :data:`UPSTREAM_ERRORS`."""
     if isinstance(error, aiohttp.ClientConnectorError) and error.host != upstream.origin.host:
-        return _explain(upstream, ForwardProxyError())  # it was the proxy that was not reached
+        return explain_upstream_error(
+            upstream, ForwardProxyError()
+        )  # it was the proxy that was not reached
     for kinds, status, code, sentence, end in _TABLE:
         if isinstance(error, kinds):
             cause = _cause(error)

@@ -15,25 +15,26 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp.http import HttpProcessingError
 
 from proxy.headers import Head
-from proxy.upstream_connection import abort_connection, get_protocol
+from proxy.idle_connections import abort_connection
+from proxy.upstream_connection import get_protocol
 from proxy.upstream_errors import describe_invalid
 from telemetry.exchange import EndKind
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from aiohttp.connector import Connection
     from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
+    from proxy.upstream_connection import UpstreamProtocol
 
 __all__ = ("UpstreamBroken", "UpstreamResponse")
 
@@ -73,7 +74,8 @@ class UpstreamResponse:
         upload: asyncio.Task[None] | None,
     ) -> None:
         headers = Head(message.raw_headers)
-        _check_codings(headers)
+        if headers.has(b"transfer-encoding"):
+            _check_codings(headers)
         self._connection = connection
         self._protocol = get_protocol(connection)
         self._payload = payload
@@ -81,6 +83,7 @@ class UpstreamResponse:
         self._pushed_back: deque[bytes] = deque()
         self._broken: UpstreamBroken | None = None
         self._read_bytes = 0
+        self._is_closed = False
         self.status = message.code
         self.reason = message.reason
         self.headers = headers
@@ -103,8 +106,7 @@ class UpstreamResponse:
         self._read_bytes += len(data)
         return data
 
-    @contextmanager
-    def passing_to(self, taker: Callable[[bytes], bool]) -> Iterator[None]:
+    def passing_to(self, taker: Callable[[bytes], bool]) -> _PassingOn:
         """Offer what arrives to ``taker`` where nothing waits to be read before it.
 
         Args:
@@ -115,11 +117,7 @@ class UpstreamResponse:
             nothing_waits = self._payload.total_bytes == self._read_bytes and not self._pushed_back
             return nothing_waits and taker(data)
 
-        self._protocol.taker = offer
-        try:
-            yield
-        finally:
-            self._protocol.taker = None
+        return _PassingOn(self._protocol, offer)
 
     @property
     def at_end(self) -> bool:
@@ -136,8 +134,11 @@ class UpstreamResponse:
             return self._pushed_back.popleft()
         if self._broken is not None:
             raise self._broken
+        payload = self._payload
         try:
-            data = await self._payload.readany()
+            # Where nothing more comes there is nothing to wait for.
+            is_over = payload.at_eof() and payload.exception() is None
+            data = b"" if is_over else await payload.readany()
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             self._broken = _explain_break(error)
             if unread := _take_unread(self._payload):
@@ -186,16 +187,39 @@ class UpstreamResponse:
 
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once (rule 4)."""
-        if self._connection.protocol is None:
-            return  # closed before: the connection may be another exchange's by now
-        self._protocol.end()
-        uploaded = self._upload is None or self._upload.done()
-        if not uploaded and self._upload is not None:
-            self._upload.cancel()
-        if uploaded and self._payload.is_eof() and self._broken is None:
-            self._connection.release()
-        else:
+        if self._is_closed:
+            return  # the connection may be another exchange's by now
+        self._is_closed = True
+        protocol = self._protocol
+        protocol.end()
+        upload = self._upload
+        uploaded = upload is None or upload.done()
+        if upload is not None and not uploaded:
+            upload.cancel()
+        if not (uploaded and self._payload.is_eof() and self._broken is None):
             abort_connection(self._connection)
+        elif protocol.should_close or protocol.idle_connections is None:
+            self._connection.close()
+        else:
+            protocol.idle_connections.put(self._connection)
+
+
+class _PassingOn:
+    """Within it what arrives is offered, where more may arrive."""
+
+    __slots__ = ("_protocol", "_taker")
+
+    def __init__(self, protocol: UpstreamProtocol, taker: Callable[[bytes], bool]) -> None:
+        self._protocol = protocol
+        self._taker = taker
+
+    def __enter__(self) -> None:
+        """From here on."""
+        self._protocol.taker = self._taker
+
+    def __exit__(self, *exception: object) -> None:
+        """Up to here."""
+        self._protocol.taker = None
 
 
 def _check_codings(headers: Head) -> None:

@@ -40,6 +40,11 @@ class WholeChunks:
             empty where none is taken; and where the last part begins, which is the parser's, too.
         """
         left = self._left
+        if left == 0 and (size := _SIZE(data)) is not None:
+            # The read of a paced stream: one chunk, and the end of both.
+            first, end = size.end(), len(data) - len(_LINE_END)
+            if first + int(size[1], 16) == end > first and data.endswith(_LINE_END):
+                return 0, data[first:end], len(data)
         if left is None or left > len(data):
             self._left = None if left is None else left - len(data)
             return len(data), b"", len(data)

@@ -32,6 +32,7 @@ __all__ = (
     "AttributeValue",
     "clean_attributes",
     "clean_text",
+    "clean_value",
     "count_chars",
     "json_text",
     "non_empty_text",
@@ -75,7 +76,7 @@ def clean_attributes(
             chars += len(value)
         elif type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
             cleaned[key] = value
-        elif (safe := _clean_value(value)) is not None:
+        elif (safe := clean_value(value)) is not None:
             cleaned[key] = safe
             chars += _count(safe)
     return cleaned, chars + NUMBER_CHARS * len(cleaned)
@@ -100,7 +101,8 @@ def _count(value: AttributeValue) -> int:
     return NUMBER_CHARS
 
 
-def _clean_value(value: object) -> AttributeValue | None:
+def clean_value(value: object) -> AttributeValue | None:
+    """What an attribute can hold of a value (rules 1 to 3), ``None`` where that is nothing."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, int):  # a bool is an int and fits

@@ -176,25 +176,17 @@ def classify_success(body: bytes) -> Answer:
     """
     if not body:
         return Answer(verdict=Verdict.DELIVERED, words="", brief="")
-    # protobuf is imported when a backend first says something: its time is that of every start.
-    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - see above
-        DecodeError,
-    )
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - likewise
-        ExportTraceServiceResponse,
-    )
+    from telemetry import otlp_answer  # noqa: PLC0415 - when a backend first says something
 
-    response = ExportTraceServiceResponse()
-    try:
-        response.ParseFromString(body)
-    except DecodeError:
+    partial = otlp_answer.read_partial_success(body)
+    if partial is None:
         words = _NO_OTLP if _is_foreign_json(body) else ""
         return Answer(
             verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else ""
         )
-    partial = response.partial_success
-    words = _one_line(partial.error_message)
-    if partial.rejected_spans > 0:
+    rejected_spans, message = partial
+    words = _one_line(message)
+    if rejected_spans > 0:
         why = words or "rejected without a reason"
         return Answer(verdict=Verdict.REFUSED, words=why, brief="partial success")
     return Answer(verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else "")
@@ -310,17 +302,9 @@ def _is_status(body: bytes) -> bool:
 
 def _read_status(body: bytes) -> tuple[int, str]:
     """Code and message of a ``google.rpc.Status`` in protobuf; 0 and nothing where it is none."""
-    # As above: when a backend first says something.
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - see above
-    from google.rpc.status_pb2 import (  # type: ignore[import-untyped] # noqa: PLC0415 - likewise
-        Status,
-    )
+    from telemetry import otlp_answer  # noqa: PLC0415 - when a backend first says something
 
-    try:
-        status = Status.FromString(body)
-    except DecodeError:
-        return 0, ""
-    return status.code, status.message
+    return otlp_answer.read_status(body)
 
 
 def _is_foreign_json(body: bytes) -> bool:

@@ -6,15 +6,15 @@ Rules:
    (``span-contract.md`` section 1, "attribute limit"): messages and tools, then what Phoenix does
    not read, then identity, usage, input and output. Room is given in the other order
    (:mod:`telemetry.flattening`): an answer comes before the tools, and these before the messages.
-2. Only values named in the contract are written; of the headers those that the header map names,
+2. Where nothing is to be hidden or cut, which the size of what was written tells, that is the
+   span's; else the values take the long way: cleaned, masked, cut, and then written.
+3. Only values named in the contract are written; of the headers those that the header map names,
    the provider's request id and its rate limits (R7).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from openinference.semconv.trace import (
@@ -30,6 +30,7 @@ from telemetry.embedding_attributes import (
 from telemetry.flattening import Flattening
 from telemetry.genai_messages import build_genai_content_attributes
 from telemetry.metadata import MAX_METADATA_BYTES, build_metadata, dump_metadata
+from telemetry.otlp_attributes import WrittenAttributes
 from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.request_attributes import (
     build_input_attributes,
@@ -42,18 +43,16 @@ from telemetry.response_attributes import (
     build_output_message_attributes,
     build_text_choice_attributes,
 )
-from telemetry.size_limits import fit_attributes
+from telemetry.size_limits import SizeLimits, fit_attributes, surely_fits
 from telemetry.span_rules import SpanRules
-from telemetry.vocabulary import (
-    build_openinference_attributes,
-    build_opentelemetry_attributes,
-)
+from telemetry.vocabulary import build_concept_attributes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from telemetry.attribute_values import AttributePairs, AttributeValue
     from telemetry.exchange import ClientContext, Exchange
     from telemetry.privacy.mask import Mask
-    from telemetry.size_limits import SizeLimits
 
 __all__ = ("build_exchange_attributes", "build_span_content")
 
@@ -63,12 +62,12 @@ def build_exchange_attributes(
 ) -> dict[str, AttributeValue]:
     """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
     rules = rules or SpanRules()
-    return build_span_content(exchange, rules, rules.mask(exchange))[0]
+    return {**build_span_content(exchange, rules, rules.mask(exchange))[0]}
 
 
 def build_span_content(
     exchange: Exchange, rules: SpanRules, mask: Mask
-) -> tuple[dict[str, AttributeValue], dict[str, int]]:
+) -> tuple[WrittenAttributes, dict[str, int]]:
     """The same, and what was cut of it, as ``metadata.cut`` tells.
 
     Args:
@@ -79,40 +78,60 @@ def build_span_content(
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
     cost = rules.pricing.price(exchange) if rules.pricing is not None else None
-    attributes, chars = clean_attributes(
-        chain(
-            inputs,
-            tools,
-            outputs,
-            _build_genai_content(exchange, rules),
-            build_context_attributes(exchange.context),
-            build_opentelemetry_attributes(exchange),
-            build_cost_attributes(cost),
-            # Its text comes last, because it says what was cut; its place is kept.
-            [(SpanAttributes.METADATA, "{}")],
-            build_openinference_attributes(exchange),
-            build_input_attributes(exchange),
-            _build_output(exchange, rules),
-        )
-    )
+    source = cost.source.value if cost is not None else None
+    opentelemetry, openinference = build_concept_attributes(exchange)
+    pairs = [
+        *inputs,
+        *tools,
+        *outputs,
+        *_build_genai_content(exchange, rules),
+        *build_context_attributes(exchange.context),
+        *opentelemetry,
+        *build_cost_attributes(cost),
+        # Its text comes last, because it says what was cut; its place is kept.
+        (SpanAttributes.METADATA, "{}"),
+        *openinference,
+        *build_input_attributes(exchange),
+        *_build_output(exchange, rules),
+    ]
+    sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
+    # A body that is a value too long takes the long way at once: 20 MB are not written twice.
+    if mask.hides_nothing and exchange.request_size_bytes <= sizes.value_bytes:
+        metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, source), room)
+        written = None if cut_bytes else _write_whole(pairs, metadata, sizes, mask)
+        if written is not None:
+            return written, flattening.cut
+    attributes, chars = clean_attributes(pairs)
     # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
-    sizes, room = _leave_room(rules.sizes)
     shown = mask.attributes(attributes, chars)
     fitting, cut = fit_attributes(shown, sizes, chars if shown is attributes else None)
-    source = cost.source.value if cost is not None else None
     cut = {**flattening.cut, **cut}
     metadata, cut_bytes = dump_metadata(build_metadata(exchange, cut, source), room)
     if cut_bytes:
         cut[SpanAttributes.METADATA] = cut_bytes
     fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
-    return fitting, cut
+    return WrittenAttributes(fitting), cut
+
+
+def _write_whole(
+    pairs: Sequence[tuple[str, object]], metadata: str, sizes: SizeLimits, mask: Mask
+) -> WrittenAttributes | None:
+    """All attributes as they came; ``None`` where one may be too long, or a name comes twice."""
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        return None  # of one name that comes twice, the last value that is clean counts
+    values[SpanAttributes.METADATA] = metadata
+    written = WrittenAttributes(values)
+    if surely_fits(written, sizes) and not mask.may_hold_long_image(written):
+        return written
+    return None
 
 
 @lru_cache(maxsize=4)
-def _leave_room(sizes: SizeLimits) -> tuple[SizeLimits, int]:
+def _leave_room(value_bytes: int, span_bytes: int) -> tuple[SizeLimits, int]:
     """The limits of all attributes but the metadata, and that of the metadata, in bytes."""
-    room = min(MAX_METADATA_BYTES, sizes.value_bytes, sizes.span_bytes // 4)
-    return replace(sizes, span_bytes=sizes.span_bytes - room), room
+    room = min(MAX_METADATA_BYTES, value_bytes, span_bytes // 4)
+    return SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes - room), room
 
 
 def _build_content(

@@ -196,7 +196,9 @@ class Exporter:
             now_ns = max(self._clock_ns(), self._due_ns)
             alone = self._take_alone()
             if alone is None or self._failures:
-                spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
+                spans = self._store.take_fresh(MAX_BATCH_SPANS, MAX_BATCH_BYTES)
+                if spans is None:
+                    spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
                 if spans:
                     return self._deliver(spans)
             return math.inf if alone is None else self._deliver_alone(alone)

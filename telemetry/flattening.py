@@ -96,6 +96,13 @@ class Flattening:
             self._note(name, len(entries))
         return chain.from_iterable(reversed(taken) if newest else taken)
 
+    def claim(self, attributes: int) -> bool:
+        """Whether there is room for so many attributes, which then is theirs."""
+        if attributes > self._room:
+            return False
+        self._room -= attributes
+        return True
+
     def first(self, name: str, entries: Sequence[Any], limit: int) -> Iterator[tuple[int, Any]]:
         """The first entries of a list inside an entry, with their positions."""
         if len(entries) > limit:

@@ -20,14 +20,47 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from telemetry.frame_records import encode_records
-from telemetry.frames import ResponseData
-from telemetry.kept_frames import OBJECT_BYTES, KeptFrames, frame_bytes
+from telemetry.kept_frames import KeptFrames, frame_bytes
 from telemetry.shedding import Shedding, body_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from telemetry.frames import Frame
 
 __all__ = ("FrameOutbox",)
+
+
+class _Exchange(KeptFrames):
+    """The frames of one exchange, as its outbox counts them."""
+
+    __slots__ = ("_outbox",)
+
+    def __init__(self, number: int, outbox: FrameOutbox) -> None:
+        super().__init__(number)
+        self._outbox = outbox
+
+    def add(self, frame: Frame, size_bytes: int) -> None:
+        """Take the next frame, a busy worker's 25,000 times a second.
+
+        Args:
+            frame: of this exchange.
+            size_bytes: as :func:`telemetry.kept_frames.frame_bytes` has it; who makes a frame
+                knows that sooner.
+        """
+        outbox = self._outbox
+        held_bytes = outbox.held_bytes + size_bytes
+        if held_bytes > outbox.free_bytes:
+            admitted = outbox.admit(frame, size_bytes)
+            if admitted is None:
+                return
+            frame, size_bytes = admitted, frame_bytes(admitted)
+            held_bytes = outbox.held_bytes + size_bytes
+        self.frames.append(frame)
+        self.size_bytes += size_bytes
+        outbox.held_bytes = held_bytes
+        if not self.is_queued:
+            outbox.queue(self)
 
 
 class FrameOutbox:
@@ -38,76 +71,78 @@ class FrameOutbox:
 
     Attributes:
         held_bytes: what is kept, as an estimate of its memory.
+        free_bytes: up to here frames are not judged; -1 while of open exchanges something was
+            left out.
         shedding: what was left out (rule 2).
+        when_unsent: called where frames of one more exchange are to be sent.
     """
 
     def __init__(self, shedding: Shedding | None = None) -> None:
         self.shedding = Shedding() if shedding is None else shedding
+        self.when_unsent: Callable[[], None] = _nothing
         self.held_bytes = 0
-        self._sheds = False  # of some open exchanges something was left out: all frames are judged
-        self._kept: dict[int, KeptFrames] = {}  # by exchange, in the order of their begins
-        self._unsent: deque[KeptFrames] = deque()  # each once, of those with something to send
-        self._forgettable: dict[int, KeptFrames] = {}  # those of which sent bodies are kept
+        self.free_bytes = self.shedding.limit_bytes
+        self._kept: dict[int, _Exchange] = {}  # by exchange, in the order of their begins
+        self._unsent: deque[_Exchange] = deque()  # with something to send, or settled
+        self._forgettable: dict[int, _Exchange] = {}  # those of which sent bodies are kept
 
     def __len__(self) -> int:
         """How many exchanges are kept."""
         return len(self._kept)
 
-    def emit(self, frame: Frame) -> None:
-        """Take one frame."""
-        # Written out, as a busy worker does it 25,000 times a second, for this kind of frame.
-        if type(frame) is ResponseData:
-            size_bytes = OBJECT_BYTES + len(frame.data)
-        else:
-            size_bytes = frame_bytes(frame)
-        if self._sheds or self.held_bytes + size_bytes > self.shedding.limit_bytes:
-            admitted = self._admit(frame, size_bytes)
-            if admitted is None:
-                return
-            frame = admitted
-            size_bytes = frame_bytes(frame)
-        kept = self._kept.get(frame.exchange)
-        if kept is None:
-            kept = self._kept[frame.exchange] = KeptFrames(frame.exchange)
-        kept.frames.append(frame)
-        kept.size_bytes += size_bytes
-        self.held_bytes += size_bytes
-        if not kept.is_queued:
-            kept.is_queued = True
-            self._unsent.append(kept)
+    def open_exchange(self, number: int) -> _Exchange:
+        """Where the frames of a new exchange go; it is kept once one of them is."""
+        return _Exchange(number, self)
 
-    def _admit(self, frame: Frame, size_bytes: int) -> Frame | None:
+    def queue(self, kept: _Exchange) -> None:
+        """Frames are to be sent of an exchange of which none waited for it."""
+        self._kept.setdefault(kept.number, kept)
+        kept.is_queued = True
+        self._unsent.append(kept)
+        self.when_unsent()
+
+    def admit(self, frame: Frame, size_bytes: int) -> Frame | None:
         """The frame as there is room for it, ``None`` where there is none."""
         is_full = self.held_bytes + size_bytes > self.shedding.limit_bytes
         if is_full and body_bytes(frame):
             self._make_room(frame.exchange, size_bytes)
         admitted = self.shedding.admit(frame, self.held_bytes)
-        self._sheds = self.shedding.has_gaps
+        self._note_gaps()
         return admitted
+
+    def _note_gaps(self) -> None:
+        self.free_bytes = -1 if self.shedding.has_gaps else self.shedding.limit_bytes
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether :meth:`take` would give something."""
+        return bool(self._unsent)
 
     def take(self, limit_bytes: int) -> list[bytes]:
         """The next pieces to send, of one frame at least, up to about `limit_bytes`.
 
         The frames of an exchange in their order; those of several may come in any.
         """
+        unsent = self._unsent
         taken: list[Frame] = []
-        taken_bytes = 0
-        while self._unsent and taken_bytes < limit_bytes:
-            kept = self._unsent[0]
-            frames, size_bytes, is_more = kept.take(limit_bytes - taken_bytes)
-            taken += frames
+        taken_bytes = largest_bytes = 0
+        while unsent and taken_bytes < limit_bytes:
+            kept = unsent[0]
+            size_bytes = kept.take(taken, limit_bytes - taken_bytes)
             taken_bytes += size_bytes
+            largest_bytes = max(largest_bytes, size_bytes)
             if kept.has_sent_bodies and kept.number in self._kept:
                 self._forgettable[kept.number] = kept
-            if not is_more:
-                self._unsent.popleft().is_queued = False
-        return encode_records(taken, taken_bytes)
+            if not kept.has_unsent:
+                unsent.popleft().is_queued = False
+        return encode_records(taken, largest_bytes)
 
-    def acknowledge(self, number: int) -> None:
-        """The exchange is settled: forget it. One that is not known is nothing."""
-        if (kept := self._kept.pop(number, None)) is not None:
-            self.held_bytes -= kept.size_bytes
-            self._forgettable.pop(number, None)
+    def acknowledge(self, numbers: Iterable[int]) -> None:
+        """These exchanges are settled: forget them. One that is not known is nothing."""
+        for number in numbers:
+            if (kept := self._kept.pop(number, None)) is not None:
+                self.held_bytes -= kept.forget()
+                self._forgettable.pop(number, None)
 
     def rewind(self) -> None:
         """The other side has forgotten everything: send it all again (rule 1)."""
@@ -121,9 +156,9 @@ class FrameOutbox:
             if missing_bytes:
                 self.shedding.note_gap(number, missing_bytes, is_open=not kept.is_ended)
             self.held_bytes += kept.size_bytes - before_bytes
-            self._sheds = self.shedding.has_gaps
             kept.is_queued = True
             self._unsent.append(kept)
+        self._note_gaps()
 
     def _make_room(self, number: int, size_bytes: int) -> None:
         """Forget bodies that were sent (rule 2): of this exchange, then of those sent long ago."""
@@ -132,3 +167,7 @@ class FrameOutbox:
         while self._forgettable and self.held_bytes + size_bytes > self.shedding.limit_bytes:
             oldest = self._forgettable.pop(next(iter(self._forgettable)))
             self.held_bytes -= oldest.forget_sent_bodies()
+
+
+def _nothing() -> None:
+    """Nobody is to be told."""

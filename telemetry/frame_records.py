@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from telemetry.errors import TelemetryError
-from telemetry.frames import Frame, RequestBody, ResponseData, decode_frames, encode_frames
+from telemetry.frames import BODIES, Frame, decode_frames, encode_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,34 +89,27 @@ def decode_hello(record: tuple[bytes, bytes]) -> Hello:
         raise MalformedRecordError("the first record is no hello") from error
 
 
-def encode_records(frames: list[Frame], size_bytes: int) -> list[bytes]:
+def encode_records(frames: list[Frame], largest_bytes: int) -> list[bytes]:
     """The records of frames, in pieces: large bodies are pieces of their own (rule 2).
 
     Args:
         frames: of any exchanges.
-        size_bytes: of all their bodies, or more.
+        largest_bytes: of the largest of their bodies, or more.
     """
-    if frames and size_bytes <= INLINE_BYTES:  # none is large: usual, as little waits
+    if frames and largest_bytes <= INLINE_BYTES:  # none is large: usual
         return [_encode_record(frames, 0)]
     pieces: list[bytes] = []
     together: list[Frame] = []
     for frame in frames:
-        large = _large_body(frame)
-        together.append(frame if large is None else msgspec.structs.replace(frame, data=b""))
-        if large is not None:
-            pieces += (_encode_record(together, len(large)), large)
+        if isinstance(frame, BODIES) and (body := frame.data) and len(body) > INLINE_BYTES:
+            together.append(msgspec.structs.replace(frame, data=b""))
+            pieces += (_encode_record(together, len(body)), body)
             together = []
+        else:
+            together.append(frame)
     if together:
         pieces.append(_encode_record(together, 0))
     return pieces
-
-
-def _large_body(frame: Frame) -> bytes | None:
-    if isinstance(frame, ResponseData | RequestBody):
-        body = frame.data
-        if body is not None and len(body) > INLINE_BYTES:
-            return body
-    return None
 
 
 def _encode_record(frames: list[Frame], payload_bytes: int) -> bytes:
@@ -135,7 +128,7 @@ def decode_record(record: tuple[bytes, bytes]) -> list[Frame]:
         frames = decode_frames(data)
     except msgspec.MsgspecError as error:
         raise MalformedRecordError("a record holds no frames") from error
-    if payload and frames and isinstance(last := frames[-1], ResponseData | RequestBody):
+    if payload and frames and isinstance(last := frames[-1], BODIES):
         frames[-1] = msgspec.structs.replace(last, data=payload)
     return frames
 
@@ -145,6 +138,9 @@ class RecordReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._head = b""  # the MessagePack of a record of which a part of the payload is missing
+        self._parts: list[bytes] = []  # of that payload, which becomes one object but once
+        self._missing_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The records that are whole with `data`.
@@ -152,6 +148,19 @@ class RecordReader:
         Raises:
             MalformedRecordError: a length is beyond reason (rule 3).
         """
+        if self._missing_bytes:
+            part = data[: self._missing_bytes]
+            self._parts.append(part)
+            self._missing_bytes -= len(part)
+            if self._missing_bytes:
+                return
+            data = data[len(part) :]
+            payload = b"".join(self._parts)
+            self._parts.clear()
+            yield self._head, payload
+        yield from self._feed(data)
+
+    def _feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         buffer = self._buffer
         buffer += data
         at = 0
@@ -161,22 +170,19 @@ class RecordReader:
                 if first + second > MAX_RECORD_BYTES:
                     raise MalformedRecordError(f"a record claims to have {first + second} bytes")
                 middle = at + _LENGTHS.size + first
-                if len(buffer) < middle + second:
+                if len(buffer) < middle:
                     return
-                record = (
-                    bytes(buffer[at + _LENGTHS.size : middle]),
-                    _copy(buffer, middle, middle + second) if second else b"",
-                )
+                head = bytes(buffer[at + _LENGTHS.size : middle])
+                payload = bytes(buffer[middle : middle + second])
                 at = middle + second
-                yield record
+                if len(payload) < second:
+                    self._head = head
+                    self._parts.append(payload)
+                    self._missing_bytes = second - len(payload)
+                    return
+                yield head, payload
         finally:
             del buffer[:at]
-
-
-def _copy(buffer: bytearray, start: int, end: int) -> bytes:
-    """A part of a buffer, copied once: a slice of it would be a copy already."""
-    with memoryview(buffer) as view, view[start:end] as part:
-        return bytes(part)
 
 
 def encode_acks(numbers: Sequence[int]) -> bytes:
@@ -193,6 +199,6 @@ class AckReader:
     def feed(self, data: bytes) -> list[int]:
         """The numbers that are whole with `data`."""
         data = self._rest + data
-        whole = len(data) - len(data) % _NUMBER.size
-        self._rest = data[whole:]
-        return [number for (number,) in _NUMBER.iter_unpack(data[:whole])]
+        count = len(data) // _NUMBER.size
+        self._rest = data[count * _NUMBER.size :]
+        return list(struct.unpack_from(f">{count}Q", data))

@@ -61,9 +61,11 @@ class FrameSource:
         observe = self._observer.feed
         for frame in frames:
             exchange = observe(frame)
+            if type(frame) is not End:
+                continue
             if exchange is not None:
                 self._take(exchange, Receipt(self._settled, frame.exchange))
-            elif type(frame) is End:
+            else:
                 self._settled.append(frame.exchange)  # not begun, or past saving: no span comes
 
     def take_settled(self) -> list[int]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = (
+    "BODIES",
     "RECORDED_REQUEST_HEADERS",
     "RECORDED_RESPONSE_HEADERS",
     "RECORDED_RESPONSE_PREFIXES",
@@ -103,10 +104,10 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
 class RequestBody(
     msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="request_body", array_like=True
 ):
-    """The client's body as sent, before any rewrite.
+    """The client's body as sent, before any rewrite; a large one in several frames.
 
     Attributes:
-        data: the bytes; ``None`` where they passed the capture limit (R5).
+        data: the bytes, or the next of them; ``None`` where they passed the capture limit (R5).
         size_bytes: how many the client sent, as far as known.
     """
 
@@ -169,6 +170,9 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_
 
 
 Frame = Begin | RequestBody | ResponseHead | ResponseData | End
+
+BODIES = (RequestBody, ResponseData)
+"""The kinds that hold bodies; a tuple, for ``|`` makes a union each time that it is evaluated."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(list[Frame])

@@ -129,12 +129,12 @@ def _file(file: JsonObject, image_max_length: int) -> Iterator[JsonObject]:
 
 def _located(modality: str, url: str, image_max_length: int) -> JsonObject:
     """What a URL holds itself (RFC 2397), or where it is."""
-    header, comma, data = url.partition(",")
-    header = header.lower()
-    if not (comma and header.startswith(_DATA_SCHEME) and header.endswith(";base64")):
+    comma = url.find(",")
+    header = url[: max(comma, 0)].lower()
+    if not (header.startswith(_DATA_SCHEME) and header.endswith(";base64")):
         return {"type": "uri", "modality": modality, "uri": url}
-    if modality == "image" and len(url) > image_max_length:
-        data = REDACTED  # rule 4
+    is_hidden = modality == "image" and len(url) > image_max_length  # rule 4
+    data = REDACTED if is_hidden else url[comma + 1 :]
     return _blob(modality, data, header.removeprefix(_DATA_SCHEME).partition(";")[0])
 
 

@@ -25,7 +25,7 @@ from telemetry.pipeline import Pipeline
 from telemetry.shedding import FRAME_BYTES, Shedding, body_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from telemetry.frames import Frame
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from telemetry.service import TelemetryService
     from telemetry.store_rows import Retention
 
-__all__ = ("InProcessPipeline", "InProcessTelemetry")
+__all__ = ("FrameByFrame", "InProcessPipeline", "InProcessTelemetry")
 
 _log = logging.getLogger("spantap.telemetry")
 
@@ -43,6 +43,24 @@ emitting thread give up the interpreter."""
 
 CLOSE_SECONDS = 5.0
 """How long the end of the process waits for the queue to be consumed and committed."""
+
+
+class FrameByFrame:
+    """Where the frames of an exchange go that are all taken by one function.
+
+    Args:
+        emit: the function.
+    """
+
+    __slots__ = ("_emit",)
+
+    def __init__(self, emit: Callable[[Frame], None]) -> None:
+        self._emit = emit
+
+    def add(self, frame: Frame, size_bytes: int) -> None:
+        """Take the next frame, whatever it weighs."""
+        del size_bytes
+        self._emit(frame)
 
 
 class InProcessTelemetry:
@@ -132,6 +150,11 @@ class InProcessPipeline:
     def emit(self, frame: Frame) -> None:
         """Take one frame; never blocks."""
         self.telemetry.emit(frame)
+
+    def open_exchange(self, number: int) -> FrameByFrame:
+        """Where the frames of an exchange go."""
+        del number  # every frame has it
+        return FrameByFrame(self.emit)
 
     def close(self, flush_seconds: float) -> int:
         """Commit what was emitted, then as :meth:`telemetry.pipeline.Pipeline.close`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frames import End, RequestBody, ResponseData
+from telemetry.frames import BODIES, End, RequestBody, ResponseData
 from telemetry.shedding import body_bytes
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ _FIELD_BYTES = 160
 """What a header field takes beside its text."""
 
 
+_chain = itertools.chain.from_iterable
+
+
 def frame_bytes(frame: Frame) -> int:
     """What a frame takes of memory, as an estimate."""
-    size_bytes = OBJECT_BYTES
-    if isinstance(frame, ResponseData):
-        size_bytes += len(frame.data)
-    elif isinstance(frame, RequestBody):
-        size_bytes += 0 if frame.data is None else len(frame.data)
-    elif not isinstance(frame, End):
-        text = sum(map(len, itertools.chain.from_iterable(frame.headers)))
-        size_bytes += text + _FIELD_BYTES * len(frame.headers)
-    return size_bytes
+    if isinstance(frame, End):
+        return OBJECT_BYTES
+    if isinstance(frame, BODIES):
+        return OBJECT_BYTES if frame.data is None else OBJECT_BYTES + len(frame.data)
+    headers = frame.headers
+    return OBJECT_BYTES + _FIELD_BYTES * len(headers) + sum(map(len, _chain(headers)))
 
 
 class KeptFrames:
@@ -83,10 +83,16 @@ class KeptFrames:
         """Whether the last frame came."""
         return bool(self.frames) and isinstance(self.frames[-1], End)
 
-    def take(self, limit_bytes: int) -> tuple[list[Frame], int, bool]:
-        """The next frames to send, one at least, and what they take.
+    @property
+    def has_unsent(self) -> bool:
+        """Whether there is something to send."""
+        return self._sent_count < len(self.frames)
 
-        The last member tells whether more are left.
+    def take(self, taken: list[Frame], limit_bytes: int) -> int:
+        """Add the next frames to send, one at least, to others.
+
+        Returns:
+            What they take.
         """
         frames, first = self.frames, self._sent_count
         end, size_bytes = len(frames), self.size_bytes - self._sent_bytes
@@ -96,12 +102,23 @@ class KeptFrames:
                 size_bytes + (more_bytes := frame_bytes(frames[end])) <= limit_bytes
             ):
                 end, size_bytes = end + 1, size_bytes + more_bytes
-        taken = frames[first:end]
+        taken += frames[first:end]
         self._sent_count = end
         self._sent_bytes += size_bytes
         # All but a begin have a body, or come after one.
-        self.has_sent_bodies = self._sent_count > 1
-        return taken, size_bytes, end < len(frames)
+        self.has_sent_bodies = end > 1
+        return size_bytes
+
+    def forget(self) -> int:
+        """Forget all frames; how many bytes that frees.
+
+        Where they stood in the queue they stand there with nothing to send.
+        """
+        freed_bytes, self.size_bytes = self.size_bytes, 0
+        self.is_queued = False
+        self._sent_count = self._sent_bytes = 0
+        self.frames = []
+        return freed_bytes
 
     def forget_sent_bodies(self) -> int:
         """Forget them (rule 2); how many bytes that frees."""

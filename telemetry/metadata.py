@@ -15,6 +15,8 @@ Rules (``span-contract.md`` 1.8):
 
 from __future__ import annotations
 
+from itertools import compress, repeat
+from operator import is_not
 from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
@@ -27,6 +29,7 @@ from telemetry.size_limits import size_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from codec.answer import ChatResponse
     from telemetry.exchange import Exchange
 
 __all__ = ("MAX_METADATA_BYTES", "build_metadata", "dump_metadata")
@@ -37,8 +40,35 @@ MAX_METADATA_BYTES = 131_072
 MAX_RATE_LIMIT_CHARS = 256
 """Of a rate-limit header: a number, a time, or a policy of some words."""
 
-_NAMES: Final = {member: member.value for member in MetadataMember}
-_OWN_NAMES: Final = frozenset(_NAMES.values())
+_OWN_NAMES: Final = frozenset(member.value for member in MetadataMember)
+
+_TOLD: Final = tuple(
+    member.value
+    for member in (
+        MetadataMember.UPSTREAM,
+        MetadataMember.REQUEST_ID,
+        MetadataMember.PROXY_REWRITES,
+        MetadataMember.RETRY_COUNT,
+        MetadataMember.TTFT_MS,
+        MetadataMember.FIRST_CONTENT_MS,
+        MetadataMember.CHUNK_COUNT,
+        MetadataMember.CHUNK_WAIT_MS,
+        MetadataMember.LONGEST_CHUNK_WAIT_MS,
+        MetadataMember.OUTCOME,
+        MetadataMember.ON_DISCONNECT,
+        MetadataMember.REFUSED_CHOICES,
+        MetadataMember.USAGE_SOURCE,
+        MetadataMember.USAGE_RAW,
+        MetadataMember.COST_SOURCE,
+        MetadataMember.RATE_LIMITS,
+        MetadataMember.ANOMALIES,
+        MetadataMember.KEPT_BY,
+        MetadataMember.CONTENT_HIDDEN_BY,
+        MetadataMember.USAGE_EVENT_NOT_STRIPPED,
+        MetadataMember.CUT,
+    )
+)
+"""The order of our own members, which is that of the values below."""
 
 
 def build_metadata(
@@ -54,6 +84,8 @@ def build_metadata(
         cost_source: where the cost comes from, ``None`` where none is known.
     """
     own = _own_members(exchange, cut, cost_source)
+    if not exchange.context.metadata:
+        return own
     foreign = {
         f"client_{name}" if name in _OWN_NAMES else name: value
         for name, value in exchange.context.metadata.items()
@@ -81,58 +113,57 @@ def dump_metadata(
 def _own_members(
     exchange: Exchange, cut: Mapping[str, int], cost_source: str | None
 ) -> dict[str, Any]:
+    response = exchange.response
+    usage = response.usage if response is not None else None
+    source = None if response is None else "none" if usage is None else "provider"
     disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
-    members = {
-        MetadataMember.UPSTREAM: exchange.upstream,
-        MetadataMember.REQUEST_ID: exchange.request_id,
-        MetadataMember.PROXY_REWRITES: list(exchange.rewrites) or None,
-        MetadataMember.RETRY_COUNT: exchange.resend_count or None,
-        **_time_members(exchange),
-        MetadataMember.OUTCOME: exchange.outcome.value,
-        MetadataMember.ON_DISCONNECT: exchange.on_disconnect if disconnected else None,
-        MetadataMember.REFUSED_CHOICES: _refused_choices(exchange) or None,
-        **_usage_members(exchange),
-        MetadataMember.COST_SOURCE: cost_source,
-        MetadataMember.RATE_LIMITS: {
-            name: value[:MAX_RATE_LIMIT_CHARS] for name, value in exchange.rate_limits.items()
-        }
-        or None,
-        MetadataMember.ANOMALIES: list(exchange.anomalies) or None,
-        MetadataMember.KEPT_BY: exchange.kept_by,
-        MetadataMember.CONTENT_HIDDEN_BY: "client" if exchange.hides_content else None,
-        MetadataMember.USAGE_EVENT_NOT_STRIPPED: exchange.usage_event_not_stripped or None,
-        MetadataMember.CUT: dict(cut) or None,
-    }
-    return {_NAMES[member]: value for member, value in members.items() if value is not None}
+    values = (
+        exchange.upstream,
+        exchange.request_id,
+        list(exchange.rewrites) or None,
+        exchange.resend_count or None,
+        *_time_values(exchange),
+        exchange.outcome,
+        exchange.on_disconnect if disconnected else None,
+        _refused_choices(response) or None if response is not None else None,
+        source,
+        dict(usage.raw) or None if usage is not None else None,
+        cost_source,
+        _short_texts(exchange.rate_limits) if exchange.rate_limits else None,
+        list(exchange.anomalies) or None,
+        exchange.kept_by,
+        "client" if exchange.hides_content else None,
+        exchange.usage_event_not_stripped or None,
+        dict(cut) or None,
+    )
+    applies = map(is_not, values, repeat(None))
+    return dict(compress(zip(_TOLD, values, strict=True), applies))
 
 
-def _time_members(exchange: Exchange) -> dict[MetadataMember, Any]:
+def _short_texts(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in headers.items()}
+
+
+def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
+    """To the first chunk, to the first content; count of chunks, their mean and longest wait."""
     chunks = exchange.chunks
-    return {
-        MetadataMember.TTFT_MS: _since_start_ms(exchange, exchange.first_chunk_ns),
-        MetadataMember.FIRST_CONTENT_MS: _since_start_ms(exchange, exchange.first_content_ns),
-        MetadataMember.CHUNK_COUNT: chunks.count if chunks is not None else None,
-        MetadataMember.CHUNK_WAIT_MS: _ms(chunks.mean_wait_ns) if chunks is not None else None,
-        MetadataMember.LONGEST_CHUNK_WAIT_MS: (
-            _ms(chunks.longest_wait_ns) if chunks is not None and chunks.count > 1 else None
-        ),
-    }
+    if chunks is None and exchange.first_chunk_ns is None and exchange.first_content_ns is None:
+        return _NO_TIMES
+    return (
+        _since_start_ms(exchange, exchange.first_chunk_ns),
+        _since_start_ms(exchange, exchange.first_content_ns),
+        chunks.count if chunks is not None else None,
+        _ms(chunks.mean_wait_ns) if chunks is not None else None,
+        _ms(chunks.longest_wait_ns) if chunks is not None and chunks.count > 1 else None,
+    )
 
 
-def _usage_members(exchange: Exchange) -> dict[MetadataMember, Any]:
-    if exchange.response is None:
-        return {}
-    usage = exchange.response.usage
-    return {
-        MetadataMember.USAGE_SOURCE: "none" if usage is None else "provider",
-        MetadataMember.USAGE_RAW: (dict(usage.raw) or None) if usage is not None else None,
-    }
+_NO_TIMES: Final = (None,) * 5
 
 
-def _refused_choices(exchange: Exchange) -> list[int]:
+def _refused_choices(response: ChatResponse) -> list[int]:
     # The refusal itself is in output.value only (contract 1.2), and Phoenix draws an empty card.
-    choices = exchange.response.choices if exchange.response is not None else ()
-    return [choice.index for choice in choices if choice.message.refusal]
+    return [choice.index for choice in response.choices if choice.message.refusal]
 
 
 def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
 from codec.anomalies import calls_tool_not_offered, find_request_fault
@@ -38,6 +38,7 @@ from telemetry.frames import (
     Begin,
     End,
     Frame,
+    Headers,
     RequestBody,
     ResponseData,
     ResponseHead,
@@ -46,7 +47,7 @@ from telemetry.judgement import judge
 from telemetry.open_bodies import OpenBodies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from codec.answer import ChatResponse
     from telemetry.exchange import ClientContext
@@ -114,14 +115,11 @@ class Observer:
                 self._open[frame.exchange] = self._begin(frame)
             return None
         try:
-            if type(frame) is ResponseData:  # first what comes most
-                observation.take_data(frame)
+            take = _TAKES.get(type(frame))
+            if take is not None:
+                take(observation, frame)
             elif type(frame) is End:
                 return self._end(observation, frame)
-            elif type(frame) is RequestBody:
-                observation.take_request(frame)
-            elif type(frame) is ResponseHead:
-                observation.take_head(frame)
             elif type(frame) is Begin:
                 self._open[frame.exchange] = self._begin(frame)
         except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
@@ -167,27 +165,29 @@ class Observer:
 class _Observation:
     """One open exchange."""
 
+    # What it begins with; of most exchanges some of it never changes.
+    _held_bytes = 0  # of the request
+    _request_size_bytes = 0
+    _parts: list[bytes] | None = None  # of the request, while not all have come
+    _request_body: bytes | None = None
+    _request: ChatRequest | None = None
+    _head: ResponseHead | None = None
+    _decoder: ContentDecoder | None = None
+    _first = b""  # of the body, while too short to tell its kind
+    _body: StreamBody | PlainBody | None = None
+    _unread = False
+    _reads = 0
+    _complete_at_read: int | None = None
+    _undecoded_body: str | None = None
+
     def __init__(
         self, begin: Begin, header_map: HeaderMap, bodies: OpenBodies, *, hides_inputs: bool
     ) -> None:
         self._bodies = bodies
-        self._held_bytes = 0  # of the request
         self._begin = begin
-        self._is_embedding = begin.endpoint == Endpoint.EMBEDDINGS
         self._header_map = header_map
         self._hides_content = asks_no_content(begin.headers)
         self._hides_inputs = hides_inputs or self._hides_content
-        self._request_size_bytes = 0
-        self._request_body: bytes | None = None
-        self._request: ChatRequest | None = None
-        self._head: ResponseHead | None = None
-        self._decoder: ContentDecoder | None = None
-        self._first = b""  # of the body, while too short to tell its kind
-        self._body: StreamBody | PlainBody | None = None
-        self._unread = False
-        self._reads = 0
-        self._complete_at_read: int | None = None
-        self._undecoded_body: str | None = None
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
     @property
@@ -199,15 +199,17 @@ class _Observation:
         """Forget all content: what made us fail once may do so again."""
         self.release()
         self._request_body = self._request = self._decoder = self._body = None
-        self._first = b""
+        self._first, self._parts = b"", None
         self._cut(OBSERVER_FAILED)
 
     def release(self) -> None:
         """What was held is held no more."""
-        self._bodies.give_back(self._held_bytes)
-        self._held_bytes = 0
-        if isinstance(self._body, PlainBody):
-            self._body.release()
+        if self._held_bytes:
+            self._bodies.give_back(self._held_bytes)
+            self._held_bytes = 0
+        body = self._body
+        if type(body) is PlainBody:
+            body.release()
 
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))
@@ -217,29 +219,56 @@ class _Observation:
         self._unread = True
         self._note(anomaly)
 
+    def _is_embedding(self) -> bool:
+        return self._begin.endpoint == Endpoint.EMBEDDINGS
+
     def take_request(self, frame: RequestBody) -> None:
         """What the client asked."""
         self._request_size_bytes = frame.size_bytes
-        if frame.data is None:
+        body = frame.data
+        if body is not None and len(body) < frame.size_bytes:
+            body = self._gather_request(body, frame.size_bytes)
+            if body is None:
+                return
+        if body is None:
             self._note("observer_limit")
             return
         try:
             decoder = _make_decoder(self._begin.headers)
-            body = decoder.feed(frame.data)
-            if decoder.error is not None:
-                raise decoder.error
+            if decoder is not _UNCHANGING:
+                body = decoder.feed(body)
+                if decoder.error is not None:
+                    raise decoder.error
             if not self._bodies.take(len(body)):
                 self._note("observer_limit")
                 return
-            self._held_bytes = len(body)
+            self._held_bytes += len(body)
             self._request_body = body
             self._request = decode_request(body)
-            if not self._is_embedding and find_request_fault(self._request) is not None:
+            if not self._is_embedding() and find_request_fault(self._request) is not None:
                 self._note("request_undecodable")
         except LimitExceeded:
             self._note("observer_limit")
         except (MalformedRequest, UndecodableContent):
             self._note("request_undecodable")
+
+    def _gather_request(self, part: bytes, size_bytes: int) -> bytes | None:
+        """The client's body of so many bytes, once all parts of it are there."""
+        if self._parts is None:
+            self._bodies.give_back(self._held_bytes)
+            self._held_bytes, self._parts = 0, []
+        if not self._bodies.take(len(part)):
+            self._note("observer_limit")  # and never are there all
+            return None
+        self._held_bytes += len(part)
+        self._parts.append(part)
+        if self._held_bytes < size_bytes:
+            return None
+        body = b"".join(self._parts)
+        self._parts = None
+        self._bodies.give_back(self._held_bytes)
+        self._held_bytes = 0
+        return body
 
     def take_head(self, frame: ResponseHead) -> None:
         """How the answer begins."""
@@ -287,23 +316,25 @@ class _Observation:
         if self._first:  # too little for the first line of a stream
             self._body = PlainBody(MAX_PLAIN_BYTES, self._bodies)
             self._body.feed(self._first, frame.at_ns)
-        begin, head, body = self._begin, self._head, self._body
+        begin, body = self._begin, self._body
+        head = self._head or _NO_HEAD
+        status = None if self._head is None else head.status
         response, error_body = self._finish_body()
         context = self._read_context()
         if frame.shed_bytes:
             self._cut("observer_limit")
-        stream = body if isinstance(body, StreamBody) else None
+        stream = body if type(body) is StreamBody else None
         chunks = stream.clock.read() if stream is not None else None
         if chunks is not None and chunks.count == 1 and response and response.error is not None:
             chunks = None  # an error is no chunk: nothing of an answer came
         judgement = judge(
             end=frame,
-            status=head.status if head is not None else None,
-            streamed=stream is not None or self._lacks_stream(),
+            status=status,
+            streamed=stream is not None or (body is None and self._lacks_stream()),
             response=response,
             error_body=error_body,
             unread=self._unread,
-            delivered=self._is_delivered(frame.undelivered_reads),
+            delivered=not frame.undelivered_reads or self._is_delivered(frame.undelivered_reads),
         )
         if response and self._request and calls_tool_not_offered(self._request, response):
             self._note("tool_not_offered")
@@ -324,11 +355,11 @@ class _Observation:
             request=self._request,
             request_body=self._request_body,
             request_size_bytes=self._request_size_bytes,
-            response_status=head.status if head is not None else None,
+            response_status=status,
             response=response,
             error_body=error_body,
             undecoded_body=self._undecoded_body,
-            request_id=_request_id(head),
+            request_id=_request_id(head.headers),
             streamed=stream is not None,
             outcome=judgement.outcome,
             error_type=judgement.error_type,
@@ -338,12 +369,12 @@ class _Observation:
             end_ns=frame.at_ns,
             first_chunk_ns=chunks.first_ns if chunks is not None else None,
             first_content_ns=stream.first_content_ns if stream is not None else None,
-            resend_count=head.resend_count if head is not None else 0,
-            rewrites=head.rewrites if head is not None else (),
-            usage_event_not_stripped=head.usage_event_not_stripped if head is not None else False,
+            resend_count=head.resend_count,
+            rewrites=head.rewrites,
+            usage_event_not_stripped=head.usage_event_not_stripped,
             on_disconnect=begin.on_disconnect,
             chunks=chunks,
-            rate_limits=_rate_limits(head),
+            rate_limits=_rate_limits(head.headers),
             context=context,
             hides_content=self._hides_content,
             anomalies=tuple(self._anomalies),
@@ -363,7 +394,7 @@ class _Observation:
 
     def _lacks_stream(self) -> bool:
         """A stream was asked for and a success brought nothing: broken, not an empty answer."""
-        if self._body is not None or self._request is None or self._head is None:
+        if self._request is None or self._head is None:
             return False
         return self._request.stream and 200 <= self._head.status < 300
 
@@ -397,8 +428,8 @@ class _Observation:
                 self._note("response_undecodable")
                 self._undecoded_body = data.decode("utf-8", "replace")
             return None, error_body
-        if error_body is None:  # an error lacks all that makes an answer
-            passed_over = _OF_CHOICES if self._is_embedding else frozenset()
+        if error_body is None and response.anomalies:  # an error lacks all that makes an answer
+            passed_over = _OF_CHOICES if self._is_embedding() else frozenset()
             self._note(*(a for a in response.anomalies if a not in passed_over))
         return response, error_body
 
@@ -408,6 +439,8 @@ def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
     if request is None:
         return 1
     count = request.body.get("n")
+    if count is None and endpoint == Endpoint.CHAT_COMPLETIONS:
+        return 1
     each = count if type(count) is int and 0 < count <= MAX_CHOICES else 1
     prompts = len(request.prompts) if endpoint == Endpoint.COMPLETIONS else 1
     return min(each * max(prompts, 1), MAX_ANSWERED_CHOICES)
@@ -417,28 +450,42 @@ _UNCHANGING = ContentDecoder("")
 """Keeps nothing of what it is fed, and so serves all bodies without a coding."""
 
 
-def _make_decoder(headers: tuple[tuple[str, str], ...]) -> ContentDecoder:
+def _make_decoder(headers: Headers) -> ContentDecoder:
     """The decoder for the body behind these headers.
 
     Raises:
         UndecodableContent: a coding is not known.
     """
-    codings = [value for name, value in headers if name == "content-encoding"]
-    return ContentDecoder(", ".join(codings)) if codings else _UNCHANGING
+    if "content-encoding" not in dict(headers):
+        return _UNCHANGING
+    return ContentDecoder(", ".join(value for name, value in headers if name == "content-encoding"))
 
 
-def _request_id(head: ResponseHead | None) -> str | None:
-    if head is None:
-        return None
-    headers: Mapping[str, str] = dict(head.headers)
-    return next((headers[name] for name in _REQUEST_ID_HEADERS if headers.get(name)), None)
+def _request_id(headers: Headers) -> str | None:
+    values = dict(headers)
+    for name in _REQUEST_ID_HEADERS:
+        if value := values.get(name):
+            return value
+    return None
 
 
-def _rate_limits(head: ResponseHead | None) -> dict[str, str]:
-    headers = head.headers if head is not None else ()
+def _rate_limits(headers: Headers) -> dict[str, str]:
     limits = {
         name: value
         for name, value in headers
         if name.startswith(_RATE_LIMIT_PREFIXES) or name == "retry-after"
     }
-    return dict(islice(limits.items(), MAX_RATE_LIMITS))
+    return (
+        limits if len(limits) <= MAX_RATE_LIMITS else dict(islice(limits.items(), MAX_RATE_LIMITS))
+    )
+
+
+_TAKES: dict[type[Frame], Callable[[_Observation, Any], None]] = {
+    ResponseData: _Observation.take_data,
+    RequestBody: _Observation.take_request,
+    ResponseHead: _Observation.take_head,
+}
+"""What becomes of a frame in the midst of an exchange."""
+
+_NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
+"""Of an exchange without an answer."""

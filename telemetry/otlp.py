@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import StatusCode
 
-from telemetry.otlp_writer import write_field, write_span
+from telemetry.otlp_attributes import write_length
+from telemetry.otlp_writer import write_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,7 +79,7 @@ def encode_span(span: ReadableSpan) -> bytes:
     """One span as a serialised ``ExportTraceServiceRequest``."""
     envelope = _open_envelope(span)
     try:
-        scope_spans = write_field(b"\x12", write_span(span))
+        written = write_span(span)
     except (UnicodeEncodeError, OverflowError, TypeError):
         from opentelemetry.exporter.otlp.proto.common.trace_encoder import (  # noqa: PLC0415 - rule 4
             encode_spans,
@@ -86,8 +87,12 @@ def encode_span(span: ReadableSpan) -> bytes:
 
         blob: bytes = encode_spans([span]).SerializeToString()
         return blob
-    resource_spans = write_field(b"\x12", envelope.before_span + scope_spans + envelope.after_span)
-    return write_field(b"\x0a", envelope.before_scope + resource_spans + envelope.after_scope)
+    # From the inside out, but put together at once: a span may have megabytes.
+    span_head = b"\x12" + write_length(len(written))
+    scope_spans = (envelope.before_span, span_head, written, envelope.after_span)
+    scope_head = b"\x12" + write_length(sum(map(len, scope_spans)))
+    resource_spans = (envelope.before_scope, scope_head, *scope_spans, envelope.after_scope)
+    return b"".join((b"\x0a", write_length(sum(map(len, resource_spans))), *resource_spans))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from opentelemetry.sdk.environment_variables import (
     OTEL_SDK_DISABLED,
     OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT,
 )
-from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits
+from opentelemetry.sdk.trace import Event, SpanLimits
 from opentelemetry.sdk.util import BoundedList
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.semconv.attributes.exception_attributes import (
@@ -51,6 +51,7 @@ from codec.endpoint import Endpoint
 from telemetry.attribute_values import clean_text
 from telemetry.exchange import Outcome
 from telemetry.exchange_attributes import build_span_content
+from telemetry.otlp_writer import FinishedSpan
 from telemetry.semconv import (
     CHAT_COMPLETION_SPAN_NAME,
     COMPLETION_SPAN_NAME,
@@ -67,11 +68,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.util.types import Attributes
 
-    from telemetry.attribute_values import AttributeValue
     from telemetry.exchange import Exchange
     from telemetry.identity import SpanIdentity
+    from telemetry.otlp_attributes import WrittenAttributes
     from telemetry.privacy.mask import Mask
 
 __all__ = ("MAX_SPAN_ATTRIBUTES", "SpanRecorder", "build_span_limits")
@@ -146,7 +148,7 @@ class SpanRecorder:
         self.cut_count += bool(cut)
         parent = _parent(identity)
         status, events = _conclude(exchange, mask, self._rules.sizes.value_bytes)
-        return ReadableSpan(
+        return FinishedSpan(
             name=mask.text(clean_text(_span_name(exchange, self._rules.naming))),
             context=_own_context(identity, parent),
             parent=parent,
@@ -161,7 +163,7 @@ class SpanRecorder:
             end_time=exchange.end_ns,
         )
 
-    def _limit_attributes(self, attributes: dict[str, AttributeValue]) -> Attributes:
+    def _limit_attributes(self, attributes: WrittenAttributes) -> Attributes:
         """The attributes within the limits (rule 5)."""
         most, longest = self._limits.max_span_attributes, self._limits.max_span_attribute_length
         if (most is None or len(attributes) <= most) and longest is None:

@@ -15,6 +15,9 @@ Rules:
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import (
@@ -66,10 +69,21 @@ __all__ = (
 _PLAIN_MESSAGE: Final = {"role", "content"}
 _ROLE: Final = MessageAttributes.MESSAGE_ROLE
 _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
+_ROLE_AND_CONTENT: Final = itemgetter("role", "content")
+_JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
+_OBJECTS: Final = {dict}
+_STRINGS: Final = {str}
+
+MAX_KEYED_MESSAGES: Final = 512
+"""Positions of messages whose keys are ready-made: some 80 KB."""
 
 
 def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.input_messages.<i>.*``: the conversation as the client sent it."""
+    messages = exchange.request.messages if exchange.request else ()
+    plain = _plain_messages(messages)
+    if plain is not None and flattening.claim(2 * len(messages)):
+        return plain
 
     def flatten(index: int, message: object) -> AttributePairs:
         if not isinstance(message, dict):
@@ -78,11 +92,44 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
 
     return flattening.take(
         SpanAttributes.LLM_INPUT_MESSAGES,
-        exchange.request.messages if exchange.request else (),
+        messages,
         flatten,
         limit=MAX_FLATTENED_MESSAGES,
         newest=True,
     )
+
+
+def _plain_messages(messages: Sequence[Any]) -> AttributePairs | None:
+    """Of a conversation of plain messages the attributes of all, without a step for each.
+
+    ``None`` where a message is more than a role and a text, or less, or there are too many.
+    """
+    if not 0 < len(messages) <= min(MAX_KEYED_MESSAGES, MAX_FLATTENED_MESSAGES):
+        return None
+    if {*map(type, messages)} != _OBJECTS or {*map(len, messages)} != {len(_PLAIN_MESSAGE)}:
+        return None
+    try:
+        roles, contents = zip(*map(_ROLE_AND_CONTENT, messages), strict=True)
+    except KeyError:
+        return None
+    if {*map(type, roles), *map(type, contents)} != _STRINGS or not (all(roles) and all(contents)):
+        return None
+    role_keys, content_keys = _message_keys()
+    return chain.from_iterable(
+        zip(
+            # Keys may be more than messages.
+            zip(role_keys, roles, strict=False),
+            zip(content_keys, contents, strict=False),
+            strict=True,
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _message_keys() -> tuple[Sequence[str], Sequence[str]]:
+    """The keys of roles, and those of texts, by the message's position."""
+    prefixes = [f"{SpanAttributes.LLM_INPUT_MESSAGES}.{n}" for n in range(MAX_KEYED_MESSAGES)]
+    return [f"{one}.{_ROLE}" for one in prefixes], [f"{one}.{_CONTENT}" for one in prefixes]
 
 
 def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
@@ -121,7 +168,7 @@ def build_input_attributes(exchange: Exchange) -> AttributePairs:
         yield SpanAttributes.INPUT_VALUE, exchange.request_body.decode("utf-8", "replace")
         # text/plain is the convention's default and is omitted (contract 1.1).
         if exchange.request is not None or _is_json(exchange.request_body):
-            yield SpanAttributes.INPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
+            yield SpanAttributes.INPUT_MIME_TYPE, _JSON
 
 
 def _parameters(request: ChatRequest, *, is_embedding: bool) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import (
     ChoiceAttributes,
@@ -51,6 +51,10 @@ __all__ = (
 
 def build_output_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.output_messages.<choice index>.*``."""
+    choices = exchange.response.choices if exchange.response else ()
+    if len(choices) == 1 and _is_plain(choices[0]) and flattening.claim(2):
+        message = choices[0].message
+        return iter(((_ROLE_KEY, message.role), (_CONTENT_KEY, message.content)))
 
     def flatten(_: int, choice: Choice) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{choice.index}"
@@ -58,10 +62,23 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
 
     return flattening.take(
         SpanAttributes.LLM_OUTPUT_MESSAGES,
-        exchange.response.choices if exchange.response else (),
+        choices,
         flatten,
         limit=MAX_FLATTENED_CHOICES,
     )
+
+
+def _is_plain(choice: Choice) -> bool:
+    """Whether a choice is most answers' only one: the first, a role and a text."""
+    message = choice.message
+    if message.reasoning or message.tool_calls or message.function_call is not None:
+        return False
+    return choice.index == 0 and bool(message.role and message.content)
+
+
+_JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
+_ROLE_KEY: Final = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttributes.MESSAGE_ROLE}"
+_CONTENT_KEY: Final = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttributes.MESSAGE_CONTENT}"
 
 
 def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
@@ -90,7 +107,7 @@ def build_output_attributes(exchange: Exchange) -> AttributePairs:
     text = json_text(dict(response.body)) if response.body else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text
-        yield SpanAttributes.OUTPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
+        yield SpanAttributes.OUTPUT_MIME_TYPE, _JSON
 
 
 def _message(prefix: str, message: Message, flattening: Flattening) -> AttributePairs:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.util.types import Attributes
 
     from telemetry.exchange import Exchange
     from telemetry.frames import Frame
@@ -199,6 +200,20 @@ class TelemetryService:
         Raises:
             StoreError: they wait on.
         """
+        size_bytes = self._waiting_bytes
+        if size_bytes <= BATCH_BYTES:  # usual
+            batch = [row for row, _ in self._waiting]
+        else:
+            batch, size_bytes = self._choose_batch()
+        self._add(batch)
+        for _ in batch:
+            receipt = self._waiting.popleft()[1]
+            if receipt is not None:
+                receipt.settle()
+        self._waiting_bytes -= size_bytes
+
+    def _choose_batch(self) -> tuple[list[SpanRow], int]:
+        """The oldest up to :data:`BATCH_BYTES`, but always one; how many bytes they have."""
         batch: list[SpanRow] = []
         size_bytes = 0
         for row, _ in self._waiting:
@@ -206,10 +221,7 @@ class TelemetryService:
                 break
             batch.append(row)
             size_bytes += len(row.span)
-        self._add(batch)
-        for _ in batch:
-            _settle(self._waiting.popleft()[1])
-        self._waiting_bytes -= size_bytes
+        return batch, size_bytes
 
     def _count(self, exchange: Exchange) -> None:
         try:
@@ -299,17 +311,13 @@ def _settle(receipt: Receipt | None) -> None:
 
 def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
     usage = exchange.response.usage if exchange.response is not None else None
-    # From the span, where what a pattern finds is hidden already.
-    attributes = span.attributes or {}
-    names = (SpanAttributes.LLM_MODEL_NAME, SpanAttributes.EMBEDDING_MODEL_NAME)
-    model = next((str(attributes[name]) for name in names if name in attributes), None)
     return SpanRow(
         span_id=exchange.identity.span_id,
         trace_id=exchange.identity.trace_id,
         name=span.name,
         start_ns=exchange.start_ns,
         end_ns=exchange.end_ns,
-        model=model,
+        model=_model(span.attributes),
         status=_STATUS[span.status.status_code],
         outcome=exchange.outcome.value,
         prompt_tokens=usage.prompt if usage is not None else None,
@@ -318,6 +326,15 @@ def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
         span=encode_span(span),
         recorded_ns=now_ns,
     )
+
+
+def _model(attributes: Attributes) -> str | None:
+    """The model of a span, where what a pattern finds is hidden already."""
+    if attributes is not None:
+        for name in (SpanAttributes.LLM_MODEL_NAME, SpanAttributes.EMBEDDING_MODEL_NAME):
+            if (model := attributes.get(name)) is not None:
+                return str(model)
+    return None
 
 
 _STATUS: dict[StatusCode, SpanStatus] = {

@@ -37,8 +37,9 @@ from telemetry.attribute_values import NUMBER_CHARS, count_chars, json_text
 
 if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
+    from telemetry.otlp_attributes import WrittenAttributes
 
-__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes")
+__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fits")
 
 MAX_CUT_NOTES = 64
 """Names in ``metadata.cut``: the first ones tell what happened."""
@@ -147,6 +148,17 @@ def _surely_fits(
     if total > most_bytes and any(4 * count_chars([v]) > most_bytes for v in attributes.values()):
         return False
     return total + sum(map(len, attributes)) <= limits.span_bytes
+
+
+def surely_fits(written: WrittenAttributes, limits: SizeLimits) -> bool:
+    """Whether nothing is to be cut, told by what was written; the limits are in bytes.
+
+    By rule 5 nothing has more than twice as many bytes as are written of it.
+    """
+    size = 2 * written.size_bytes
+    return size <= limits.span_bytes and (
+        size <= limits.value_bytes or 2 * max(map(len, written.fields)) <= limits.value_bytes
+    )
 
 
 def size_bytes(value: AttributeValue) -> int:

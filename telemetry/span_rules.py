@@ -56,6 +56,11 @@ class SpanRules:
     pricing: Pricing | None = None
     shows_genai_content: bool = False
     shows_vectors: bool = False
+    _usual_mask: Mask = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """The mask of most calls is made once."""
+        object.__setattr__(self, "_usual_mask", Mask(self.privacy, self.redaction))
 
     @property
     def hides_bodies(self) -> bool:
@@ -69,6 +74,8 @@ class SpanRules:
             privacy = replace(privacy, hide_outputs=True)
         if credentials := find_body_credentials(exchange):
             return Mask(privacy, self.redaction, credentials)  # kept nowhere
+        if privacy is self.privacy:
+            return self._usual_mask
         return _make_mask(privacy, self.redaction)
 
 
@@ -81,4 +88,4 @@ def _answer_quotes_request(exchange: Exchange) -> bool:
 _ALL_HIDDEN = PrivacySwitches.everything()
 
 _make_mask = lru_cache(maxsize=16)(Mask)
-"""Masks are immutable, and asked for three times in a call."""
+"""Masks are immutable; these are of the calls that ask for more."""

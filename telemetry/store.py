@@ -9,7 +9,8 @@ Rules (``design.md`` section 3, "The store"; R8):
    machine too when every commit is synced; otherwise such a crash may take the last commits (since
    the last checkpoint, some 4 MB), but never damages what is older.
 4. Spans go out oldest first. One that has failed by itself goes alone, at its own time, and stays
-   pending; the others do not wait for it.
+   pending; the others do not wait for it. What was just added comes from memory where that is
+   known to say the same as the file (:mod:`telemetry.fresh_spans`).
 5. Retention: what nobody waits for goes by age; by size delivered spans go first, pending ones
    last (:mod:`telemetry.store_retention`). A span removed unsent is counted as lost.
 6. Any thread may call any method: one lock serialises them. Each call is short, but for the one
@@ -22,6 +23,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from msgspec.structs import replace
+
+from telemetry.fresh_spans import FreshSpans
 from telemetry.schema import transaction
 from telemetry.store_file import StoreFile
 from telemetry.store_retention import find_surplus, measure_disk_bytes, remove, shrink
@@ -41,15 +45,21 @@ MAX_ERROR_CHARS = 500
 
 _INSERT = """
 INSERT INTO spans (
-    span_id, trace_id, name, start_ns, end_ns, model, status, outcome,
+    seq, span_id, trace_id, name, start_ns, end_ns, model, status, outcome,
     prompt_tokens, completion_tokens, total_tokens, size_bytes, state, recorded_ns
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (span_id) DO NOTHING
 """
+
+_INSERT_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
 _DUE = """
 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns <= ?
 ORDER BY recorded_ns, seq LIMIT ?
+"""
+
+_WAITING = """
+SELECT 1 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns > ? LIMIT 1
 """
 
 _DUE_ALONE = """
@@ -64,9 +74,11 @@ class Store:
     def __init__(self, file: StoreFile, *, delivers: bool, retention: Retention) -> None:
         """Take over what :meth:`open` opened."""
         self._file = file
-        self._first_state = SpanState.PENDING if delivers else SpanState.KEPT
+        self._first_state = (SpanState.PENDING if delivers else SpanState.KEPT).value
         self._retention = retention
         self._lost = 0
+        self._fresh = FreshSpans()
+        self._fresh_of = 0  # the opening of the file that they are of
 
     @classmethod
     def open(
@@ -116,22 +128,11 @@ class Store:
         Raises:
             StoreError: nothing of them was recorded.
         """
-
-        def insert(connection: sqlite3.Connection) -> int:
-            added = last_seq = 0
-            with self._file.growth(connection), transaction(connection):
-                for row in rows:
-                    cursor = connection.execute(_INSERT, self._values(row))
-                    if cursor.rowcount:
-                        added += 1
-                        last_seq = cursor.lastrowid or 0
-                        connection.execute(
-                            "INSERT INTO span_bytes (seq, span) VALUES (?, ?)", (last_seq, row.span)
-                        )
-            self._file.note_seq(last_seq)
-            return added
-
-        return self._file.run(insert)
+        try:
+            return self._file.run(lambda connection: self._insert(connection, rows))
+        except (OverflowError, UnicodeEncodeError):
+            storable = [_storable(row) for row in rows]
+        return self._file.run(lambda connection: self._insert(connection, storable))
 
     def take(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
         """The oldest spans that are due at `now_ns`, in order of age (rule 4).
@@ -146,8 +147,10 @@ class Store:
 
         def select(connection: sqlite3.Connection) -> list[PendingSpan]:
             count = total_bytes = 0
-            sizes = connection.execute(f"SELECT size_bytes {_DUE}", (now_ns, limit_spans))
-            for (size_bytes,) in sizes.fetchall():
+            sizes = connection.execute(
+                f"SELECT size_bytes, recorded_ns {_DUE}", (now_ns, limit_spans)
+            ).fetchall()
+            for size_bytes, _ in sizes:
                 total_bytes += size_bytes
                 if count and total_bytes > limit_bytes:
                     break
@@ -157,9 +160,30 @@ class Store:
                 f" (SELECT seq, span_id, recorded_ns {_DUE}) USING (seq) ORDER BY recorded_ns, seq",
                 (now_ns, count),
             )
-            return [PendingSpan(*row) for row in rows]
+            spans = [PendingSpan(*row) for row in rows]
+            if len(spans) == len(sizes) < limit_spans and not self._has_waiting(connection, now_ns):
+                self._fresh.begin(spans, sizes[-1][1] if sizes else 0)
+                self._fresh_of = self._file.openings
+            return spans
 
         return self._file.run(select)
+
+    def take_fresh(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
+        """What :meth:`take` would give at any time, without reading the file.
+
+        ``None`` where only :meth:`take` can tell, as at the beginning; what it finds makes this
+        one know again (:mod:`telemetry.fresh_spans`).
+
+        Raises:
+            StoreError: the store cannot be used.
+        """
+
+        def recall(_connection: sqlite3.Connection) -> Sequence[PendingSpan] | None:
+            if self._fresh_of != self._file.openings:
+                self._fresh.forget()
+            return self._fresh.take(limit_spans, limit_bytes)
+
+        return self._file.run(recall)
 
     def take_alone(self, now_ns: int) -> PendingSpan | None:
         """Of the spans that have failed alone the one that is due the longest at `now_ns`.
@@ -190,6 +214,7 @@ class Store:
             "attempts = attempts + 1, next_try_ns = ?, last_error = ?",
             (next_try_ns, _text(error[:MAX_ERROR_CHARS])),
             seqs,
+            put_off=True,
         )
 
     def mark_failed_alone(self, seq: int, next_try_ns: int, error: str) -> None:
@@ -253,43 +278,109 @@ class Store:
             if surplus.seqs:
                 remove(connection, surplus.seqs)
                 self._lost += surplus.lost
+                if surplus.lost:
+                    self._fresh.forget()
             more = shrink(connection, self.path, self._retention.max_bytes) or surplus.more
             return PruneResult(removed=len(surplus.seqs), lost=surplus.lost, more=more)
 
         self._file.hold_reserve()
         return self._file.run(step)
 
-    def _values(self, row: SpanRow) -> tuple[str | int | None, ...]:
-        """The parameters of :data:`_INSERT`."""
-        return (
-            row.span_id,
-            row.trace_id,
-            _text(row.name),
-            row.start_ns,
-            row.end_ns,
-            None if row.model is None else _text(row.model),
-            row.status,
-            _text(row.outcome),
-            _int64(row.prompt_tokens),
-            _int64(row.completion_tokens),
-            _int64(row.total_tokens),
-            len(row.span),
-            self._first_state,
-            row.recorded_ns,
-        )
+    def _insert(self, connection: sqlite3.Connection, rows: Sequence[SpanRow]) -> int:
+        """Record `rows`; how many were new.
 
-    def _settle(self, change: str, values: tuple[str | int, ...], seqs: Iterable[int]) -> None:
+        Raises:
+            OverflowError, UnicodeEncodeError: SQLite cannot hold what is in one; none is recorded.
+        """
+        first_seq = self._file.last_seq + 1
+        numbered = list(enumerate(rows, first_seq))
+        values = [
+            (
+                seq,
+                row.span_id,
+                row.trace_id,
+                row.name,
+                row.start_ns,
+                row.end_ns,
+                row.model,
+                row.status,
+                row.outcome,
+                row.prompt_tokens,
+                row.completion_tokens,
+                row.total_tokens,
+                len(row.span),
+                self._first_state,
+                row.recorded_ns,
+            )
+            for seq, row in numbered
+        ]
+        with self._file.growth(connection), transaction(connection):
+            if connection.executemany(_INSERT, values).rowcount < len(rows):  # some are known
+                given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
+                new = {seq for (seq,) in given}
+                numbered = [pair for pair in numbered if pair[0] in new]
+            connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+        if numbered:
+            self._file.note_seq(numbered[-1][0])
+            if self._first_state == SpanState.PENDING:
+                self._fresh.add(numbered)
+        return len(numbered)
+
+    def _has_waiting(self, connection: sqlite3.Connection, now_ns: int) -> bool:
+        """Whether spans are pending that are not due yet, and have not failed alone."""
+        return connection.execute(_WAITING, (now_ns,)).fetchone() is not None
+
+    def _settle(
+        self,
+        change: str,
+        values: tuple[str | int, ...],
+        seqs: Iterable[int],
+        *,
+        put_off: bool = False,
+    ) -> None:
         """Report the fate of spans, in one transaction; a settled span is not changed again."""
-        parameters = [(*values, seq) for seq in seqs]
+        settled = set(seqs)
+        parameters = [(*values, *run) for run in _runs(settled)]
 
         def update(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 connection.executemany(
-                    f"UPDATE spans SET {change} WHERE seq = ? AND state = 'pending'",  # noqa: S608 - constants
+                    f"UPDATE spans SET {change} WHERE seq BETWEEN ? AND ? AND state = 'pending'",  # noqa: S608 - constants
                     parameters,
                 )
+            if put_off:
+                self._fresh.forget()
+            else:
+                self._fresh.settle(settled)
 
         self._file.run(update)
+
+
+def _runs(seqs: Iterable[int]) -> list[tuple[int, int]]:
+    """The same numbers as ranges (first, last): a statement for each, usually one for them all."""
+    runs: list[tuple[int, int]] = []
+    first = last = 0
+    for seq in sorted(seqs):
+        if runs and seq <= last + 1:
+            runs[-1] = (first, seq)
+        else:
+            first = seq
+            runs.append((first, first))
+        last = seq
+    return runs
+
+
+def _storable(row: SpanRow) -> SpanRow:
+    """The same, as SQLite can hold it."""
+    return replace(
+        row,
+        name=_text(row.name),
+        model=None if row.model is None else _text(row.model),
+        outcome=_text(row.outcome),
+        prompt_tokens=_int64(row.prompt_tokens),
+        completion_tokens=_int64(row.completion_tokens),
+        total_tokens=_int64(row.total_tokens),
+    )
 
 
 def _text(value: str) -> str:

@@ -56,6 +56,7 @@ class StoreFile:
 
     Attributes:
         path: the file.
+        openings: how often it was opened: what is known of one need not be true in the next.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class StoreFile:
             StoreError: one of its children says why it cannot be opened.
         """
         self.path = path
+        self.openings = 0
         self._fsync_each_commit = fsync_each_commit
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -136,6 +138,11 @@ class StoreFile:
         """A span was recorded under this number; :meth:`run`'s operations tell."""
         self._last_seq = max(self._last_seq, seq)
 
+    @property
+    def last_seq(self) -> int:
+        """The greatest number that a span was given here; :meth:`run`'s operations may ask."""
+        return self._last_seq
+
     @contextlib.contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
         """The connection as it is, for one thread at a time; nothing is mended."""
@@ -162,7 +169,11 @@ class StoreFile:
             except BaseException:
                 connection.close()
                 raise
+            # A check against a list builds a table of that list for each row, a third of what
+            # recording costs; what is written from here on is of SpanState and SpanStatus.
+            connection.execute("PRAGMA ignore_check_constraints = ON")
             self._connection = connection
+            self.openings += 1
         return self._connection
 
     def _take_in(self, connection: sqlite3.Connection) -> None:
@@ -170,7 +181,7 @@ class StoreFile:
         if self._set_aside is not None:
             self._recover(self._set_aside, connection)
             self._set_aside = None
-        for (seq,) in connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'spans'"):
+        for (seq,) in connection.execute(_GIVEN):
             self.note_seq(seq)
         self._owner.vouch_for(self.path)
 
@@ -205,5 +216,10 @@ class StoreFile:
             damaged,
         )
 
+
+_GIVEN = """
+SELECT seq FROM sqlite_sequence WHERE name = 'spans'
+UNION ALL SELECT coalesce(max(seq), 0) FROM spans
+"""
 
 _END_WAITS = "UPDATE spans SET next_try_ns = 0 WHERE state = 'pending' AND next_try_ns > 0"

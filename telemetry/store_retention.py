@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = (
     "MAX_PRUNE_BYTES",
     "MAX_PRUNE_ROWS",
-    "MAX_VACUUM_PAGES",
+    "MAX_VACUUM_BYTES",
     "ROOM_BYTES",
     "Surplus",
     "find_surplus",
@@ -49,8 +49,8 @@ MAX_PRUNE_ROWS = 500
 MAX_PRUNE_BYTES = 64 << 20
 """Bytes that it removes, but always one span: 10 ms, each page of a span is visited."""
 
-MAX_VACUUM_PAGES = 256
-"""Pages (1 MB) that it gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
+MAX_VACUUM_BYTES = 1 << 20
+"""Bytes that it gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
 
 ROOM_BYTES = 8 << 20
 """Room in the file that a full disk makes us see to: one commit of spans fits into it."""
@@ -123,7 +123,8 @@ def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool
     if not fold_wal(connection) or measure_disk_bytes(path) <= limit_bytes:
         return False
     # As a script, because `execute` stops at the first of its empty rows: after one page.
-    connection.executescript(f"PRAGMA incremental_vacuum({MAX_VACUUM_PAGES})")
+    pages = MAX_VACUUM_BYTES // _pragma(connection, "page_size")
+    connection.executescript(f"PRAGMA incremental_vacuum({pages})")
     fold_wal(connection)
     return _pragma(connection, "freelist_count") > 0 and measure_disk_bytes(path) > limit_bytes
 

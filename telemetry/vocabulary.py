@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openinference.semconv.trace import (
@@ -37,7 +36,7 @@ from opentelemetry.semconv.attributes.http_attributes import (
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 
 from codec.endpoint import Endpoint
-from telemetry.concept_reading import OfPart, OfRequest, join_rows
+from telemetry.concept_reading import OfPart, OfRequest, join_tables
 from telemetry.provider import find_genai_provider, find_provider
 from telemetry.semconv import GENAI_OPERATIONS
 
@@ -46,15 +45,13 @@ if TYPE_CHECKING:
 
     from codec.answer import Choice
     from codec.usage import Usage
-    from telemetry.attribute_values import AttributePairs
-    from telemetry.concept_reading import Reader
+    from telemetry.concept_reading import Pairs, Reader
     from telemetry.exchange import Exchange
 
 __all__ = (
     "CONCEPTS",
     "Concept",
-    "build_openinference_attributes",
-    "build_opentelemetry_attributes",
+    "build_concept_attributes",
 )
 
 MAX_TEXTS = 64
@@ -89,14 +86,10 @@ class Concept:
     read_opentelemetry: Reader | None = None
 
 
-def build_opentelemetry_attributes(exchange: Exchange) -> AttributePairs:
-    """The table in the words of OpenTelemetry."""
-    return chain.from_iterable([read(exchange) for read in _OPENTELEMETRY])
-
-
-def build_openinference_attributes(exchange: Exchange) -> AttributePairs:
-    """The table in the words of OpenInference."""
-    return chain.from_iterable([read(exchange) for read in _OPENINFERENCE])
+def build_concept_attributes(exchange: Exchange) -> tuple[Pairs, Pairs]:
+    """The table in the words of OpenTelemetry, and in those of OpenInference."""
+    opentelemetry, openinference = _READ(exchange)
+    return opentelemetry, openinference
 
 
 class _Service(NamedTuple):
@@ -152,10 +145,6 @@ def _itself(exchange: Exchange) -> Exchange:
     return exchange
 
 
-def _context(exchange: Exchange) -> object:
-    return exchange.context
-
-
 def _response(exchange: Exchange) -> object:
     return exchange.response
 
@@ -171,18 +160,28 @@ def _choices(exchange: Exchange) -> Sequence[Choice]:
     return exchange.response.choices
 
 
-def _first_finish_reason(exchange: Exchange) -> str | None:
-    """Choice 0's, never another's and never invented."""
-    for choice in _choices(exchange):
-        if choice.index == 0:
-            return choice.finish_reason
-    return None
+class _Endings(NamedTuple):
+    """Why an answer ended.
+
+    Attributes:
+        first: of choice 0, never another's and never invented.
+        every: of all choices, as they came: ``tool_calls`` stays plural.
+    """
+
+    first: str | None
+    every: tuple[str, ...]
 
 
-def _finish_reasons(exchange: Exchange) -> tuple[str, ...]:
-    """As they came: ``tool_calls`` stays plural."""
-    reasons = [choice.finish_reason for choice in _choices(exchange)]
-    return tuple([reason for reason in reasons if reason is not None])
+def _endings(exchange: Exchange) -> _Endings | None:
+    choices = _choices(exchange)
+    if not choices:
+        return None
+    if len(choices) == 1 and choices[0].index == 0 and choices[0].finish_reason is not None:
+        reason = choices[0].finish_reason
+        return _Endings(reason, (reason,))
+    first = next((choice.finish_reason for choice in choices if choice.index == 0), None)
+    reasons = [choice.finish_reason for choice in choices if choice.finish_reason is not None]
+    return _Endings(first, tuple(reasons))
 
 
 def _float(name: str) -> OfRequest:
@@ -387,13 +386,13 @@ CONCEPTS: Final = (
     Concept(
         meaning="the end user",
         openinference=SpanAttributes.USER_ID,
-        read=OfPart(_context, "user_id"),
+        read=OfPart(_itself, "context.user_id"),
     ),
     Concept(
         meaning="the session, or conversation",
         openinference=SpanAttributes.SESSION_ID,
         opentelemetry=gen_ai.GEN_AI_CONVERSATION_ID,
-        read=OfPart(_context, "session_id"),
+        read=OfPart(_itself, "context.session_id"),
     ),
     Concept(
         meaning="host of the upstream",
@@ -469,20 +468,20 @@ CONCEPTS: Final = (
         meaning="why the answer ended: of choice 0; of every choice",
         openinference=SpanAttributes.LLM_FINISH_REASON,
         opentelemetry=gen_ai.GEN_AI_RESPONSE_FINISH_REASONS,
-        read=_first_finish_reason,
-        read_opentelemetry=_finish_reasons,
+        read=OfPart(_endings, "first"),
+        read_opentelemetry=OfPart(_endings, "every"),
     ),
 )
 """The table. Its order is the order on the span, of each vocabulary."""
 
-_OPENTELEMETRY: Final = join_rows(
-    (concept.opentelemetry, concept.read_opentelemetry or concept.read)
-    for concept in CONCEPTS
-    if concept.opentelemetry is not None
+_READ: Final = join_tables(
+    (
+        [
+            (row.opentelemetry, row.read_opentelemetry or row.read)
+            for row in CONCEPTS
+            if row.opentelemetry is not None
+        ],
+        [(row.openinference, row.read) for row in CONCEPTS if row.openinference is not None],
+    )
 )
-_OPENINFERENCE: Final = join_rows(
-    (concept.openinference, concept.read)
-    for concept in CONCEPTS
-    if concept.openinference is not None
-)
-"""What reads the rows of each vocabulary."""
+"""What reads the rows of both vocabularies."""

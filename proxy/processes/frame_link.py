@@ -2,7 +2,7 @@
 
 Rules:
 
-1. :meth:`FrameLink.emit` appends and returns (R2). What is to be sent is gathered for
+1. Taking a frame appends and returns (R2). What is to be sent is gathered for
    :data:`GATHER_SECONDS`, so that a thousand streams cost a few writes.
 2. A telemetry process that is away, slow or stuck delays nobody: frames wait in the outbox, within
    its limits. After a reconnect all that is not acknowledged is sent again (R8).
@@ -26,7 +26,6 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.frames import Frame
     from telemetry.metrics.registry import Reading
 
 __all__ = ("FrameLink",)
@@ -58,12 +57,17 @@ class FrameLink:
         path: of the Unix socket.
         hello: who we are.
         outbox: what is kept.
+
+    Attributes:
+        open_exchange: where the frames of one exchange go; the outbox's own.
     """
 
     def __init__(self, path: str, hello: Hello, outbox: FrameOutbox | None = None) -> None:
         self._path = path
         self._hello = encode_hello(hello)
         self.outbox = FrameOutbox() if outbox is None else outbox
+        self.outbox.when_unsent = self._gather
+        self.open_exchange = self.outbox.open_exchange
         self._reach_lines, self._shed_lines, self._defect_lines = (
             RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(3)
         )
@@ -72,9 +76,8 @@ class FrameLink:
         self._gathering = False
         self._moved = asyncio.Event()  # something was sent, or acknowledged
 
-    def emit(self, frame: Frame) -> None:
-        """Take one frame (rule 1)."""
-        self.outbox.emit(frame)
+    def _gather(self) -> None:
+        """Send what is there in a while, and what has come until then."""
         if not self._gathering:
             self._gathering = True
             asyncio.get_running_loop().call_later(GATHER_SECONDS, self._to_send.set)
@@ -173,7 +176,9 @@ class FrameLink:
                     else:
                         await loop.sock_sendall(sock, data)
                 self._moved.set()
-                await asyncio.sleep(0)  # a send that need not wait would keep the loop from others
+                if self.outbox.has_unsent:
+                    # A send that need not wait would keep the loop from others.
+                    await asyncio.sleep(0)
 
     async def _send_large(self, sock: socket.socket, data: bytes) -> None:
         """Send a body in parts (rule 3)."""
@@ -185,12 +190,35 @@ class FrameLink:
             await asyncio.sleep(0)
 
     async def _receive(self, sock: socket.socket) -> None:
+        """Take acknowledgements until the other side closes.
+
+        Raises:
+            OSError: the connection broke.
+        """
+        # `sock_recv` would register the socket for each read and unregister it again.
         loop = asyncio.get_running_loop()
         acks = AckReader()
-        while data := await loop.sock_recv(sock, _READ_BYTES):
-            for number in acks.feed(data):
-                self.outbox.acknowledge(number)
-            self._moved.set()
+        ended = loop.create_future()
+
+        def read() -> None:
+            if ended.done():
+                return
+            try:
+                if data := sock.recv(_READ_BYTES):
+                    self.outbox.acknowledge(acks.feed(data))
+                    self._moved.set()
+                else:
+                    ended.set_result(None)
+            except BlockingIOError:
+                return
+            except Exception as error:  # noqa: BLE001 - it ends the connection, whatever it is
+                ended.set_exception(error)
+
+        loop.add_reader(sock, read)
+        try:
+            await ended
+        finally:
+            loop.remove_reader(sock)
 
 
 def _join_small(pieces: list[bytes]) -> Iterator[bytes]:

@@ -97,11 +97,21 @@ class MetricsRegistry:
         Raises:
             ValueError: `labels` are not as many as the histogram's.
         """
-        index = bisect_left(histogram.bounds, value)
+        self.observe_all(((histogram, value, labels),))
+
+    def observe_all(self, observed: Iterable[tuple[Instrument, float, Labels]]) -> None:
+        """Put values into series of histograms, one after the other; see :meth:`observe`.
+
+        Raises:
+            ValueError: the labels of one are not as many as its histogram's; others were put in.
+        """
         with self._lock:
-            cell = self._cell(histogram, labels)
-            cell.counts[index] += 1
-            cell.sum += value
+            for histogram, value, labels in observed:
+                cell = self._cells[histogram.name].get(labels)
+                if cell is None:
+                    cell = self._cell(histogram, labels)
+                cell.counts[bisect_left(histogram.bounds, value)] += 1
+                cell.sum += value
 
     def observe_counts(
         self, histogram: Instrument, counts: Sequence[int], total: float, labels: Labels = ()

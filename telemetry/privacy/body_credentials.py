@@ -132,7 +132,10 @@ _NONE = BodyCredentials(())
 def find_body_credentials(exchange: Exchange) -> BodyCredentials:
     """The credentials that the body of a request carries."""
     if exchange.request is not None:
-        places = list(_find_places(exchange.request.body))
+        body = exchange.request.body
+        if _LOOKED_AT.isdisjoint(body) and "tools" not in body:
+            return _NONE
+        places = list(_find_places(body))
         return _collect(places) if places else _NONE
     if not exchange.request_body:
         return _NONE

@@ -35,7 +35,13 @@ from telemetry.privacy.json_strings import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("may_hold_image", "redact_image_parts", "redact_images", "redact_long_images")
+__all__ = (
+    "may_hold_image",
+    "may_hold_long_image",
+    "redact_image_parts",
+    "redact_images",
+    "redact_long_images",
+)
 
 _URL_START = "data:image"
 
@@ -57,9 +63,14 @@ def may_hold_image(text: str) -> bool:
     return _names_image(text) or _ESCAPED_ASCII.search(text) is not None
 
 
+def may_hold_long_image(text: str, limit: int) -> bool:
+    """Whether a text may hold a base64 image of more than `limit` characters."""
+    return len(text) > limit and _may_hold_url(text)
+
+
 def redact_long_images(text: str, limit: int) -> str:
     """A text, JSON or not, without base64 images of more than `limit` characters (rule 3)."""
-    if len(text) <= limit or not _may_hold_url(text):
+    if not may_hold_long_image(text, limit):
         return text
     return rewrite_strings(text, partial(_redact_long_urls, limit=limit), over=limit)
 
@@ -130,7 +141,10 @@ def _without_strings(value: Any, depth: int) -> Any:
 
 
 def _may_hold_url(text: str) -> bool:
-    return _URL_START in text.lower() or _ESCAPED_ASCII.search(text) is not None
+    # Mostly in lower case, and near the beginning: then no copy of 20 MB is made to find it.
+    return (
+        _URL_START in text or _URL_START in text.lower() or _ESCAPED_ASCII.search(text) is not None
+    )
 
 
 def _redact_urls(text: str) -> str:
@@ -143,9 +157,11 @@ def _redact_urls(text: str) -> str:
 
 
 def _redact_long_urls(text: str, limit: int) -> str:
-    if len(text) <= limit or not _may_hold_url(text):
+    if not may_hold_long_image(text, limit):
         return text
-    if text[: len(_URL_START)].lower() == _URL_START and "base64" in text.lower():
+    if text[: len(_URL_START)].lower() == _URL_START and (
+        "base64" in text or "base64" in text.lower()
+    ):
         return REDACTED
 
     def redact(url: re.Match[str]) -> str:

@@ -44,14 +44,18 @@ MAX_JSON_DEPTH = 100
 MIN_TELLING_DIGITS = 12
 """Digits of an integer that may tell of somebody; counts and times in seconds have fewer."""
 
+_SHORT_CHARS = 1_024
+"""Of a string that a pattern passes over; an image is passed over by ``str.find``, far faster."""
+
 _START = re.compile(r'[\ufeff\s]*+[\[{"]')
 
 _TOKEN = re.compile(
-    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-    rf"|(?<![\w.+-])\d{{{MIN_TELLING_DIGITS},}}+(?![\w.])",
-    re.DOTALL,
+    rf'"[^"\\]{{0,{_SHORT_CHARS}}}+"?|(?<![\w.+-])\d{{{MIN_TELLING_DIGITS},}}+(?![\w.])'
 )
-"""A string, else a long integer. Possessive throughout, hence linear."""
+"""A string, else a long integer. Of a string that is long or has escapes its beginning."""
+
+_TO_STRING_END = re.compile(r'(?:\\.[^"\\]*+)*+"', re.DOTALL).match
+"""From an escape. Possessive throughout, hence linear."""
 
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -79,18 +83,39 @@ def rewrite_strings(
         return REDACTED
 
     def rewrite_tokens() -> Iterator[tuple[int, int, str]]:
-        for token in _TOKEN.finditer(text):
-            literal = token[0]
-            if literal[0] != '"':
+        for start, end in _find_tokens(text):
+            if text[start] != '"':
+                literal = text[start:end]
                 if rewrite(literal) != literal:
-                    yield *token.span(), f'"{REDACTED}"'
-            elif len(literal) > over:
-                string = decode_json(literal) if "\\" in literal else literal[1:-1]
+                    yield start, end, f'"{REDACTED}"'
+            elif end - start > over:
+                is_plain = text.find("\\", start, end) < 0
+                string = text[start + 1 : end - 1] if is_plain else decode_json(text[start:end])
                 rewritten = rewrite_strings(string, rewrite, over=over, levels=levels - 1)
                 if rewritten != string:
-                    yield *token.span(), encode_json(rewritten)
+                    yield start, end, encode_json(rewritten)
 
     return splice(text, rewrite_tokens())
+
+
+def _find_tokens(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each string and long integer in a JSON text."""
+    end = 0
+    while token := _TOKEN.search(text, end):
+        start, end = token.span()
+        if text[start] == '"' and (text[end - 1] != '"' or end - start == 1):
+            end = _find_string_end(text, end)
+        yield start, end
+
+
+def _find_string_end(text: str, at: int) -> int:
+    """The end of a string of which the characters before `at` were passed over."""
+    quote = text.find('"', at)
+    escape = text.find("\\", at, quote)
+    if escape < 0:
+        return quote + 1
+    found = _TO_STRING_END(text, escape)
+    return len(text) if found is None else found.end()  # never: it is JSON
 
 
 def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:

@@ -26,7 +26,7 @@ from openinference.semconv.trace import SpanAttributes
 
 from telemetry.attribute_values import count_chars
 from telemetry.privacy.hiding import hide_attributes
-from telemetry.privacy.images import redact_images, redact_long_images
+from telemetry.privacy.images import may_hold_long_image, redact_images, redact_long_images
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from telemetry.attribute_values import AttributeValue
+    from telemetry.otlp_attributes import WrittenAttributes
     from telemetry.privacy.body_credentials import BodyCredentials
     from telemetry.privacy.redaction import Redaction
 
@@ -68,6 +69,9 @@ class Mask:
         switches: what is hidden as a whole.
         redaction: patterns to look for in the rest.
         credentials: what the body of this one call carried.
+
+    Attributes:
+        hides_nothing: there is nothing to look for but long images.
     """
 
     def __init__(
@@ -81,7 +85,7 @@ class Mask:
         self._credentials = credentials
         self._limit = switches.base64_image_max_length
         nothing = PrivacySwitches(base64_image_max_length=self._limit)
-        self._hides_nothing = redaction is None and credentials is None and switches == nothing
+        self.hides_nothing = redaction is None and credentials is None and switches == nothing
 
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None
@@ -92,7 +96,7 @@ class Mask:
             attributes: are returned themselves, where nothing is to be searched.
             most_chars: what :func:`count_chars` says of them, where that is known.
         """
-        if self._hides_nothing and not self._may_hold_long_image(attributes, most_chars):
+        if self.hides_nothing and not self._may_hold_long_image(attributes, most_chars):
             return attributes
         return self._search_all(attributes)
 
@@ -104,6 +108,16 @@ class Mask:
         if (count_chars(values) if most_chars is None else most_chars) <= self._limit:
             return False
         return any(count_chars([value]) > self._limit for value in values)
+
+    def may_hold_long_image(self, written: WrittenAttributes) -> bool:
+        """Whether any text of these may have an image over the limit.
+
+        The bytes that are written of a text are more than its characters.
+        """
+        return written.size_bytes > self._limit and any(
+            type(value) is not str or may_hold_long_image(value, self._limit)
+            for value in written.over(self._limit)
+        )
 
     def _search_all(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         left = hide_attributes(attributes, self._switches)

@@ -38,6 +38,10 @@ NOISE_BYTES = 65_536
 _AT_ONCE = 16
 """Exchanges at a time while memory is looked at: enough to see, too few for a backlog."""
 
+_PER_WORKER = 32
+"""Connections: a worker with fewer wakes up more often for each call, which is no cost of having
+another one beside it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
@@ -110,7 +114,8 @@ def _grow_streams(count: int, _exchanges: int) -> Point:
 def _grow_workers(count: int, exchanges: int) -> Point:
     with set_scene("spantap", workers=count) as scene:
         memory = scene.contestant.rss_bytes()
-        work = Work(name="", mode="json", connections=32, requests=exchanges)
+        connections = _PER_WORKER * count
+        work = Work(name="", mode="json", connections=connections, requests=exchanges)
         figures = measure(scene, work)
     workers = [held for role, held in memory.items() if role.startswith("worker")]
     return Point(

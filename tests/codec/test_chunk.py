@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.chunk import ErrorObject, find_error, is_chunk, is_done, is_usage_only
+from codec.chunk import (
+    ErrorObject,
+    find_error,
+    is_bare_value,
+    is_chunk,
+    is_done,
+    is_plain_chunk,
+    is_usage_only,
+)
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
@@ -173,3 +181,27 @@ def test_no_json_value_raises(value: Any, event: str | None) -> None:
     assert error is None or error.message
     assert is_usage_only(value) in {True, False}
     assert is_chunk(value) in {True, False}
+
+
+@given(
+    value=st.fixed_dictionaries(
+        {},
+        optional={
+            "choices": st.sampled_from([[], None, {}, [{}]]),
+            "error": st.sampled_from([None, {}, "no", {"message": "no"}]),
+            "object": st.sampled_from(["chat.completion.chunk", "error", None, 1]),
+            "type": st.sampled_from(["error", "chunk"]),
+            "value": st.just("text"),
+        },
+    )
+    | st.none()
+    | st.just([{"error": "no"}])
+)
+def test_a_plain_chunk_is_a_chunk_without_error(value: Any) -> None:
+    """What is taken for one without looking closely is one where one looks closely."""
+    if is_plain_chunk(value):
+        assert is_chunk(value)
+        assert not is_bare_value(value)
+        assert find_error(value) is None
+    elif isinstance(value, dict) and value.keys() == {"choices"}:
+        assert value["choices"] in (None, {})

@@ -21,14 +21,22 @@ APART_MODULES = {"generator", "token_logprobs"}
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {
-    "budget", "choice", "integers", "members", "template", "tool_calls", "usual_answer",
+    "blocks", "budget", "choice", "integers", "members", "template", "tool_calls", "usual_answer",
 }  # fmt: skip
 """What answers are read with; no name of theirs belongs to the surface."""
 
 INNER_NAMES = {
-    "jsontext": {"compact_text", "is_json", "split_object"},
+    "chunk": {"is_plain_chunk"},
+    "jsontext": {
+        "NO_STRING",
+        "compact_text",
+        "decode_string",
+        "is_json",
+        "split_array",
+        "split_object",
+    },
     "response": {"fold_body"},
-    "rewrite": {"MAX_COPIED_BYTES"},
+    "rewrite": {"MAX_COPIED_BYTES", "leave_body"},
     "scan": {"MAX_DEPTH", "MAX_MEMBERS", "MAX_WHOLE_BYTES", "Member", "Problem"},
     "usage": {"UsageFold", "merge_usage"},
 }

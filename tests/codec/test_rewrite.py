@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ from codec.rewrite import (
     names_usage_option,
     rewrite_request,
 )
-from codec.scan import RequestScanner
+from codec.scan import scan_request
 from tests.codec.test_scan import json_values, layouts
 
 ALWAYS, IF_ABSENT, NEVER = UsagePolicy
@@ -31,9 +31,7 @@ INSERTED = b',"stream_options":{"include_usage":true}'
 
 def rewrite(body: bytes, policy: UsagePolicy = ALWAYS) -> Rewrite:
     """Scan and rewrite a body in one go."""
-    scanner = RequestScanner()
-    scanner.feed(body)
-    return rewrite_request(body, scanner.finish(), policy)
+    return rewrite_request(body, scan_request(body), policy)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +74,10 @@ def test_absent_options_are_inserted_by_both_asking_policies() -> None:
 
 
 @pytest.mark.parametrize("policy", UsagePolicy)
-def test_a_client_that_asks_is_left_as_it_is(policy: UsagePolicy) -> None:
+@pytest.mark.parametrize("stream", [b"true", b"false"])
+def test_a_client_that_asks_is_left_as_it_is(stream: bytes, policy: UsagePolicy) -> None:
     """Rule 4: nothing is changed, and the client's stream is not to be filtered."""
-    raw = b'{"stream":true,"stream_options":{"include_usage" : true}}'
+    raw = b'{"stream":%b,"stream_options":{"include_usage" : true}}' % stream
     assert rewrite(raw, policy) == Rewrite(body=raw, client_asked=True)
 
 
@@ -233,7 +232,7 @@ def test_rule_5_the_parts_of_a_large_body_are_what_a_small_one_would_be(
     with mock.patch.object(rewrite_module, "_MAX_COPIED_BYTES", 0):
         large = rewrite(body, policy)
     joined = b"".join((large.body, *large.more))
-    assert replace(large, body=joined, more=()) == small
+    assert msgspec.structs.replace(large, body=joined, more=()) == small
     assert bool(large.more) is bool(large.rewrites)
     assert large.size_bytes == small.size_bytes == len(joined)
 

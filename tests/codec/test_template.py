@@ -231,6 +231,58 @@ def test_one_odd_event_in_a_row_is_read_as_it_would_be_alone(padding: str, count
         assert_alike([b"".join([*words, odd, *words, odd, odd, *words])])
 
 
+ROW_TEXTS = st.one_of(
+    st.sampled_from(["w", "", "\\", '"', '","', ',"x', "\x7f", "\\u007f", "\\n", "\\u00e9", "a\\"]),
+    st.text(max_size=4).filter(lambda text: "\n" not in text and "\r" not in text),
+)
+
+
+@given(literals=st.lists(ROW_TEXTS, min_size=1, max_size=6))
+@settings(max_examples=400, deadline=None)
+def test_what_stands_in_a_row_is_read_as_each_is_alone(literals: list[str]) -> None:
+    """Rule 4: no text that breaks the string it stands in is made good by the one behind it."""
+    read = template_module._read_literals([literal.encode() for literal in literals])
+    try:
+        expected = [decode_json(f'"{literal}"') for literal in literals]
+    except ValueError:
+        assert read is None
+        return
+    assert read is None or read == expected
+    if not any(set(text) & set('\x7f"\\') or not text.isprintable() for text in literals):
+        assert read == expected
+
+
+@given(st.lists(st.sampled_from(["a", "ab", "abc", "abcd", "abcde", "x", "", "a\n"]), max_size=9))
+def test_texts_that_grow_are_the_last_of_them(words: list[str]) -> None:
+    """Where each text may be all so far, none is put together with the next one too early."""
+    pieces = [event(chunk({"content": word})) for word in ("a", *words)]
+    assert_alike(pieces)
+    assert_alike([pieces[0], b"".join(pieces[1:])])
+    assert_alike([*pieces[:4], event(chunk({"content": "w"}, note=1)), *pieces[4:]])
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_rows_cut_anywhere_are_read_alike(cut: int) -> None:
+    """A read may begin and end with any part of an event, its blank line included."""
+    pieces = [event(chunk({"content": f"w{n}"})) for n in range(12)]
+    stream = b"".join(pieces)
+    step = len(pieces[0]) * 4 + cut - 20
+    assert_alike([stream[start : start + step] for start in range(0, len(stream), step)])
+
+
+def test_a_row_ends_before_the_streams_last_events() -> None:
+    """Rule 4: those behind the texts are another matter, and cost no text its place in the row."""
+    pieces = [event(chunk({"content": f"w{n}"})) for n in range(60)]
+    ends = [event(chunk({}, choice={"finish_reason": "stop"})), b"data: [DONE]\n\n"]
+    match = template_module.ChunkTemplate.match
+    with mock.patch.object(template_module.ChunkTemplate, "match", autospec=True) as single:
+        single.side_effect = match
+        stream = watch([pieces[0], b"".join([*pieces[1:], *ends])])[-1]
+    assert stream.choices[0].message.content == "".join(f"w{n}" for n in range(60))
+    assert single.call_count < 4
+    assert_alike([pieces[0], b"".join([*pieces[1:], *ends])])
+
+
 def test_a_row_that_cannot_be_read_costs_no_more_than_it_has_events() -> None:
     """Rule 4: where every second text is a bad one, what is behind it is not read each time."""
     good = event('{"choices":[{"index":0,"delta":{"content":"a"}}]}')
@@ -258,7 +310,7 @@ def test_single_bytes_fold_alike() -> None:
 
 def test_what_the_parser_refuses_is_no_template() -> None:
     """Rule 2: a trial that fails in whatever way leaves the general way in charge."""
-    one = chunk({"content": "a"})
+    one = chunk({"content": "a"}, note="\n")
     data = json.dumps(one).encode()
     assert learn_template(data, one) is not None
     with mock.patch.object(template_module, "decode_json", side_effect=ValueError):

@@ -6,7 +6,6 @@ Over the hand-written dialects, which are always there, and over the recordings 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +23,7 @@ from proxy.downstream import Downstream
 from proxy.headers import response_headers
 from proxy.tap import Tap
 from telemetry import exchange_attributes
-from telemetry.vocabulary import build_openinference_attributes
+from telemetry.vocabulary import build_concept_attributes
 from tests.corpus.recordings import Recording, explain_absence, find_folder, load_chats
 from tests.corpus.replay import find_faults, open_bench
 from tests.fixtures.dialects import DIALECTS
@@ -133,7 +132,7 @@ def hide_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
 def write_request_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     def rewrite(*arguments: Any) -> Rewrite:
         result = rewrite_request(*arguments)
-        return replace(
+        return structs.replace(
             result,
             more=(),
             body=json.dumps(decode_json(b"".join((result.body, *result.more)))).encode(),
@@ -292,13 +291,14 @@ def show_hidden_usage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def swap_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     def swapped(record: Any) -> Any:
-        pairs = dict(build_openinference_attributes(record))
+        opentelemetry, openinference = build_concept_attributes(record)
+        pairs = dict(openinference)
         counts = [key for key in pairs if key.startswith("llm.token_count.")]
         values = [pairs[key] for key in counts]
         rotated = dict(zip(counts, values[1:] + values[:1], strict=True))
-        return {**pairs, **rotated}.items()
+        return opentelemetry, {**pairs, **rotated}.items()
 
-    monkeypatch.setattr(exchange_attributes, "build_openinference_attributes", swapped)
+    monkeypatch.setattr(exchange_attributes, "build_concept_attributes", swapped)
 
 
 MUTANTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.rewrite import UsagePolicy, rewrite_request
-from codec.scan import RequestScanner
+from codec.scan import scan_request
 from codec.stream import ChatStream
 from codec.usage_filter import UsageFilter
 from tests.cost.hot_path import HotPath
@@ -67,9 +67,7 @@ def filter_paths() -> list[HotPath]:
 
 def _rewrite(body: bytes) -> None:
     for _ in range(_REQUESTS):
-        scanner = RequestScanner()
-        scanner.feed(body)
-        rewrite_request(body, scanner.finish(), UsagePolicy.ALWAYS)
+        rewrite_request(body, scan_request(body), UsagePolicy.ALWAYS)
 
 
 def _filter(reads: Sequence[bytes]) -> None:

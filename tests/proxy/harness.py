@@ -13,6 +13,7 @@ from codec.jsontext import decode_json
 from proxy.app import Proxy
 from proxy.settings import Settings
 from telemetry.frames import Frame, decode_frames, encode_frames
+from telemetry.in_process import FrameByFrame
 from telemetry.observer import Observer
 
 if TYPE_CHECKING:
@@ -220,6 +221,10 @@ class ObservingSink:
         self.frames.append(frame)
         if (exchange := self.observer.feed(frame)) is not None:
             self.exchanges.append(exchange)
+
+    def open_exchange(self, number: int) -> FrameByFrame:
+        del number  # every frame has it
+        return FrameByFrame(self.emit)
 
     async def wait_for(self, count: int = 1, seconds: float = 20.0) -> Exchange:
         """The last of so many exchanges."""

@@ -45,7 +45,7 @@ class Limited(RunningProxy):
 
     @property
     def bodies(self) -> BodyBudget:
-        handler = self.server._handler
+        handler = self.server.handler
         assert isinstance(handler, Handler)
         return handler.bodies
 

@@ -21,7 +21,8 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.web_protocol import RequestHandler
 
 from proxy.downstream import Answered, LastAnswer
-from proxy.downstream_server import DownstreamServer, _Connection
+from proxy.downstream_connection import DownstreamConnection
+from proxy.downstream_server import DownstreamServer
 from proxy.upstream_connection import UpstreamConnector, UpstreamProtocol
 
 if TYPE_CHECKING:
@@ -49,15 +50,28 @@ async def _handle(_: web.BaseRequest) -> web.StreamResponse:
 
 
 async def test_the_private_parts_of_the_server_side_are_these() -> None:
-    """A connection is idle or busy, and parses with a parser of ours; no public way says so."""
+    """A connection is idle or busy, and has a parser and a loop of ours; no public way says so."""
     loop = asyncio.get_running_loop()
     server = web.Server(_handle)
     connection = RequestHandler(server, loop=loop)
-    assert _private_parts(_Connection, connection) == {
+    assert _private_parts(DownstreamConnection, connection) == {
         "_buffer_paused",
-        "_current_request",
+        "_close",
+        "_drain_helper",
+        "_force_close",
+        "_handler_waiter",
+        "_keepalive_handle",
+        "_keepalive_timeout",
+        "_loop",
+        "_messages",
+        "_next_keepalive_close_time",
         "_parser",
+        "_pause_reading_for_buffer",
+        "_process_keepalive",
         "_reading_paused",
+        "_request_in_progress",
+        "_resume_reading_if_drained",
+        "_task_handler",
         "_waiter",
     }
     assert _private_parts(DownstreamServer, server) == set()
@@ -71,10 +85,13 @@ async def test_the_private_parts_of_the_client_side_are_these() -> None:
     assert _private_parts(UpstreamProtocol, ResponseHandler(loop)) == {
         "_exception",
         "_loop",
+        "_parser",
         "_pause_transport_reading",
         "_payload",
         "_reading_paused",
         "_resume_transport_reading",
+        "_skip_payload",
+        "_upgraded",
     }
     async with aiohttp.TCPConnector() as connector:
         assert _private_parts(UpstreamConnector, connector) == {"_factory", "_loop"}
@@ -112,6 +129,8 @@ def test_the_private_names_that_are_imported_are_these() -> None:
         if _is_private(alias.name) or alias.name == "MAX_MSG_QUEUE_SIZE"
     }
     assert imported == {
+        ("downstream_connection.py", "_ErrInfo"),
+        ("downstream_connection.py", "MAX_MSG_QUEUE_SIZE"),
         ("request_parser.py", "_ErrInfo"),
         ("request_parser.py", "MAX_MSG_QUEUE_SIZE"),
     }

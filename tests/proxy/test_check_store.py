@@ -13,6 +13,7 @@ import pytest
 from proxy.commands.check_findings import Verdict
 from proxy.commands.check_store import check_store
 from proxy.settings import Settings
+from telemetry.schema import PAGE_BYTES
 from telemetry.store import Store
 from tests.telemetry.span_rows import make_row
 
@@ -107,9 +108,9 @@ def test_a_file_that_is_no_store_is_bad(store: Path) -> None:
 def test_a_store_that_is_damaged_inside_is_bad(store: Path) -> None:
     """Though it can be opened and counted; how to save what is in it is said."""
     with Store.open(store) as owner:
-        owner.add([make_row(number, padding_bytes=5000) for number in range(1, 200)])
+        owner.add([make_row(number, padding_bytes=12_000) for number in range(1, 200)])
     data = bytearray(store.read_bytes())
-    for place in range(75 * 4096, 170 * 4096, 4096):
+    for place in range(40 * PAGE_BYTES, 120 * PAGE_BYTES, PAGE_BYTES):
         if data[place] == 0:  # a page that holds the rest of a span, and begins with the next one
             data[place : place + 64] = b"\xff" * 64
     store.write_bytes(data)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy import downstream, downstream_server, overflow
+from proxy import downstream, downstream_connection, overflow
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
 from tests.proxy.harness import read_to_end, send_raw, split_answer
@@ -35,7 +35,7 @@ async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
 
     async with serving(handler) as (address, server):
         # Only now, so that the base class would wait as long as ever in our stead.
-        monkeypatch.setattr(downstream_server, "MAX_LINGER_SECONDS", 0.1)
+        monkeypatch.setattr(downstream_connection, "MAX_LINGER_SECONDS", 0.1)
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 9000000\r\n\r\n")
         assert (await read_to_end(reader)).startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
@@ -71,7 +71,7 @@ async def test_rule_5_a_client_that_resets_while_it_is_answered_ends_quietly(
     by: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its reset arrives after the answer was written, and before our side is closed."""
-    module = downstream_server if by == "server" else overflow
+    module = downstream_connection if by == "server" else overflow
     limits = DownstreamLimits(max_connections=1 if by == "server" else 0)
     was_reset = asyncio.Event()
 

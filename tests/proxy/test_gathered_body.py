@@ -1,17 +1,18 @@
-"""Bodies that come in many reads: the same as in one, and no turn of the loop is long."""
+"""Bodies that come in many reads: the same as in one, and no copy of a long one is made."""
 
 from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.blocks import Blocks
 from codec.rewrite import UsagePolicy, rewrite_request
-from codec.scan import scan_request
+from codec.scan import MAX_WHOLE_BYTES, scan_request
 from proxy.errors import GatewayError, late_request_body
 from proxy.headers import Head
 from proxy.request_body import BLOCK_BYTES, GatheredBody
@@ -27,9 +28,6 @@ from tests.proxy.harness import (
     running_proxy,
 )
 from tests.proxy.test_exchange import FakeDownstream, FakeOpenExchange, make_exchange
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 BODY = b'{"messages":"%b","stream":true,"model":"m"}' % (b"x" * 3 * BLOCK_BYTES)
 CUTS = st.lists(st.integers(0, len(BODY)), max_size=12)
@@ -48,47 +46,25 @@ def gather(reads: list[bytes]) -> GatheredBody:
     return body
 
 
-def count_turns(step: Coroutine[Any, Any, Any]) -> int:
-    """How often a step that waits for nothing lets others have their turn."""
-    turns = 0
-    try:
-        while True:
-            step.send(None)
-            turns += 1
-    except StopIteration:
-        return turns
-
-
-@given(CUTS, st.integers(0, 12))
-def test_a_body_is_the_same_however_it_was_cut_and_whenever_it_is_taken(
-    cuts: list[int], turns: int
-) -> None:
-    """Also where a client leaves after so many turns."""
+@given(CUTS)
+def test_a_short_body_is_one_object_however_it_was_cut(cuts: list[int]) -> None:
+    """As if it had come in one read."""
     body = gather(cut(cuts))
-    settling = body.settle()
-    try:
-        for _ in range(turns):
-            settling.send(None)
-    except StopIteration:
-        pass
-    settling.close()
     assert len(body) == len(BODY)
     assert body.take() == BODY
 
 
-def test_rule_3_each_turn_moves_one_block() -> None:
-    """The last one is moved when the body is taken."""
-    blocks = [bytes([number]) * BLOCK_BYTES for number in range(9)]
-    body = gather(blocks)
-    assert count_turns(body.settle()) == 8
-    assert body.take() == b"".join(blocks)
-
-
-def test_rule_3_small_reads_become_blocks() -> None:
-    """A client that trickles does not cost a turn, nor an object, for each of its reads."""
-    body = gather([b"ab"] * BLOCK_BYTES)
-    assert count_turns(body.settle()) == 1
-    assert body.take() == b"ab" * BLOCK_BYTES
+@given(st.lists(st.sampled_from([1, 7, BLOCK_BYTES - 1, BLOCK_BYTES, MAX_WHOLE_BYTES + 1])))
+def test_rule_3_a_long_body_stays_in_blocks(sizes: list[int]) -> None:
+    """Large reads are blocks themselves; small ones become blocks, so that none costs an object."""
+    reads = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
+    taken = gather(reads).take()
+    assert taken[:] == b"".join(reads)
+    assert isinstance(taken, bytes) == (sum(sizes) <= MAX_WHOLE_BYTES)
+    if not isinstance(taken, bytes):
+        large = [read for read in reads if len(read) >= BLOCK_BYTES]
+        assert {*map(id, large)} <= {*map(id, taken.blocks)}
+        assert len(taken.blocks) <= 2 * len(large) + sum(sizes) // BLOCK_BYTES + 1
 
 
 def test_a_body_of_no_reads_is_empty() -> None:
@@ -122,9 +98,9 @@ class Reads:
 
 class Tap:
     def __init__(self) -> None:
-        self.bodies: list[tuple[bytes | None, int]] = []
+        self.bodies: list[tuple[bytes | Blocks | None, int]] = []
 
-    def request_body(self, data: bytes | None, size_bytes: int) -> None:
+    def request_body(self, data: bytes | Blocks | None, size_bytes: int) -> None:
         self.bodies.append((data, size_bytes))
 
 
@@ -175,17 +151,14 @@ async def test_what_came_of_a_body_that_breaks_is_recorded() -> None:
     assert tap.bodies == [(BODY * 2, len(BODY) * 2)]
 
 
-async def test_a_client_that_leaves_while_its_body_becomes_one_object_is_recorded() -> None:
-    """It has sent all of it."""
-    exchange, tap = make(Reads([BODY] * 9))
-    reading = asyncio.ensure_future(exchange._read_body())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert not reading.done()
-    reading.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reading
-    assert tap.bodies == [(BODY * 9, len(BODY) * 9)]
+async def test_a_long_body_is_scanned_and_recorded_in_blocks() -> None:
+    """All of it, and none of it twice."""
+    reads = [BODY[:-1], *[b" " * BLOCK_BYTES] * 20, b"}"]
+    exchange, tap = make(Reads(reads))
+    body, rest, scan = await exchange._read_body()
+    assert isinstance(body, Blocks)
+    assert (body[:], rest, scan) == (b"".join(reads), None, scan_request(b"".join(reads)))
+    assert tap.bodies == [(body, len(body))]
 
 
 # --- over sockets

@@ -108,3 +108,18 @@ async def test_a_timeout_that_a_handler_lets_pass_is_a_504() -> None:
 
     async with serving(handler) as (address, _):
         assert (await send_raw(address, GET)).startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
+
+
+async def test_a_connection_serves_all_its_requests_in_one_task() -> None:
+    """A task for each would cost two turns of the loop more."""
+    tasks: list[asyncio.Task[None] | None] = []
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        tasks.append(asyncio.current_task())
+        client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
+        return await client.finish()
+
+    async with serving(handler) as (address, server):
+        await send_raw(address, GET + GET_1_0)
+        assert server.requests_count == 2
+    assert tasks[0] is tasks[1] is not None

@@ -39,6 +39,18 @@ async def test_the_last_one_ends_the_wait() -> None:
     await asyncio.gather(*tasks)
 
 
+async def test_several_may_wait_for_the_last_one_each_time() -> None:
+    """Whoever waits later waits for those that are open then."""
+    exchanges = OpenExchanges()
+    for _ in range(2):
+        with exchanges.entered():
+            waiting = [asyncio.ensure_future(exchanges.wait_until_none(1)) for _ in range(2)]
+            await asyncio.sleep(0)
+            assert not await exchanges.wait_until_none(0.01)
+            assert not any(task.done() for task in waiting)
+        assert await asyncio.gather(*waiting) == [True, True]
+
+
 async def test_cutting_cancels_each_and_says_so_first() -> None:
     """Whoever is cancelled can tell whether it was us."""
     exchanges = OpenExchanges()

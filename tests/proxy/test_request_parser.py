@@ -143,10 +143,11 @@ def test_rule_1_requests_do_not_depend_on_how_their_bytes_are_cut(
 
 
 def test_rule_1_byte_by_byte(loop: asyncio.AbstractEventLoop) -> None:
-    """The finest cut of all."""
+    """The finest cut of all, in which a blank line is never whole; no head seems to go on."""
     parsing = Parsing(loop)
     parsing.feed_cut(STREAM, list(range(len(STREAM))))
     assert parsing.results() == RESULTS
+    assert not parsing.parser.head_begun
 
 
 @given(cuts=CUTS, fault=st.sampled_from([b"garbage\r\n\r\n", b"\x16\x03\x01", b"GET / HTTP/3\r\n"]))
@@ -170,6 +171,43 @@ def test_no_bytes_make_it_raise(
     parsing = Parsing(loop)
     parsing.feed_cut(STREAM[:prefix] + data, cuts)
     assert len(parsing.faults) + len(parsing.broken) <= 1
+
+
+WHOLE = [
+    b"GET /1 HTTP/1.1\r\n" + H + b"\r\n",
+    b"POST /2 HTTP/1.1\r\n" + H + b"Content-Length: 6\r\n\r\n\r\n\r\nab",
+    b"POST /3 HTTP/1.1\r\n" + H + b"Content-Length: 0\r\n\r\n",
+    b"POST /4 HTTP/1.1\r\n" + H + b"Content-Length: 3000\r\n\r\n" + b"x" * 3000,
+    b"POST /5 HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: b\r\n\r\n",
+    b"\r\nGET /6 HTTP/1.1\r\n" + H + b"\r\n",
+    b"\r\n",
+    b"GET /7 HTTP/1.1\r\n" + H + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    b"POST /8 HTTP/1.1\r\n" + H + b"Content-Length: x\r\n\r\nabc",
+    b"POST /9 HTTP/1.1\r\n\r\n",
+    b"GET /10 HTTP/1.1\r\n" + H + (b"A: %b\r\n" % (b"x" * 4000)) * 5 + b"\r\n",
+    b"GET /11 HTTP/1.1\r\n" + H + b"A: b\r\n" * 30 + b"\r\n",
+    b"garbage",
+]
+
+
+@given(st.lists(st.sampled_from(WHOLE), max_size=6), st.booleans(), st.lists(st.booleans()))
+def test_a_request_that_comes_in_one_read_is_what_the_long_way_makes_of_it(
+    loop: asyncio.AbstractEventLoop, wire: list[bytes], together: bool, joins: list[bool]
+) -> None:
+    """The short way beside the long one: requests, bodies, faults, and what waits."""
+    reads = [b"".join(wire)] if together else list(wire)
+    for place, joined in zip(range(1, len(reads)), joins, strict=False):
+        if joined:  # a read ends within a request
+            reads[place - 1] += reads[place][:20]
+            reads[place] = reads[place][20:]
+    short, long = Parsing(loop), Parsing(loop)
+    for read in reads:
+        short.feed_cut(read, [])
+        long.parser._is_between = False  # as far as the short way knows
+        long.feed_cut(read, [])
+    assert short.results() == long.results()
+    assert short.faults == long.faults
+    assert short.parser.head_begun == long.parser.head_begun
 
 
 CHUNKED_HEAD = b"POST / HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -247,6 +285,19 @@ def test_requests_past_the_queue_wait_unparsed(loop: asyncio.AbstractEventLoop) 
     assert len(parsing.requests) == MAX_MSG_QUEUE_SIZE + 10
 
 
+def test_requests_past_the_queue_wait_in_a_read_of_their_own_too(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    """Until one is handled."""
+    parsing = Parsing(loop)
+    for _ in range(MAX_MSG_QUEUE_SIZE + 1):
+        parsing.feed(WHOLE[1])
+    assert len(parsing.requests) == MAX_MSG_QUEUE_SIZE
+    parsing.parser.message_consumed()
+    parsing.feed(b"")
+    assert len(parsing.requests) == MAX_MSG_QUEUE_SIZE + 1
+
+
 CHUNK_LINES = {
     b"2\r\n": True,
     b"002;a=%b\r\n" % (b"b" * 500): True,
@@ -290,13 +341,13 @@ def test_rule_1_blank_lines_alone_are_no_work(
     """Neither before a request nor in a chunk does each make a piece."""
     parsing = Parsing(loop)
     pieces: list[bytes] = []
-    feed_piece = parsing.parser._feed_piece
+    parse_piece = parsing.parser._parse_piece
 
     def note(piece: bytes, parsed: list[Any]) -> None:
         pieces.append(piece)
-        feed_piece(piece, parsed)
+        parse_piece(piece, parsed)
 
-    monkeypatch.setattr(parsing.parser, "_feed_piece", note)
+    monkeypatch.setattr(parsing.parser, "_parse_piece", note)
     parsing.feed(data)
     assert len(pieces) <= 5
     assert data.startswith(b"".join(pieces))

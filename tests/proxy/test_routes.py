@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from codec.rewrite import UsagePolicy
 from proxy.routes import UpstreamTable, check_url
 from proxy.settings import UpstreamConfig
+from tests.proxy.harness import ScriptedUpstream, ask, request_bytes, running_proxy
 
 DEFAULT = "https://api.openai.com"
 
@@ -178,3 +179,14 @@ def test_a_prefix_must_begin_with_a_slash() -> None:
     """Otherwise it could never match."""
     with pytest.raises(ValidationError, match="slash"):
         UpstreamConfig(name="a", url="http://a", prefix="x")
+
+
+async def test_what_is_remembered_of_a_target_is_remembered_with_its_method() -> None:
+    """One is observed and the other is not, in whatever order they come."""
+    async with (
+        ScriptedUpstream(lambda connection: connection.answer()) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        for method in (b"PUT", b"POST", b"PUT", b"POST"):
+            assert (await ask(running.address, request_bytes(method=method))).clean
+        assert [exchange.method for exchange in running.sink.exchanges] == ["POST", "POST"]

@@ -6,10 +6,16 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from proxy.tap import MAX_ANSWER_BYTES, Tap, TapSource
+from codec.blocks import Blocks
+from proxy.headers import Head
+from proxy.tap import MAX_ANSWER_BYTES, RecordedHeaders, Tap, TapSource
+from telemetry.client_context import looks_like_credential
 from telemetry.exchange import EndKind
 from telemetry.frames import End, Frame, RequestBody, ResponseData
+from telemetry.kept_frames import frame_bytes
 from tests.proxy.harness import ANSWER, ScriptedUpstream, ask, request_bytes, running_proxy
 from tests.proxy.turned_time import TurnedClock
 
@@ -25,10 +31,15 @@ class ListSink:
         self.calls = 0
         self.fails_at = fails_at
 
-    def emit(self, frame: Frame) -> None:
+    def open_exchange(self, number: int) -> ListSink:
+        assert number > 0
+        return self
+
+    def add(self, frame: Frame, size_bytes: int) -> None:
         self.calls += 1
         if self.calls == self.fails_at:
             raise RuntimeError("full")
+        assert size_bytes == frame_bytes(frame)
         self.frames.append(frame)
 
 
@@ -62,6 +73,17 @@ def test_rule_1_a_sink_that_fails_is_left_alone_afterwards(
     assert sink.frames == [RequestBody(exchange=1, data=b"{}", size_bytes=2)]
     assert sink.calls == 2
     assert len(caplog.records) == 1
+
+
+def test_a_body_in_blocks_is_a_frame_for_each() -> None:
+    """None of them a copy; each says how large the whole is."""
+    sink = ListSink()
+    blocks = Blocks([b"ab", b"cde"])
+    open_tap(sink).request_body(blocks, len(blocks))
+    assert sink.frames == [
+        RequestBody(exchange=1, data=b"ab", size_bytes=5),
+        RequestBody(exchange=1, data=b"cde", size_bytes=5),
+    ]
 
 
 def test_rule_2_the_end_is_told_once() -> None:
@@ -131,6 +153,37 @@ def test_exchanges_are_numbered_and_unobserved_ones_silent() -> None:
         tap.response_data(b"x")
         tap.end(EndKind.UPSTREAM_EOF)
     assert [frame.exchange for frame in sink.frames] == [1, 1, 3, 3]
+
+
+RECORDED = RecordedHeaders(
+    names=frozenset({b"content-type", b"x-token"}), prefixes=(b"x-user-", b"helicone-")
+)
+FIELD_NAMES = [
+    b"Content-Type", b"authorization", b"X-Token", b"x-user-id", b"X-User-Token",
+    b"helicone-auth", b"Helicone-Session", b"x-other",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FIELD_NAMES), max_size=6))
+def test_what_carries_a_credential_by_its_name_is_never_selected(names: list[bytes]) -> None:
+    """R7: whatever the map names, of heads whose shape is remembered as of others."""
+    head = Head((name, b"v%d" % number) for number, name in enumerate(names))
+    wanted = head.select(RECORDED.names, RECORDED.prefixes)
+    expected = tuple(header for header in wanted if not looks_like_credential(header[0]))
+    assert RECORDED.select(head) == expected
+    assert {name for name, _ in expected} <= {"content-type", "x-user-id", "helicone-session"}
+
+
+def test_what_a_sink_does_when_it_is_opened_is_its_own() -> None:
+    """R2, rule 1: the exchange is relayed, unobserved."""
+
+    class ClosedSink:
+        def open_exchange(self, number: int) -> ListSink:
+            raise RuntimeError(number)
+
+    tap = TapSource(ClosedSink(), TurnedClock()).open(observed=True)
+    tap.response_data(b"a")
+    tap.end(EndKind.UPSTREAM_EOF)
 
 
 async def test_no_credential_enters_a_frame() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from telemetry.exchange import Outcome
 from telemetry.frames import ResponseData
+from telemetry.in_process import FrameByFrame
 from tests.proxy.harness import (
     CHAT,
     DONE,
@@ -337,9 +338,12 @@ def test_a_stream_that_is_silent_for_longer_than_the_idle_timeout_is_cut() -> No
 async def test_a_tap_that_fails_does_not_touch_the_stream() -> None:
     """R2: the sink's trouble is its own."""
 
+    def fail(frame: object) -> None:
+        raise MemoryError
+
     class FailingSink:
-        def emit(self, frame: object) -> None:
-            raise MemoryError
+        def open_exchange(self, number: int) -> FrameByFrame:
+            return FrameByFrame(fail)
 
     async with (
         ScriptedUpstream(lambda connection: connection.stream(*STREAM, DONE)) as upstream,

@@ -11,6 +11,7 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import msgspec
 import pytest
 from yarl import URL
@@ -34,7 +35,7 @@ from tests.proxy.harness import (
     request_bytes,
     running_proxy,
 )
-from tests.proxy.test_gathered_body import count_turns
+from tests.proxy.turns import count_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -119,9 +120,9 @@ async def test_a_connection_is_kept_for_four_seconds() -> None:
         await read_all(await client.send(get(upstream.url)))
         await read_all(await client.send(get(upstream.url)))
         assert upstream.connections == 1
-        [pool] = client._connector._conns.values()
-        protocol, released_at = pool.pop()
-        pool.append((protocol, released_at - 4.1))
+        [idle] = client._connector._idle.values()
+        connection, since = idle._waiting.pop()
+        idle._waiting.append((connection, since - 4.1))
         await read_all(await client.send(get(upstream.url)))
         assert upstream.connections == 2
 
@@ -197,7 +198,7 @@ async def test_a_body_longer_than_one_piece_is_written_beside_the_answer() -> No
         response = await client.send(get(upstream.url, method="POST", body=body))
         assert response.status == 413
         assert await read_all(response) == b"too long"
-        assert not client._connector._conns  # half a request went over it
+        assert not any(map(len, client._connector._idle.values()))  # half a request went over it
 
 
 @pytest.mark.parametrize("size", [WRITE_BYTES, WRITE_BYTES + 1, 3_000_000])
@@ -287,8 +288,9 @@ async def test_failures_are_counted_and_told_now_and_then(caplog: pytest.LogCapt
     """One line per upstream in ten seconds, whatever the number of requests."""
     async with open_client() as client:
         for _ in range(3):
-            with pytest.raises(GatewayError):
+            with pytest.raises(GatewayError) as caught:
                 await client.send(get("http://127.0.0.1:1"))
+            assert isinstance(caught.value.__cause__, aiohttp.ClientConnectorError)
         assert client.failure_count == 3
     [record] = caplog.records
     assert record.levelname == "WARNING"
@@ -315,7 +317,7 @@ async def test_rule_4_others_have_their_turn_while_a_large_body_is_written(
     request = msgspec.structs.replace(get("http://a", body=large), more=parts)
     sending: Any = SimpleNamespace(_protocol=None, _head=b"head")
     turns = count_turns(upstream_client._Sending._write_body(sending, request))
-    assert turns == 2 * 3
+    assert turns == (2 * len(large) - 1) // TURN_BYTES
     assert b"".join(written) == b"".join((b"head", large, *parts))
     assert max(map(len, written)) == WRITE_BYTES
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.schema import fold_wal
+from telemetry.schema import PAGE_BYTES, fold_wal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,6 @@ __all__ = (
     "pages_of",
     "small_disk",
 )
-
-PAGE_BYTES = 4096
 
 
 def fold(store: Store) -> None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from telemetry.exchange import EndKind
 from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.identity import SpanIdentity
+from telemetry.kept_frames import frame_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from telemetry.frame_outbox import FrameOutbox
 
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -43,6 +46,13 @@ USAGE = (
 )
 DONE = b"data: [DONE]\n\n"
 WHOLE_STREAM = (ROLE, HEL, LO, STOP, USAGE, DONE)
+
+
+def add_frame(outbox: FrameOutbox, frame: Frame) -> None:
+    """Add a frame to its exchange, which is a new one if none is kept."""
+    number = frame.exchange
+    exchange = outbox._kept.get(number) or outbox.open_exchange(number)
+    exchange.add(frame, frame_bytes(frame))
 
 
 def identity(number: int = 1, **members: Any) -> SpanIdentity:

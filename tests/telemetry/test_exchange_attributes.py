@@ -6,14 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from codec.answer import Message, ToolCall
 from codec.request import ChatRequest
-from telemetry import request_attributes
+from telemetry import exchange_attributes, request_attributes
 from telemetry.exchange import ClientContext, Exchange, Outcome
-from telemetry.exchange_attributes import build_exchange_attributes
+from telemetry.exchange_attributes import build_exchange_attributes, build_span_content
 from telemetry.flattening import MAX_FLATTENED_MESSAGES, Flattening
+from telemetry.privacy.switches import PrivacySwitches
 from telemetry.recorder import MAX_SPAN_ATTRIBUTES
 from telemetry.size_limits import SizeLimits
 from telemetry.span_rules import SpanRules
@@ -357,3 +360,78 @@ def test_a_long_image_is_in_no_attribute() -> None:
     )
     assert "__REDACTED__" in str(attributes["gen_ai.input.messages"])
     assert not [key for key, value in attributes.items() if "QUJDQUJD" in str(value)]
+
+
+TEXTS = st.text(st.characters(), max_size=20) | st.just("data:image/png;base64," + "iVBO" * 12)
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "tool"]), "content": TEXTS}), max_size=4
+)
+BODIES = st.fixed_dictionaries(
+    {"messages": MESSAGES},
+    optional={
+        "model": st.sampled_from(["m", 5]),
+        "temperature": st.sampled_from([0, 0.5, -0.0, True, "1"]),
+        "stop": TEXTS,
+        "seed": st.integers(),
+    },
+)
+CONTEXTS = st.builds(
+    ClientContext,
+    session_id=st.none() | TEXTS,
+    metadata=st.dictionaries(TEXTS, TEXTS, max_size=2),
+    tags=st.lists(TEXTS, max_size=2).map(tuple),
+    attributes=st.dictionaries(
+        st.sampled_from(["prompt.id", "session.id", "llm.system", "metadata"]), TEXTS, max_size=2
+    ),
+)
+
+
+# Those of every day, or such that anything may be over them.
+LIMITS = st.just((32_000, 1_048_576, 3_670_016)) | st.tuples(
+    st.integers(0, 200), st.integers(0, 3_000), st.integers(0, 6_000)
+)
+
+
+@given(
+    BODIES,
+    CONTEXTS,
+    st.none() | st.builds(make_response, st.builds(Message, role=TEXTS, content=TEXTS)),
+    LIMITS,
+)
+def test_rule_2_the_short_way_comes_to_what_the_long_one_does(
+    body: dict[str, Any],
+    context: ClientContext,
+    response: Any,
+    limits: tuple[int, int, int],
+) -> None:
+    """Rule 2: names, values, order and bytes, and what was cut, whatever the limits."""
+    image_length, value_bytes, span_bytes = limits
+    exchange = make_exchange(body, context=context, response=response)
+    rules = SpanRules(
+        privacy=PrivacySwitches(base64_image_max_length=image_length),
+        sizes=SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes),
+    )
+    mask = rules.mask(exchange)
+    short, short_cut = build_span_content(exchange, rules, mask)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchange_attributes, "_write_whole", lambda *_: None)
+        long, long_cut = build_span_content(exchange, rules, mask)
+    assert [*map(repr, short.items())] == [*map(repr, long.items())]
+    assert b"".join(short.fields) == b"".join(long.fields)
+    assert short_cut == long_cut
+
+
+def test_rule_2_a_name_that_comes_twice_keeps_its_last_clean_value() -> None:
+    """What a client names stands where nothing else has that name, or has nothing to say."""
+    context = ClientContext(attributes={"session.id": "s", "llm.system": "theirs"})
+    attributes = build_exchange_attributes(make_exchange(context=context))
+    assert attributes["session.id"] == "s"
+    assert attributes["llm.system"] == "openai"
+
+
+def test_rule_2_a_usual_call_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a long one, whose body is longer than an image may be."""
+    monkeypatch.delattr(exchange_attributes, "fit_attributes")
+    messages = [{"role": "user", "content": "Line by line, " * 10}] * 300
+    exchange = make_exchange({"messages": messages}, response=make_response(Message(content="a")))
+    assert len(str(build_exchange_attributes(exchange)["input.value"])) > 32_000

@@ -16,7 +16,14 @@ from telemetry.kept_frames import frame_bytes
 from telemetry.observer import Observer
 from telemetry.shedding import Shedding
 from tests.telemetry import tap_frames
-from tests.telemetry.tap_frames import ANSWER, ASKED, DONE, WHOLE_STREAM, exchange_frames
+from tests.telemetry.tap_frames import (
+    ANSWER,
+    ASKED,
+    DONE,
+    WHOLE_STREAM,
+    add_frame,
+    exchange_frames,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +35,7 @@ def emit(outbox: FrameOutbox, frames: Iterable[Frame]) -> list[Frame]:
     """Emit frames; they are given back as a list."""
     emitted = list(frames)
     for frame in emitted:
-        outbox.emit(frame)
+        add_frame(outbox, frame)
     return emitted
 
 
@@ -53,8 +60,8 @@ def test_what_is_emitted_is_sent_once_in_order() -> None:
     assert emit(outbox, mixed[:2]) == sent(outbox)
 
 
-def test_each_kind_of_frame_weighs_the_same_wherever_it_is_weighed() -> None:
-    """The outbox weighs the most frequent kind itself."""
+def test_what_is_held_is_what_all_frames_weigh() -> None:
+    """Of each kind."""
     for frames in (exchange_frames(*WHOLE_STREAM), exchange_frames(ANSWER, asked=ASKED)):
         outbox = FrameOutbox()
         emitted = emit(outbox, frames)
@@ -66,13 +73,13 @@ def test_rule_1_what_is_not_acknowledged_is_sent_again_after_a_rewind() -> None:
     outbox = FrameOutbox()
     one, two, three = (emit(outbox, exchange_frames(ANSWER, number=number)) for number in (1, 2, 3))
     assert sent(outbox) == one + two + three
-    outbox.acknowledge(2)
-    outbox.acknowledge(99)
+    outbox.acknowledge([2])
+    outbox.acknowledge([99])
     begun = emit(outbox, [tap_frames.begin(4)])
     outbox.rewind()
     assert sent(outbox) == one + three + begun
     for number in (1, 3, 4):
-        outbox.acknowledge(number)
+        outbox.acknowledge([number])
     assert (len(outbox), outbox.held_bytes) == (0, 0)
     outbox.rewind()
     assert sent(outbox) == []
@@ -85,6 +92,27 @@ def test_what_was_half_sent_when_the_connection_broke_is_sent_whole() -> None:
     assert len(outbox.take(1)) == 1
     outbox.rewind()
     assert sent(outbox) == frames
+
+
+def test_what_is_added_to_a_settled_exchange_is_counted_and_sent_alone() -> None:
+    """Whatever became of its frames: they are forgotten once, sent or not."""
+    for sends in (True, False):
+        outbox = FrameOutbox()
+        exchange = outbox.open_exchange(1)
+        *frames, end = exchange_frames(*WHOLE_STREAM)
+        for frame in frames:
+            exchange.add(frame, frame_bytes(frame))
+        if sends:
+            assert sent(outbox) == frames
+        outbox.acknowledge([1, 1])
+        assert (len(outbox), outbox.held_bytes) == (0, 0)
+        exchange.add(end, frame_bytes(end))
+        assert outbox.held_bytes == frame_bytes(end)
+        assert sent(outbox) == [end]
+        outbox.rewind()
+        assert sent(outbox) == [end]
+        outbox.acknowledge([1])
+        assert (len(outbox), outbox.held_bytes) == (0, 0)
 
 
 LONG = [tap_frames.event(f'"content":"{"x" * 100}"')] * 100
@@ -130,7 +158,7 @@ def test_rule_2_what_was_forgotten_is_missing_in_the_span_when_telemetry_died(
     assert exchange.response is None or not exchange.response.choices
     outbox.rewind()
     assert "observer_limit" in records(outbox)[1].anomalies
-    outbox.acknowledge(1)
+    outbox.acknowledge([1])
     assert outbox.held_bytes == 0
 
 
@@ -218,7 +246,7 @@ def test_whatever_happens_each_exchange_is_there_whole_after_the_last_rewind(
             outbox.rewind()
         elif unsettled:
             settled = data.draw(st.sampled_from(sorted(unsettled)))
-            outbox.acknowledge(settled)
+            outbox.acknowledge([settled])
             unsettled.discard(settled)
     outbox.rewind()
     observer = Observer()

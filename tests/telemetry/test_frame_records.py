@@ -63,6 +63,16 @@ def test_rule_2_a_large_body_is_sent_as_it_is() -> None:
     assert encode_records([small, small], 0) == encode_records([small, small], SIZE)
 
 
+@given(st.lists(st.sampled_from(FRAMES), max_size=6))
+def test_what_is_known_of_the_largest_body_makes_no_difference(frames: list[Frame]) -> None:
+    """Whoever says more than it is has each frame looked at, and gets the same frames."""
+    largest_bytes = max((len(getattr(frame, "data", b"") or b"") for frame in frames), default=0)
+    told, untold = (encode_records(frames, size) for size in (largest_bytes, SIZE))
+    assert told == untold
+    read = RecordReader().feed(b"".join(told))
+    assert [frame for record in read for frame in decode_record(record)] == frames
+
+
 def test_rule_3_what_is_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lengths beyond reason, bytes that are no frame, a stream without its hello."""
     with pytest.raises(MalformedRecordError, match="claims"):

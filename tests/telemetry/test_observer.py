@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from telemetry.frames import (
     encode_frames,
 )
 from telemetry.observer import Observer
+from telemetry.open_bodies import OpenBodies
 from tests.telemetry import tap_frames
 from tests.telemetry.observing import content, observe
 from tests.telemetry.tap_frames import (
@@ -213,6 +215,44 @@ def test_frames_of_a_second_head_or_request_replace_the_first() -> None:
     exchange = observe(frames)
     assert exchange.response_status == 200
     assert exchange.request_body == ASKED
+
+
+def ask_in_parts(parts: list[bytes | None], bodies: OpenBodies | None = None) -> Exchange:
+    """A request of which these parts come."""
+    frames = [RequestBody(exchange=1, data=part, size_bytes=len(ASKED)) for part in parts]
+    others = exchange_frames(ANSWER)
+    observer = Observer(bodies=bodies)
+    ended = [observer.feed(frame) for frame in [others[0], *frames, *others[2:]]][-1]
+    assert ended is not None
+    return ended
+
+
+@given(st.sets(st.integers(1, len(ASKED) - 1)))
+def test_a_request_in_parts_is_the_same(cuts: set[int]) -> None:
+    """However it was cut; and nothing counts as held when it has ended."""
+    edges = [0, *sorted(cuts), len(ASKED)]
+    bodies = OpenBodies()
+    exchange = ask_in_parts([ASKED[start:end] for start, end in pairwise(edges)], bodies)
+    assert exchange == ask_in_parts([ASKED])
+    assert bodies.held_bytes == 0
+
+
+@pytest.mark.parametrize("parts", [[ASKED[:5], None], [None, ASKED[5:]], [ASKED[:5], None, ASKED]])
+def test_a_request_of_which_a_part_is_missing_is_not_captured(parts: list[bytes | None]) -> None:
+    """Half a request is none; one that comes whole is one, whatever came before."""
+    exchange = ask_in_parts(parts)
+    assert exchange.request_body == (ASKED if ASKED in parts else None)
+    assert "observer_limit" in exchange.anomalies
+    assert exchange.request_size_bytes == len(ASKED)
+
+
+def test_parts_of_a_request_are_held() -> None:
+    """R5: where there is no room for all of them, it is not captured."""
+    bodies = OpenBodies(len(ASKED) - 1)
+    exchange = ask_in_parts([ASKED[:5], ASKED[5:]], bodies)
+    assert exchange.request_body is None
+    assert "observer_limit" in exchange.anomalies
+    assert bodies.held_bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from telemetry import request_attributes
+from telemetry import flattening, request_attributes
 from telemetry.flattening import (
     MAX_FLATTENED_MESSAGES,
     MAX_FLATTENED_PARTS,
@@ -405,3 +405,47 @@ def test_a_plain_message_is_flattened_as_any_other(role: object, content: str) -
     assert [pair for pair in short if pair[1] is not None] == [
         pair for pair in long if pair[1] is not None
     ]
+
+
+plain_messages = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "system", "\ud800"]), "content": st.text(min_size=1)}
+)
+odd_messages = st.sampled_from(
+    [
+        {"role": "", "content": "x"},
+        {"role": "user", "content": ""},
+        {"role": "user", "content": None},
+        {"role": 5, "content": "x"},
+        {"role": "user", "name": "n"},
+        {"role": "user", "content": "x", "name": "n"},
+        {"content": "x"},
+        "ab",
+        None,
+    ]
+)
+
+
+@given(
+    st.lists(plain_messages, max_size=12) | st.lists(plain_messages | odd_messages, max_size=4),
+    st.integers(0, 30),
+)
+def test_plain_messages_are_flattened_as_any_others(messages: list[Any], room: int) -> None:
+    """All at once come to what they come to one by one, and take the same room."""
+    exchange = make_exchange({"messages": messages})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flattening, "MAX_FLATTENED_ATTRIBUTES", room)
+        patch.setattr(request_attributes, "MAX_KEYED_MESSAGES", 10)
+        short, long = Flattening(), Flattening()
+        at_once = [*build_input_message_attributes(exchange, short)]
+        patch.setattr(request_attributes, "_plain_messages", lambda _: None)
+        assert at_once == [*build_input_message_attributes(exchange, long)]
+    assert short.cut == long.cut
+    left = [claimed for claimed in range(room + 1) if short.claim(1)]
+    assert left == [claimed for claimed in range(room + 1) if long.claim(1)]
+
+
+def test_plain_messages_need_no_step_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A usual conversation takes the short way."""
+    messages = [{"role": "user", "content": f"Line {number}"} for number in range(100)]
+    monkeypatch.delattr(request_attributes, "_message")
+    assert len(messages_of(*messages)) == 200

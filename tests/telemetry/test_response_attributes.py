@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codec.answer import ChatResponse, Choice, Message, ToolCall
+from telemetry import response_attributes
 from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.response_attributes import (
     build_output_attributes,
@@ -36,6 +39,27 @@ def test_plain_answer() -> None:
         "0.message.role": "assistant",
         "0.message.content": "Hello",
     }
+
+
+@given(
+    st.integers(-1, 2),
+    st.builds(
+        Message,
+        role=st.sampled_from([None, "", "assistant", "\ud800"]),
+        content=st.none() | st.text(max_size=2),
+        reasoning=st.sampled_from([None, "", "r"]),
+        refusal=st.sampled_from([None, "no"]),
+        tool_calls=st.sampled_from([(), (ToolCall(name="f"),)]),
+        function_call=st.sampled_from([None, ToolCall(name="f")]),
+    ),
+)
+def test_a_plain_answer_is_flattened_as_any_other(index: int, message: Message) -> None:
+    """The short way of a role and a text yields what the long way does."""
+    response = ChatResponse(choices=(Choice(index=index, message=message),))
+    short = messages_of(response)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(response_attributes, "_is_plain", lambda _: False)
+        assert [*short.items()] == [*messages_of(response).items()]
 
 
 def test_two_tool_calls() -> None:

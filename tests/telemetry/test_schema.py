@@ -12,7 +12,14 @@ import pytest
 
 from telemetry import schema
 from telemetry.errors import StoreForeign, StoreTooNew, StoreUnavailable
-from telemetry.schema import APPLICATION_ID, MIGRATIONS, connect_owner, connect_reader
+from telemetry.schema import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    PAGE_BYTES,
+    WAL_BYTES,
+    connect_owner,
+    connect_reader,
+)
 from telemetry.store import Store
 from tests.telemetry.span_rows import make_row
 
@@ -46,6 +53,22 @@ def test_new_file_says_what_it_is(path: Path) -> None:
     assert execute(path, "PRAGMA user_version") == [len(MIGRATIONS)]
     assert execute(path, "PRAGMA journal_mode") == ["wal"]
     assert execute(path, "PRAGMA auto_vacuum") == [2]
+
+
+@pytest.mark.parametrize("page_bytes", [512, 4096, PAGE_BYTES])
+def test_the_wal_is_folded_in_at_the_same_size_whatever_the_pages(
+    path: Path, page_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file keeps the pages that it was made with, and a crash takes no more of it for that."""
+    with monkeypatch.context() as made:
+        made.setattr(schema, "PAGE_BYTES", page_bytes)
+        make_store(path)
+    with contextlib.closing(connect_owner(path, fsync_each_commit=False)) as connection:
+        (found_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        (pages,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
+        assert found_bytes == page_bytes
+        assert pages * page_bytes == WAL_BYTES
+        assert connection.execute("PRAGMA journal_size_limit").fetchone() == (WAL_BYTES,)
 
 
 def test_files_are_private(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from codec.jsontext import decode_json
 from telemetry import size_limits
+from telemetry.otlp_attributes import WrittenAttributes
 from telemetry.size_limits import (
     MAX_CUT_NOTES,
     SizeLimits,
     cut_text,
     fit_attributes,
     size_bytes,
+    surely_fits,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +38,47 @@ def test_what_fits_is_left_alone() -> None:
     fitting, notes = fit_attributes(attributes, SMALL)
     assert list(fitting.items()) == list(attributes.items())
     assert not notes
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=3),
+        st.text(max_size=40)
+        | st.integers(-(2**63), 2**63 - 1)
+        | st.booleans()
+        | st.floats()
+        | st.lists(st.text(max_size=9), min_size=1).map(tuple)
+        | st.lists(st.floats(), min_size=1).map(tuple),
+        min_size=1,
+    ),
+    st.integers(0, 200),
+    st.integers(0, 1_000),
+)
+def test_of_what_surely_fits_nothing_is_cut(
+    attributes: dict[str, AttributeValue], value_bytes: int, span_bytes: int
+) -> None:
+    """What the size of the written bytes promises is what measuring says."""
+    limits = SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes)
+    if surely_fits(WrittenAttributes({**attributes}), limits):
+        fitting, notes = fit_attributes(attributes, limits)
+        assert [*map(repr, fitting.items())] == [*map(repr, attributes.items())]
+        assert not notes
+
+
+def test_small_attributes_surely_fit() -> None:
+    """The promise is made where there is room enough."""
+    written = WrittenAttributes({"input.value": "x" * 900, "llm.token_count.prompt": 3})
+    assert surely_fits(written, SMALL)
+    assert not surely_fits(WrittenAttributes({"input.value": "x" * 2_001}), SMALL)
+
+
+@pytest.mark.parametrize("member", ["a", "", 0.5])
+def test_lists_take_more_room_than_their_bytes(member: str | float) -> None:
+    """A list of so many members that only the frames around them are over the limit."""
+    members: Any = (member,) * 100
+    limits = SizeLimits(value_bytes=size_bytes(members) - 1, span_bytes=10_000)
+    assert fit_attributes({"k": members}, limits)[1]
+    assert not surely_fits(WrittenAttributes({"k": members}), limits)
 
 
 def test_rule_1_a_long_text_is_cut_with_a_mark() -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
 from telemetry.store import MAX_ERROR_CHARS, Store
@@ -145,8 +147,8 @@ def test_replay_is_recorded_once(store: Store) -> None:
 
 def test_add_is_one_transaction(store: Store) -> None:
     """Where one row cannot be recorded, none of its companions is."""
-    bad = msgspec.structs.replace(make_row(2), status="FINE")
-    with pytest.raises(StoreUnavailable, match="CHECK constraint"):
+    bad = msgspec.structs.replace(make_row(2), start_ns=None)
+    with pytest.raises(StoreUnavailable, match="NOT NULL constraint"):
         store.add([make_row(1), bad])
     assert store.counts().pending == 0
     assert store.add([make_row(1)]) == 1
@@ -179,6 +181,22 @@ def test_each_commit_is_synced_on_demand(path: Path, fsync: bool, level: int) ->
     """Rule 3: ``synchronous`` is NORMAL (1), or FULL (2) where asked for."""
     with Store.open(path, fsync_each_commit=fsync) as store, store._file.use() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+
+
+@pytest.mark.parametrize("known", [set(), {2}, {1, 2, 3}, {3, 4}])
+def test_rule_2_replays_among_new_spans(path: Path, known: set[int]) -> None:
+    """Whichever of a batch are known, twice in it included: the others get bytes of their own."""
+    with Store.open(path) as store:
+        store.add(make_rows(sorted(known)))
+        assert store.add(make_rows([1, 2, 3, 4, 4])) == 4 - len(known)
+        taken_spans = {span.span_id: span.span for span in store.take(10, MANY_BYTES, FOREVER_NS)}
+        assert taken_spans == {span_id(number): make_row(number).span for number in range(1, 5)}
+        assert store.add(make_rows([5])) == 1
+        with store._file.use() as connection:
+            (bare,) = connection.execute(
+                "SELECT count(*) FROM span_bytes LEFT JOIN spans USING (seq) WHERE span_id IS NULL"
+            ).fetchone()
+        assert bare == 0
 
 
 # Taking
@@ -247,6 +265,18 @@ def test_delivered_and_rejected_are_settled(store: Store) -> None:
     assert (delivered.state, delivered.last_error) == (SpanState.DELIVERED, None)
     assert (rejected.state, rejected.attempts) == (SpanState.REJECTED, 1)
     assert rejected.last_error == "x" * MAX_ERROR_CHARS
+
+
+@given(st.sets(st.integers(1, 12)))
+@settings(deadline=None)
+def test_a_fate_is_that_of_the_numbers_alone(
+    tmp_path_factory: pytest.TempPathFactory, fated: set[int]
+) -> None:
+    """However they lie: next to one another or not, what is between them stays as it was."""
+    with Store.open(tmp_path_factory.mktemp("store") / "s.db") as store:
+        store.add(make_rows(range(1, 11)))
+        store.mark_delivered(fated)
+        assert taken(store) == [span_id(number) for number in range(1, 11) if number not in fated]
 
 
 def test_counts(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -16,8 +17,7 @@ from telemetry.exchange import ClientContext
 from telemetry.vocabulary import (
     CONCEPTS,
     MAX_TEXTS,
-    build_openinference_attributes,
-    build_opentelemetry_attributes,
+    build_concept_attributes,
 )
 from tests.telemetry.exchanges import FIRST_CHUNK_NS, cleaned, make_exchange, make_response
 
@@ -75,8 +75,7 @@ JSON_VALUES = st.sampled_from(
 def told(request: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
     """What both vocabularies say of an exchange."""
     exchange = make_exchange(request, **members)
-    pairs = [*build_opentelemetry_attributes(exchange), *build_openinference_attributes(exchange)]
-    return dict(cleaned(pairs))
+    return dict(cleaned(chain(*build_concept_attributes(exchange))))
 
 
 def test_rule_1_no_name_stands_twice() -> None:
@@ -214,14 +213,15 @@ def test_what_is_read_at_once_is_what_each_row_reads(
         for concept in CONCEPTS
         if concept.opentelemetry is not None
     ]
-    told_at_once = cleaned(build_opentelemetry_attributes(exchange))
+    opentelemetry, openinference = build_concept_attributes(exchange)
+    told_at_once = cleaned(opentelemetry)
     assert list(told_at_once.items()) == list(cleaned(one_by_one).items())
     one_by_one = [
         (concept.openinference, concept.read(exchange))
         for concept in CONCEPTS
         if concept.openinference is not None
     ]
-    told_at_once = cleaned(build_openinference_attributes(exchange))
+    told_at_once = cleaned(openinference)
     assert list(told_at_once.items()) == list(cleaned(one_by_one).items())
 
 
@@ -376,6 +376,6 @@ def test_a_request_that_could_not_be_read() -> None:
     exchange = replace(make_exchange(), request=None)
     assert not [
         key
-        for key, value in build_opentelemetry_attributes(exchange)
+        for key, value in chain(*build_concept_attributes(exchange))
         if key.startswith("gen_ai.request.") and value
     ]

@@ -26,10 +26,10 @@ from telemetry.metrics.instruments import TAP_QUEUE
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
 from telemetry.shedding import Shedding
-from tests.proxy.test_gathered_body import count_turns
+from tests.proxy.turns import count_turns
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import FailingStore
-from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, exchange_frames
+from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, add_frame, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -91,7 +91,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def emit(link: FrameLink, number: int, *, ended: bool = True) -> None:
     frames = exchange_frames(*(WHOLE_STREAM if ended else (ROLE, HEL)), number=number)
     for frame in frames if ended else frames[:-1]:
-        link.emit(frame)
+        add_frame(link.outbox, frame)
 
 
 async def test_what_is_emitted_is_stored_and_then_forgotten(listener: socket.socket) -> None:
@@ -140,7 +140,7 @@ async def test_after_a_telemetry_that_died_all_that_was_not_stored_is_sent_again
         intake.start()
         await until(lambda: intake.outcomes == {1: "completed"})
         for frame in exchange_frames(*WHOLE_STREAM, number=2)[5:]:
-            link.emit(frame)  # what came of it after the restart
+            add_frame(link.outbox, frame)  # what came of it after the restart
         assert await link.finish(10, 20) == 0
     intake.finish()
     assert set(intake.outcomes) == {1, 2}
@@ -158,7 +158,7 @@ async def test_rule_2_a_worker_that_goes_with_exchanges_open_is_lost(
             emit(link, 1, ended=False)
             await asyncio.sleep(0.1)
         await until(lambda: intake.outcomes == {1: "worker_lost"})
-        other.emit(tap_frames.end(2))
+        add_frame(other.outbox, tap_frames.end(2))
         assert await other.finish(10, 20) == 0
     intake.finish()
     assert intake.outcomes[2] != "worker_lost"
@@ -229,7 +229,7 @@ async def test_a_telemetry_that_stands_still_delays_nobody(
         assert link.outbox is outbox
         for number in range(1, 200):
             for frame in exchange_frames(b"x" * 100_000, number=number):
-                link.emit(frame)
+                add_frame(link.outbox, frame)
             await asyncio.sleep(0)
         assert 9_000_000 < outbox.held_bytes < 11_000_000
         link.tell_shedding()
@@ -265,6 +265,29 @@ async def test_a_defect_in_sending_does_not_end_it(
         return take(outbox, limit_bytes)
 
     monkeypatch.setattr(FrameOutbox, "take", take_later)
+    async with linked(listener) as link:
+        emit(link, 1)
+        assert await link.finish(10, 20) == 0
+    intake.finish()
+    assert intake.outcomes == {1: "completed"}
+    assert "frames could not be sent" in caplog.text
+
+
+async def test_a_defect_in_taking_acknowledgements_does_not_end_it(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said, and what was not taken in is sent again over another connection."""
+    intake = Intake(listener)
+    intake.start()
+    acknowledge = FrameOutbox.acknowledge
+    defects = [RuntimeError("a defect")]
+
+    def acknowledge_later(outbox: FrameOutbox, numbers: list[int]) -> None:
+        if defects:
+            raise defects.pop()
+        acknowledge(outbox, numbers)
+
+    monkeypatch.setattr(FrameOutbox, "acknowledge", acknowledge_later)
     async with linked(listener) as link:
         emit(link, 1)
         assert await link.finish(10, 20) == 0

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from codec.answer import Message
 from codec.usage import Usage
 from telemetry.chunk_timing import ChunkClock, ChunkTiming
 from telemetry.exchange import Outcome
+from telemetry.metrics import exchange_metrics
 from telemetry.metrics.exchange_metrics import (
     MAX_ANOMALIES,
     MAX_ERROR_TYPES,
@@ -29,7 +33,7 @@ from telemetry.metrics.instruments import (
     UPSTREAM_ERRORS,
     USAGE_RESENDS,
 )
-from telemetry.metrics.label_limit import OTHER
+from telemetry.metrics.label_limit import MAX_LABEL_CHARS, OTHER
 from telemetry.metrics.registry import MetricsRegistry
 from tests.telemetry.exchanges import ASKED, START_NS, USAGE, make_exchange, make_response
 
@@ -312,3 +316,37 @@ def test_rule_5_classes_of_errors_and_anomalies_are_bounded() -> None:
     assert numbers(snapshot, UPSTREAM_ERRORS)[OTHER,] == 1
     assert numbers(snapshot, ANOMALIES)[OTHER,] == 1
     assert numbers(snapshot, LABEL_OVERFLOWS) == {("error.type",): 1, ("anomaly",): 1}
+
+
+_MODELS = st.sampled_from(("a", "b", "c", "d", "\u200b", "x" * (MAX_LABEL_CHARS + 1), OTHER, None))
+
+
+@given(st.lists(st.tuples(_MODELS, _MODELS, st.sampled_from((None, "a.example", "b.example")))))
+def test_rule_5_remembered_labels_are_those_that_would_be_made_again(
+    calls: list[tuple[str | None, str | None, str | None]],
+) -> None:
+    """Whatever came before, and whatever a limit made of it: numbers and overflows are the same."""
+    exchanges = [
+        make_exchange(
+            ASKED | {"model": asked},
+            response=make_response(Message(content="x"), model=answered),
+            server_address=address,
+        )
+        for asked, answered, address in calls
+    ]
+    with patch.object(exchange_metrics, "MAX_MODELS", 3):
+        remembered = record(*exchanges)
+        with patch.object(exchange_metrics, "MAX_CALLS", 0):
+            made_again = record(*exchanges)
+    assert remembered.histograms == made_again.histograms
+    assert remembered.numbers == made_again.numbers
+
+
+def test_rule_5_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the number of kinds of calls, and by the length of what a client may name."""
+    monkeypatch.setattr(exchange_metrics, "MAX_CALLS", 2)
+    metrics = ExchangeMetrics(MetricsRegistry())
+    for model in ("x" * 1_000, "a", "b", "c"):
+        metrics.record(make_exchange(ASKED | {"model": model}))
+    assert len(metrics._labels) == 2
+    assert "x" * 1_000 not in {made_of[4] for made_of in metrics._labels}

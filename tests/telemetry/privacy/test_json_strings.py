@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.jsontext import decode_json
+from telemetry.privacy import json_strings
 from telemetry.privacy.json_strings import (
     MAX_NESTED_TEXTS,
     MIN_TELLING_DIGITS,
@@ -25,6 +27,14 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
+
+
+TOKEN = re.compile(
+    rf'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?<![\w.+-])\d{{{MIN_TELLING_DIGITS},}}+(?![\w.])', re.DOTALL
+)
+"""What is looked for, in one pattern."""
+
+LENGTHS = st.integers(0, 3) | st.integers(1_022, 1_027) | st.just(3_000)
 
 
 def without_ann(text: str) -> str:
@@ -113,7 +123,7 @@ def test_every_string_is_seen(value: Any, ascii_only: bool) -> None:
 
     rewritten = decode_json(rewrite_strings(json.dumps([value], ensure_ascii=ascii_only), see))
     assert rewritten == [_marked(value)]
-    assert len(seen) >= len(list(_strings(value)))
+    assert len(seen) >= sum(_parsed(text) is None for text in _strings(value))
 
 
 def _marked(value: Any) -> Any:
@@ -143,6 +153,27 @@ def _strings(value: Any) -> Any:
     elif isinstance(value, (list, dict)):
         for item in value.items() if isinstance(value, dict) else value:
             yield from (_strings(list(item)) if isinstance(item, tuple) else _strings(item))
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(LENGTHS, st.sampled_from(["", "\\", '"', "\n", "é", "1" * 12])), max_size=4
+        )
+        | st.integers(0, 10**14),
+        max_size=4,
+    )
+)
+def test_long_strings_and_escapes_are_passed_over_whole(values: Any) -> None:
+    """The tokens are those of one plain pattern, wherever the string's beginning is left."""
+    text = json.dumps(
+        [
+            value if isinstance(value, int) else "".join("x" * count + end for count, end in value)
+            for value in values
+        ],
+        ensure_ascii=False,
+    )
+    assert [*json_strings._find_tokens(text)] == [token.span() for token in TOKEN.finditer(text)]
 
 
 @given(st.text(alphabet='[]{}",:\\ua0419 \ufeff\ud83d', max_size=40))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from openinference.instrumentation import TraceConfig
 
 from codec.jsontext import decode_json
-from telemetry.attribute_values import json_text
+from telemetry.attribute_values import clean_attributes, json_text
+from telemetry.otlp_attributes import WrittenAttributes
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.redaction import READY_MADE, Redaction
@@ -32,6 +33,25 @@ IMAGE_KEY = "llm.input_messages.0.message.contents.0.message_content.image.image
 def reference_of(*switches: str) -> TraceConfig:
     flags: dict[str, Any] = {name: name in switches for name in SWITCHES}
     return TraceConfig(**flags)
+
+
+LIMIT = 40
+URL = "data:image/png;base64,"
+# A piece of a text: some of an image, plain, in other letters, or escaped.
+pieces = st.sampled_from(
+    [URL, URL.upper(), "iVBORw0KGgo" * 3, "\\u0064ata:image/png;base64,", "é ", "a"]
+)
+texts = st.lists(pieces, max_size=5).map("".join)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), texts | st.lists(texts).map(tuple) | st.integers()))
+def test_what_holds_no_long_image_is_shown_as_it_is(attributes: dict[str, Any]) -> None:
+    """What a look at the written attributes promises is what a search comes to."""
+    mask = Mask(PrivacySwitches(base64_image_max_length=LIMIT))
+    clean, _ = clean_attributes(attributes.items())
+    if not mask.may_hold_long_image(WrittenAttributes(attributes)):
+        assert mask.attributes(clean) == clean
+    assert not mask.may_hold_long_image(WrittenAttributes({"a": "x" * 99, "b": URL}))
 
 
 # Against the reference.

@@ -1,0 +1,36 @@
+"""What a backend says in protobuf: how many spans it rejected and why, or why it refused them all.
+
+Imported as a whole where a backend first says something: protobuf would be time of every start, and
+most backends answer a batch that they take with nothing.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # it has no stubs
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # likewise
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+__all__ = ("read_partial_success", "read_status")
+
+
+def read_partial_success(body: bytes) -> tuple[int, str] | None:
+    """Rejected spans and message of a serialised ``ExportTraceServiceResponse``.
+
+    ``None`` where `body` is no such thing.
+    """
+    response = ExportTraceServiceResponse()
+    try:
+        response.ParseFromString(body)
+    except DecodeError:
+        return None
+    partial = response.partial_success
+    return partial.rejected_spans, partial.error_message
+
+
+def read_status(body: bytes) -> tuple[int, str]:
+    """Code and message of a serialised ``google.rpc.Status``; 0 and nothing where it is none."""
+    try:
+        status = Status.FromString(body)
+    except DecodeError:
+        return 0, ""
+    return status.code, status.message
