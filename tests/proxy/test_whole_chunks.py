@@ -11,6 +11,7 @@ from aiohttp.client_proto import ResponseHandler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy import whole_chunks
 from proxy.upstream_connection import UpstreamProtocol
 from proxy.whole_chunks import WholeChunks
 
@@ -166,3 +167,49 @@ def test_what_is_taken_is_beyond_doubt(
     """By the rules of the module."""
     chunks = WholeChunks()
     assert [chunks.split(read) for read in reads] == splits
+
+
+EVENTS = st.builds(
+    lambda text, end: b"data: " + text + end,
+    st.binary(max_size=12),
+    st.sampled_from([b"\n\n"] * 8 + [b"\n", b"\r\n\r\n", b"\n\n\n", b"\n\ndata: x\n\n", b""]),
+)
+ROWS = st.lists(
+    st.builds(
+        chunk,
+        st.sampled_from([""] * 12 + ["05", "00000000A", "8;ext", "z", "0", "+8", "1_0"]),
+        EVENTS,
+        st.sampled_from([b"\r\n"] * 12 + [b"\n\n", b"xx"]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(ROWS, st.sampled_from([b"0\r\n\r\n", b"", b"0\r\nA: b\r\n\r\n"]), st.data())
+def test_rule_3_a_row_is_what_its_chunks_are(
+    chunks: list[bytes], end: bytes, data: st.DataObject
+) -> None:
+    """All at once or one by one, wherever the reads are cut."""
+    wire = b"".join(chunks) + end
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=3)))
+    reads = [wire[a:b] for a, b in itertools.pairwise([0, *cuts, len(wire)]) if a < b]
+    in_rows, one_by_one = WholeChunks(), WholeChunks()
+    one_by_one._has_rows = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole_chunks, "_ROW_BYTES", 0)
+        patch.setattr(whole_chunks, "_MAX_KNOWN_SIZES", 3)
+        for read in reads:
+            assert in_rows.split(read) == one_by_one.split(read)
+    assert len(whole_chunks._known_sizes) <= 3
+
+
+def test_rule_3_a_stream_is_taken_in_rows() -> None:
+    """Where all chunks are of that form; once there was none, nothing more is looked for."""
+    chunks = WholeChunks()
+    event = b"data: " + b"x" * 40 + b"\n\n"
+    row = chunk("", event, b"\r\n") * 40
+    assert chunks._take_row(row, 0) == ([event[:-1], b"\n"] * 40, len(row))
+    assert chunks._has_rows
+    assert chunks.split(chunk("", b"two\nlines\n\n", b"\r\n") * 100)[1]
+    assert not chunks._has_rows
