@@ -164,15 +164,18 @@ class Accumulator:
             return 0
         return self._budget.left_bytes // _WORST_GROWTH
 
-    def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
+    def feed_texts(self, index: int, member: str, texts: list[str], joined: int = 0) -> None:
         """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
 
         Args:
             index: of their choice, and
             member: the member of their delta.
             texts: the new texts, for which there is room (:meth:`room_bytes`).
+            joined: how many more there were before some of them were put together.
         """
-        self._choices[index].feed_texts(member, [*filter(None, texts)] if "" in texts else texts)
+        if "" in texts:
+            texts = [*filter(None, texts)]
+        self._choices[index].feed_texts(member, texts, joined)
 
     def feed_padding(self, member: str, padding: str) -> None:
         """Take the padding of such a chunk, of the last one where there were several."""

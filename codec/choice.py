@@ -134,29 +134,31 @@ class ChoiceFold:
         if not choice.keys() <= known:
             self._merge(self._extra, choice, known)
 
-    def feed_texts(self, member: str, texts: list[str]) -> None:
+    def feed_texts(self, member: str, texts: list[str], joined: int = 0) -> None:
         """Take deltas of which nothing but one text each is new (:mod:`codec.template`).
 
         Args:
             member: ``content`` or a name of reasoning.
             texts: not empty ones, for which there is room.
+            joined: how many more there were before some of them, behind two of which the second
+                does not begin with the first, were put together.
         """
         if not texts:
             return
-        joined = "".join(texts)
-        self._budget.take(len(joined) + FRAGMENT_BYTES * len(texts))
+        whole = "".join(texts)
+        self._budget.take(len(whole) + FRAGMENT_BYTES * (len(texts) + joined))
         if member != "content":
-            self._reasoning_by_name.setdefault(member, []).append(joined)
-            self._reasoning.append(joined)
+            self._reasoning_by_name.setdefault(member, []).append(whole)
+            self._reasoning.append(whole)
             return
         if self._parts is not None:
-            self._parts.append(("text", joined))
+            self._parts.append(("text", whole))
         begin = [*self._content[:2], *texts[:2]][:2]
         if begin[-1].startswith(begin[0]):
             self._content += texts  # each may be the text so far (rule 5)
             return
         first = texts[: max(0, 2 - len(self._content))]
-        rest = joined[len("".join(first)) :]
+        rest = whole[len("".join(first)) :]
         self._content += [*first, rest] if rest else first
 
     def _finish(self, finish_reason: str) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from codec.errors import LimitExceeded
 
-__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder")
+__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder", "read_line")
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Largest event. Audio deltas and whole tool calls take up to a few megabytes in one event; a
@@ -102,17 +102,14 @@ class SseDecoder:
         ):
             self._feed_any(data, events)
             return events
-        size = len(data)
-        one_line = data.endswith(b"\n\n") and data.find(b"\n") == size - 2
-        if one_line and size > _SHORTEST_LINE and data.startswith(b"data: "):
-            events.append(ServerSentEvent(data=data[6:-2], raw=data))
+        if (payload := read_line(data)) is not None:
+            events.append(ServerSentEvent(data=payload, raw=data))
             return events
         # The usual case: between two events, LF only. What remains is left to the general way.
         *blocks, rest = data.split(b"\n\n")
         for block in blocks:
             if block.startswith(b"data:") and b"\n" not in block:
-                payload = block[6:] if block.startswith(b"data: ") else block[5:]
-                if payload:
+                if payload := block[6:] if block.startswith(b"data: ") else block[5:]:
                     events.append(ServerSentEvent(data=payload, raw=block + b"\n\n"))
             elif event := _parse(block.lstrip(b"\n") + b"\n\n"):
                 events.append(event)
@@ -185,6 +182,23 @@ class SseDecoder:
     def _exceed(self) -> None:
         self._exceeded = True
         self._pending = bytearray()
+
+
+def read_line(data: bytes) -> bytes | None:
+    """Return the data of a read that is one event of one line, written as nearly all are.
+
+    ``None`` where it is not, or may have more in it than may be told at once.
+    """
+    size = len(data)
+    if (
+        _SHORTEST_LINE < size <= MAX_EVENT_BYTES
+        and data.startswith(b"data: ")
+        and data.find(_LF) == size - 2
+        and data.endswith(b"\n\n")
+        and _CR not in data
+    ):
+        return data[6:-2]
+    return None
 
 
 def _skip_blank_lines(data: bytearray, start: int) -> int:

@@ -13,13 +13,13 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codec.accumulator import Accumulator
 from codec.chunk import ErrorObject, find_error, is_done, is_usage_only
 from codec.errors import LimitExceeded
 from codec.jsontext import decode_json
-from codec.sse import SseDecoder
+from codec.sse import SseDecoder, read_line
 from codec.template import learn_template
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class ChatStream:
         "_between_events",
         "_decoder",
         "_hides_usage",
+        "_joined",
         "_last_alike",
         "_room_bytes",
         "_tail",
@@ -79,6 +80,7 @@ class ChatStream:
         self._template: ChunkTemplate | None = None
         self._tail = b""  # the beginning of an event, before the decoder has any of it
         self._texts: list[str] = []  # of the events like it, not folded yet
+        self._joined = 0  # how many more there were before some of them were put together
         self._last_alike = b""  # a read, up to the end of the last of these
         self._room_bytes = 0  # of such events that fit; none inside another event
         self._wasted = 0
@@ -118,13 +120,12 @@ class ChatStream:
                 return
         while self._wasted < MAX_WASTED_TEMPLATES:
             template = self._template if self._between_events else None
-            end = data.find(_EVENT_END, start) + _EVENT_END_BYTES
-            if template is not None and end > start:
+            if template is not None:
                 start = self._take_alike(template, data, start)
                 if start == size:
                     return
-                end = data.find(_EVENT_END, start) + _EVENT_END_BYTES
             # An event that no template knows is read alone, and may well be the next template.
+            end = data.find(_EVENT_END, start) + _EVENT_END_BYTES
             if end < _EVENT_END_BYTES:
                 if template is not None:
                     tail = data[start:]
@@ -132,7 +133,7 @@ class ChatStream:
                         self._tail = tail  # it may be another one like the last
                         return
                 break
-            self._feed(data[start:end])
+            self._feed_event(data[start:end])
             start = end
             if start == size:
                 return
@@ -147,6 +148,14 @@ class ChatStream:
             end = len(data)
         self.feed(tail + data[:end])
         return end
+
+    def _feed_event(self, event: bytes) -> None:
+        """Take bytes that end in a blank line: one event, where one may begin here."""
+        data = read_line(event) if self._between_events else None
+        if data is not None:  # usual: the decoder would give just this
+            self._take_data(data)
+        else:
+            self._feed(event)
 
     def _feed(self, data: bytes) -> None:
         if self._decoder is None:
@@ -166,13 +175,14 @@ class ChatStream:
         size = len(data)
         if size > self._room_bytes and not self._make_room(template, size):
             return start
-        texts, end = template.match_all(data, start)
-        if texts:
+        texts, count, end = template.match_all(data, start)
+        if count:
             self._texts += texts
+            self._joined += count - len(texts)
             self._room_bytes -= size
             if template.padding_member is not None:
                 self._last_alike = data[:end]
-            self.event_count += len(texts)
+            self.event_count += count
         return end
 
     def _make_room(self, template: ChunkTemplate, size_bytes: int) -> bool:
@@ -186,9 +196,9 @@ class ChatStream:
         texts, template = self._texts, self._template
         if not texts or template is None:
             return
+        self._accumulator.feed_texts(template.index, template.member, texts, self._joined)
         self._texts = []
-        self._wasted = 0
-        self._accumulator.feed_texts(template.index, template.member, texts)
+        self._joined = self._wasted = 0
         if template.padding_member is not None:
             padding = template.padding_of(self._last_alike)
             self._accumulator.feed_padding(template.padding_member, padding)
@@ -212,6 +222,7 @@ class ChatStream:
         """Read no further: without the event's end there is no telling where the next begins."""
         self._fold_alike()
         self._decoder = self._template = None
+        self._between_events = False
         self._accumulator.note("observer_limit")
 
     def _take(self, event: ServerSentEvent, *, cut_off: bool = False) -> None:
@@ -220,38 +231,46 @@ class ChatStream:
             if error := find_error(None, event.event, event.comments):
                 self._accumulator.note_error(error)
             return
+        self._take_data(data, event.event, is_single_line=event.is_single_line, cut_off=cut_off)
+
+    def _take_data(
+        self,
+        data: bytes,
+        name: str | None = None,
+        *,
+        is_single_line: bool = True,
+        cut_off: bool = False,
+    ) -> None:
+        """Take the data of an event; its name; whether the event is that one line and no more."""
         if is_done(data):
             self.done = self.is_complete = True
             return
         try:
             value = decode_json(data)
         except ValueError:
-            self._take_text(event, data, cut_off=cut_off)
+            self._take_text(data, name, cut_off=cut_off)
             return
         self.event_count += 1
         self._fold_alike()
-        hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
+        hidden = self._hides_usage and is_single_line and is_usage_only(value)
         accumulator = self._accumulator
-        accumulator.feed(value, event_name=event.event, hidden_usage=hidden)
+        accumulator.feed(value, event_name=name, hidden_usage=hidden)
         # What a template recognises neither finishes a choice nor begins one.
-        self.is_complete = self.done or (accumulator.finished and accumulator.has_usage)
-        self._learn(event, data, value)
-
-    def _learn(self, event: ServerSentEvent, data: bytes, value: Any) -> None:
-        """Make a template of an event that was just folded, unless that never came to anything."""
+        finished = accumulator.finished
+        self.is_complete = self.done or (finished and accumulator.has_usage)
         self._template = None
         self._room_bytes = 0
-        if self._wasted < MAX_WASTED_TEMPLATES and event.event is None:
-            template = learn_template(data, value)
-            if template is not None and event.is_single_line:
-                self._template = template
-                self._wasted += 1
+        if finished or not accumulator.has_content:
+            return  # hardly ever is the next one like it
+        if is_single_line and name is None and self._wasted < MAX_WASTED_TEMPLATES:
+            self._template = learn_template(data, value)
+            self._wasted += self._template is not None
 
-    def _take_text(self, event: ServerSentEvent, data: bytes, *, cut_off: bool) -> None:
+    def _take_text(self, data: bytes, name: str | None, *, cut_off: bool) -> None:
         """Take data that is no JSON."""
         if not cut_off:
             self.event_count += 1
-        if event.event == "error" and not cut_off:
+        if name == "error" and not cut_off:
             text = data.decode("utf-8", "replace")
             self._accumulator.note_error(ErrorObject(message=text, raw=text))
         else:

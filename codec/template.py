@@ -68,6 +68,9 @@ _LF, _CR, _BACKSLASH, _LIST = b"\n\r\\["  # as numbers, which are searched for a
 _BETWEEN_TEXTS = "\x7f"
 """Stands for itself in a JSON string, and not behind a backslash; hardly any text has it."""
 
+_BETWEEN_LITERALS = _BETWEEN_TEXTS.encode()
+_EMPTY_BETWEEN = 2 * _BETWEEN_TEXTS
+
 
 class ChunkTemplate:
     """The bytes of one event, with a place for its text. Immutable.
@@ -173,26 +176,30 @@ class ChunkTemplate:
             return _NO_MATCH
         return text, end + self._behind_bytes
 
-    def match_all(self, data: bytes, start: int) -> tuple[list[str], int]:
+    def match_all(self, data: bytes, start: int) -> tuple[list[str], int, int]:
         """Match all events from an offset on, up to another or an incomplete one.
 
         Returns:
-            Their texts, and the offset behind the last of them.
+            Their texts, of which some may be put together (:func:`_put_together`); how many events
+            these are; and the offset behind the last of them.
         """
         texts: list[str] = []
+        count = 0
         single_up_to = start  # what is before it was looked at as a row, in vain
         while True:
             if start >= single_up_to:
                 literals, end = self._find_row(data, start)
                 if literals and (row := _read_literals(literals)) is not None:
-                    texts += row
+                    texts += _put_together(row)
+                    count += len(literals)
                     start = end
                 else:
                     single_up_to = end
             text, end = self.match(data, start)
             if not end:
-                return texts, start
+                return texts, count, start
             texts.append(text)
+            count += 1
             start = end
 
     def _find_row(self, data: bytes, start: int) -> tuple[Sequence[bytes], int]:
@@ -207,6 +214,7 @@ class ChunkTemplate:
         rest.seek(start)
         lines = rest.readlines(self._row_bytes)
         events = lines[: min(len(lines) // 2, _ROW_EVENTS) * 2 : 2]  # a blank line behind each
+        self._drop_others(events)
         pieces = [*map(self._cut, events)]
         begin = start + self._before_bytes
         while pieces:
@@ -215,12 +223,15 @@ class ChunkTemplate:
             end = begin + len(row)
             if data.startswith(row, begin) and data.startswith(self._behind, end):
                 return self._take_apart(pieces), end + self._behind_bytes
-            while not events[-1].startswith(self._before):  # as the first one does
-                events.pop()  # the usual others are the stream's last events
-            if len(events) == len(pieces):
-                del events[len(events) // 2 :]
+            del events[len(events) // 2 :]
+            self._drop_others(events)
             del pieces[len(events) :]
         return (), start
+
+    def _drop_others(self, events: list[bytes]) -> None:
+        """Leave out the last ones that begin otherwise: the usual others are a stream's end."""
+        while events and not events[-1].startswith(self._before):
+            events.pop()
 
     def _take_apart(self, pieces: list[bytes]) -> Sequence[bytes]:
         """The literals of what is between seams; none where a piece has another form."""
@@ -338,18 +349,34 @@ def _is_plain_padding(padding: bytes) -> bool:
     return not padding or padding.isalnum() or _PLAIN.fullmatch(padding) is not None
 
 
-def _read_literals(literals: Sequence[bytes]) -> list[str] | None:
+def _read_literals(literals: Sequence[bytes]) -> str | None:
     """Read what may be the insides of JSON strings; ``None`` where that is not sure of each.
 
     They are read as one string, which no quote in one of them ends too early. What is between them
     cannot be escaped by the end of one, and if one has it in it, there is one too many.
+
+    Returns:
+        The texts with :data:`_BETWEEN_TEXTS` between them.
     """
-    joined = _BETWEEN_TEXTS.encode().join(literals)
     try:
-        texts = decode_string(b'"%b"' % joined).split(_BETWEEN_TEXTS)
+        row = decode_string(b'"%b"' % _BETWEEN_LITERALS.join(literals))
     except NO_STRING:
         return None
-    return texts if len(texts) == len(literals) else None
+    return row if row.count(_BETWEEN_TEXTS) == len(literals) - 1 else None
+
+
+def _put_together(row: str) -> list[str]:
+    """The texts of a row, as one but for the first two, which tell that none is all so far.
+
+    They are left apart where the second begins with the first, or where any is empty.
+    """
+    first, _, rest = row.partition(_BETWEEN_TEXTS)
+    second, _, rest = rest.partition(_BETWEEN_TEXTS)
+    if not (first and second and rest) or second.startswith(first):
+        return row.split(_BETWEEN_TEXTS)
+    if _EMPTY_BETWEEN in row or row.endswith(_BETWEEN_TEXTS):
+        return row.split(_BETWEEN_TEXTS)
+    return [first, second, rest.replace(_BETWEEN_TEXTS, "")]
 
 
 def _end_of_literal(data: bytes, start: int) -> int:

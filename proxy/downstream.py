@@ -62,7 +62,7 @@ MAX_RESET_WAIT_SECONDS = 2.0
 
 
 class Answered(StreamResponse):
-    """Tells aiohttp's connection loop that the answer is on the wire already.
+    """Tells the connection's loop that the answer is on the wire, and how to go on.
 
     Attributes:
         end_delimits: only the end of the connection tells where the body ends.
@@ -77,12 +77,6 @@ class Answered(StreamResponse):
     def keep_alive(self) -> bool:
         """Whether the connection serves another request."""
         return self._keeps_alive
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        """Write nothing."""
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Write nothing."""
 
 
 _ANSWERED = {
@@ -198,21 +192,19 @@ class Downstream:
     @property
     def is_free(self) -> bool:
         """Whether :meth:`send` would not wait, nor fail, and the head is on its way."""
-        transport = self._connection.transport
+        connection = self._connection
+        transport = connection.transport
         return not (
-            self._waiting_head
-            or self._connection.writing_paused
-            or transport is None
+            transport is None
+            or connection.writing_paused
             or transport.is_closing()
+            or self._waiting_head
         )
 
     def send_at_once(self, data: bytes) -> None:
-        """Relay bytes of the body to a client that :attr:`is_free`.
-
-        Raises:
-            ConnectionError: it is not.
-        """
-        self._write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        """Relay bytes of the body to a client that :attr:`is_free`."""
+        if (transport := self._connection.transport) is not None:
+            transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def flush(self) -> None:
         """Send the head, if it still waits for a body to go with.

@@ -170,6 +170,8 @@ class DownstreamConnection(RequestHandler):
                 self._pause_reading_for_buffer()
         if requests.head_begun:
             self._watch_head()
+            # Not idle any more: it is the head's time that counts.
+            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         elif self._head_timer is not None and (waiter is None or waiter.done()):
             # A head is whole; blank lines before the first one are none.
             self._head_timer.cancel()
@@ -253,7 +255,11 @@ class DownstreamConnection(RequestHandler):
                 self._handler_waiter.set_result(None)  # a shutdown waits for it
         if not (body.is_eof() or self._force_close):
             await self._drop(body)
-        if self._close or self._force_close or not answered.keep_alive:
+        if self._close or self._force_close:
+            return False
+        if not answered.keep_alive:
+            if (self._messages or has_unread(self.transport)) and not answered.end_delimits:
+                await self._linger()  # a client that sends on has not read its answer perhaps
             return False
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         if self._keepalive_handle is None:

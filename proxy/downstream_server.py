@@ -1,4 +1,4 @@
-"""The listening side, on aiohttp's low-level server: it parses requests and keeps connections.
+"""The listening side, on aiohttp's low-level server, which keeps the connections.
 
 The rules are those of :mod:`proxy.downstream`.
 """
@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp.web_server import Server
 
 from proxy.clock import Clock, SystemClock
-from proxy.downstream_connection import (
-    MAX_LINGER_SECONDS,
-    READ_BUFFER_BYTES,
-    DownstreamConnection,
-)
+from proxy.downstream_connection import READ_BUFFER_BYTES, DownstreamConnection
 from proxy.limits import DownstreamLimits
 from proxy.logs import limit_lines
 from proxy.overflow import MAX_TURNED_AWAY, Overflow
@@ -73,7 +69,6 @@ class DownstreamServer(Server):
             "access_log": None,
             "auto_decompress": False,
             "keepalive_timeout": 75.0,
-            "lingering_time": MAX_LINGER_SECONDS,
             "max_field_size": max_header_bytes,
             "max_headers": MAX_HEADER_FIELDS,
             "max_line_size": max_header_bytes,

@@ -123,7 +123,7 @@ class ObservedExchange:
         self._ending = (EndKind.RELAY_ERROR, "the relay failed")
 
     async def run(self) -> web.StreamResponse:
-        """Relay it; answers what aiohttp's connection loop wants to know."""
+        """Relay it; answers what the connection's loop wants to know."""
         try:
             return await self._relay()
         except asyncio.CancelledError:

@@ -23,7 +23,9 @@ def any_readable(sockets: Iterable[socket.socket]) -> bool:
 
 def has_unread(transport: asyncio.BaseTransport | None) -> bool:
     """Whether bytes or an end wait in a connection's socket; also true where it is closed."""
-    sock = transport.get_extra_info("socket") if transport is not None else None
+    if transport is None or transport.is_closing():  # asyncio's, of TLS: it may know no socket then
+        return True
+    sock = transport.get_extra_info("socket")
     if sock is None or (descriptor := sock.fileno()) < 0:
         return True
     poll = select.poll()

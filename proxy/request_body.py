@@ -64,7 +64,8 @@ class RequestBody:
         """The bytes that are there, or wait for some; empty at the end.
 
         Raises:
-            GatewayError: it broke off, its framing does not fit, or it did not go on in time.
+            GatewayError: it broke off, as by a client that left, its framing does not fit, or it
+                did not go on in time.
         """
         reader = self._reader
         try:
@@ -72,7 +73,7 @@ class RequestBody:
                 return await reader.readany()
             async with asyncio.timeout(self._idle_seconds):
                 return await reader.readany()
-        except RequestPayloadError as error:
+        except (RequestPayloadError, ConnectionError) as error:
             raise broken_request_body(error) from error
         except TimeoutError as error:
             raise late_request_body() from error

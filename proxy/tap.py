@@ -232,9 +232,15 @@ class Tap:
             return ()
         return find_credentials((*request.headers, *self._credentials.values()), request.target)
 
-    def response_data(self, data: bytes) -> None:
-        """One read of the body, before anything is done with it."""
-        self._undelivered_reads += 1
+    def response_data(self, data: bytes, *, passes: bool = False) -> None:
+        """One read of the body, before anything is done with it.
+
+        Args:
+            data: the bytes.
+            passes: it is on its way to the client before anything else can happen.
+        """
+        if not passes:
+            self._undelivered_reads += 1
         size_bytes = len(data)
         self._left_bytes = left_bytes = self._left_bytes - size_bytes
         if left_bytes < 0:

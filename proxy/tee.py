@@ -33,7 +33,7 @@ async def relay_answer(
     """Relay an answer: its head, its body, and its end as it was, clean or broken.
 
     Returns:
-        What aiohttp's connection loop wants to know, and how the body broke off.
+        What the connection's loop wants to know, and how the body broke off.
 
     Raises:
         ConnectionError: the client is gone.
@@ -77,19 +77,18 @@ class _Tee:
             ConnectionError: the client is gone.
         """
         try:
-            with self._response.passing_to(self._pass_on):
-                await self._relay_reads()
+            await self._relay_reads()
         except UpstreamBroken:
             await self._send_held()
             raise
         await self._send_held()
 
     async def _relay_reads(self) -> None:
-        response, downstream = self._response, self._downstream
+        response, downstream, pass_on = self._response, self._downstream, self._pass_on
         data = response.take()
         if not (data or response.at_end):
             await downstream.flush()
-        while data := data or await response.read():
+        while data := data or await response.read(pass_on):
             if relayed := self._copy(data):
                 await downstream.send(relayed)
             else:
@@ -99,15 +98,14 @@ class _Tee:
 
     def _pass_on(self, data: bytes) -> bool:
         """The same for one read, at once, where the client need not be waited for."""
-        downstream, tap = self._downstream, self._tap
+        downstream, usage_filter = self._downstream, self._usage_filter
         if not downstream.is_free:
             return False
-        tap.response_data(data)
-        if self._usage_filter is not None:
-            data = self._usage_filter.feed(data)
+        self._tap.response_data(data, passes=True)
+        if usage_filter is not None:
+            data = usage_filter.feed(data)
         if data:
             downstream.send_at_once(data)
-        tap.delivered()
         return True
 
     def _copy(self, data: bytes) -> bytes:

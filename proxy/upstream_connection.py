@@ -19,8 +19,9 @@ Rules:
 8. A slow reader pauses the connection, not the parser: what was read already, 256 KiB at most, is
    parsed. aiohttp's parser, paused at the end of a chunk where a read ends too, would hold back
    the end of the body, and nobody would ask for it.
-9. Chunks of rule 7 can be taken where they arrive: an event that needs no waiting is relayed in
-   the turn of the loop that read it, without waking a task.
+9. Chunks of rule 7 can be taken where they arrive, while the body's reader waits and nothing has
+   come that it has not got: an event that needs no waiting is relayed in the turn of the loop that
+   read it, without waking a task, and never before what its reader has still in hand.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ class UpstreamProtocol(ResponseHandler):
 
     Attributes:
         idle_connections: where it waits between two exchanges.
-        taker: is offered bytes of the body before its reader is woken, and says whether it took
-            them; what is not offered is the reader's (rule 9).
+        taker: of a reader that waits: is offered bytes of the body before that is woken, and says
+            whether it took them. From the first that are not taken on, all is the reader's, until
+            it waits again (rule 9).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -72,6 +74,7 @@ class UpstreamProtocol(ResponseHandler):
         self._head_ending = b""
         self._limit_seconds = 0.0
         self._extends = False
+        self._now = loop.time
         self._last_read = 0.0
         self._watch: asyncio.TimerHandle | None = None
         self._chunks: WholeChunks | None = None
@@ -146,7 +149,26 @@ class UpstreamProtocol(ResponseHandler):
             self.set_exception(UpstreamStalled("nothing was taken within the time limit"))
 
     def data_received(self, data: bytes) -> None:
-        """Take what came in one read, each head by itself (rule 2)."""
+        """Take what came in one read: usually an event of a stream, for a taker (rule 9)."""
+        chunks = self._chunks
+        if (taker := self.taker) is None or chunks is None:
+            self._take(data)
+            return
+        until, body, begin = chunks.split(data)
+        if body and not until and taker(body):
+            self._last_read = self._now()
+            if begin < len(data):
+                self.taker = None
+                self._parse(data[begin:])
+            return
+        self.taker = None
+        body_bytes = self._count_body()
+        self._take_parts(data, until, body, begin)
+        if self._count_body() != body_bytes:
+            self._last_read = self._now()
+
+    def _take(self, data: bytes) -> None:
+        """The same for a reader, each head by itself (rule 2)."""
         if self._idle:
             self.force_close()
             self.abort()
@@ -159,7 +181,7 @@ class UpstreamProtocol(ResponseHandler):
         body_bytes = self._count_body()
         self._take_body(data)
         if self._count_body() != body_bytes:
-            self._last_read = self._loop.time()
+            self._last_read = self._now()
 
     def _take_heads(self, data: bytes) -> bytes:
         """Take all heads up to that of the answer; what is behind it."""
@@ -220,20 +242,20 @@ class UpstreamProtocol(ResponseHandler):
         """Take what is no head: whole chunks past the parser (rule 7), all else by it."""
         if not data:
             return
-        payload = self._payload
-        if self._chunks is None or payload is None:
+        if self._chunks is None or self._payload is None:
             self._parse(data)
-            return
-        until, body, begin = self._chunks.split(data)
+        else:
+            self._take_parts(data, *self._chunks.split(data))
+
+    def _take_parts(self, data: bytes, until: int, body: bytes, begin: int) -> None:
+        """Take a read of a body in chunks, as :meth:`WholeChunks.split` has parted it."""
+        payload = self._payload
         if until:
             self._parse(data[:until])
-        if self._exception is not None:
+        if self._exception is not None or payload is None:
             return
         if body:
-            if self.taker is not None and self.taker(body):
-                self._last_read = self._loop.time()
-            else:
-                payload.feed_data(body)
+            payload.feed_data(body)
         if begin < len(data):
             self._parse(data[begin:])
 
@@ -279,6 +301,7 @@ class UpstreamProtocol(ResponseHandler):
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         """Fail whoever waits for a head, and the body that is being read (rule 3)."""
+        self.taker = None
         super().set_exception(exc, *cause)
         payload = self._payload
         if payload is not None and not payload.is_eof() and payload.exception() is None:

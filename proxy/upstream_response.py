@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
-    from proxy.upstream_connection import UpstreamProtocol
-
 __all__ = ("UpstreamBroken", "UpstreamResponse")
 
 
@@ -106,26 +104,17 @@ class UpstreamResponse:
         self._read_bytes += len(data)
         return data
 
-    def passing_to(self, taker: Callable[[bytes], bool]) -> _PassingOn:
-        """Offer what arrives to ``taker`` where nothing waits to be read before it.
-
-        Args:
-            taker: relays it without waiting and says so, or declines: then :meth:`read` has it.
-        """
-
-        def offer(data: bytes) -> bool:
-            nothing_waits = self._payload.total_bytes == self._read_bytes and not self._pushed_back
-            return nothing_waits and taker(data)
-
-        return _PassingOn(self._protocol, offer)
-
     @property
     def at_end(self) -> bool:
         """Whether :meth:`read` would tell the end of the body without waiting."""
         return self._payload.at_eof()
 
-    async def read(self) -> bytes:
+    async def read(self, taker: Callable[[bytes], bool] | None = None) -> bytes:
         """The bytes that are there, or wait for some; empty at the end of the body.
+
+        Args:
+            taker: is offered what arrives while this waits; it relays that without waiting and
+                says so, or declines: then this has it.
 
         Raises:
             UpstreamBroken: the body broke off, after all that arrived was handed out.
@@ -135,6 +124,7 @@ class UpstreamResponse:
         if self._broken is not None:
             raise self._broken
         payload = self._payload
+        self._protocol.taker = taker
         try:
             # Where nothing more comes there is nothing to wait for.
             is_over = payload.at_eof() and payload.exception() is None
@@ -144,6 +134,8 @@ class UpstreamResponse:
             if unread := _take_unread(self._payload):
                 return unread
             raise self._broken from error
+        finally:
+            self._protocol.taker = None
         self._read_bytes += len(data)
         if not data and (reset := self._find_reset()) is not None:
             self._broken = _explain_break(reset)
@@ -202,24 +194,6 @@ class UpstreamResponse:
             self._connection.close()
         else:
             protocol.idle_connections.put(self._connection)
-
-
-class _PassingOn:
-    """Within it what arrives is offered, where more may arrive."""
-
-    __slots__ = ("_protocol", "_taker")
-
-    def __init__(self, protocol: UpstreamProtocol, taker: Callable[[bytes], bool]) -> None:
-        self._protocol = protocol
-        self._taker = taker
-
-    def __enter__(self) -> None:
-        """From here on."""
-        self._protocol.taker = self._taker
-
-    def __exit__(self, *exception: object) -> None:
-        """Up to here."""
-        self._protocol.taker = None
 
 
 def _check_codings(headers: Head) -> None:

@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import repeat
 from operator import add, sub
 from typing import Final
@@ -95,8 +95,13 @@ class ChunkClock:
         arrivals_ns = self._arrivals_ns
         if self._first_ns is None:
             self._first_ns = arrivals_ns[0]
-        waits_ns = sorted(map(sub, arrivals_ns[1:], arrivals_ns))
-        if waits_ns:
+        waits_ns = [*map(sub, arrivals_ns[1:], arrivals_ns)]
+        if len(waits_ns) < len(_BOUNDS_NS):  # of a few each is looked up, of many each bound is
+            for wait_ns in waits_ns:
+                self._wait_counts[bisect_left(_BOUNDS_NS, wait_ns)] += 1
+            self._longest_wait_ns = max(self._longest_wait_ns, *waits_ns, 0)
+        else:
+            waits_ns.sort()
             self._longest_wait_ns = max(self._longest_wait_ns, waits_ns[-1])
             up_to = [*map(bisect_right, repeat(waits_ns), _BOUNDS_NS)]
             counts = map(sub, [*up_to, len(waits_ns)], [0, *up_to])

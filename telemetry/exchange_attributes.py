@@ -117,8 +117,9 @@ def _write_whole(
     pairs: Sequence[tuple[str, object]], metadata: str, sizes: SizeLimits, mask: Mask
 ) -> WrittenAttributes | None:
     """All attributes as they came; ``None`` where one may be too long, or a name comes twice."""
-    values = dict(pairs)
-    if len(values) != len(pairs):
+    came = [pair for pair in pairs if pair[1] is not None]  # a third of them do not apply
+    values = dict(came)
+    if len(values) != len(came):
         return None  # of one name that comes twice, the last value that is clean counts
     values[SpanAttributes.METADATA] = metadata
     written = WrittenAttributes(values)

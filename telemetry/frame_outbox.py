@@ -16,7 +16,6 @@ Rules (``design.md`` section 3, "Processes"; R2, R5, R8):
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from telemetry.frame_records import encode_records
@@ -74,7 +73,7 @@ class FrameOutbox:
         free_bytes: up to here frames are not judged; -1 while of open exchanges something was
             left out.
         shedding: what was left out (rule 2).
-        when_unsent: called where frames of one more exchange are to be sent.
+        when_unsent: called where frames are to be sent and none were.
     """
 
     def __init__(self, shedding: Shedding | None = None) -> None:
@@ -83,7 +82,7 @@ class FrameOutbox:
         self.held_bytes = 0
         self.free_bytes = self.shedding.limit_bytes
         self._kept: dict[int, _Exchange] = {}  # by exchange, in the order of their begins
-        self._unsent: deque[_Exchange] = deque()  # with something to send, or settled
+        self._unsent: list[_Exchange] = []  # with something to send, or settled
         self._forgettable: dict[int, _Exchange] = {}  # those of which sent bodies are kept
 
     def __len__(self) -> int:
@@ -98,8 +97,9 @@ class FrameOutbox:
         """Frames are to be sent of an exchange of which none waited for it."""
         self._kept.setdefault(kept.number, kept)
         kept.is_queued = True
+        if not self._unsent:
+            self.when_unsent()
         self._unsent.append(kept)
-        self.when_unsent()
 
     def admit(self, frame: Frame, size_bytes: int) -> Frame | None:
         """The frame as there is room for it, ``None`` where there is none."""
@@ -123,18 +123,23 @@ class FrameOutbox:
 
         The frames of an exchange in their order; those of several may come in any.
         """
-        unsent = self._unsent
+        unsent, forgettable = self._unsent, self._forgettable
         taken: list[Frame] = []
         taken_bytes = largest_bytes = 0
-        while unsent and taken_bytes < limit_bytes:
-            kept = unsent[0]
+        left_count = 0
+        for kept in unsent:
             size_bytes = kept.take(taken, limit_bytes - taken_bytes)
             taken_bytes += size_bytes
-            largest_bytes = max(largest_bytes, size_bytes)
-            if kept.has_sent_bodies and kept.number in self._kept:
-                self._forgettable[kept.number] = kept
-            if not kept.has_unsent:
-                unsent.popleft().is_queued = False
+            if size_bytes > largest_bytes:  # noqa: PLR1730 - a call more for each event of a stream
+                largest_bytes = size_bytes
+            if kept.has_sent_bodies:
+                forgettable[kept.number] = kept
+            if kept.is_queued:
+                break  # the rest of it comes next
+            left_count += 1
+            if taken_bytes >= limit_bytes:
+                break
+        del unsent[:left_count]
         return encode_records(taken, largest_bytes)
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
@@ -146,8 +151,9 @@ class FrameOutbox:
 
     def rewind(self) -> None:
         """The other side has forgotten everything: send it all again (rule 1)."""
-        while self._unsent:  # with those that were acknowledged unsent, on another connection
-            self._unsent.popleft().is_queued = False
+        for kept in self._unsent:  # with those that were acknowledged unsent, on another connection
+            kept.is_queued = False
+        self._unsent.clear()
         self._forgettable.clear()
         for number, kept in self._kept.items():
             before_bytes = kept.size_bytes

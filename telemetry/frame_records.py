@@ -17,7 +17,7 @@ Rules:
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -44,6 +44,9 @@ INLINE_BYTES = 32 * 1024
 
 MAX_RECORD_BYTES = 1 << 30
 """Far more than any body that is captured; past it the stream is taken for broken."""
+
+Record: TypeAlias = "tuple[bytes | memoryview, bytes]"
+"""The MessagePack of a record, and its payload."""
 
 _LENGTHS = struct.Struct(">II")
 _NUMBER = struct.Struct(">Q")
@@ -77,7 +80,7 @@ def encode_hello(hello: Hello) -> bytes:
     return _LENGTHS.pack(len(data), 0) + data
 
 
-def decode_hello(record: tuple[bytes, bytes]) -> Hello:
+def decode_hello(record: Record) -> Hello:
     """The first record of a connection.
 
     Raises:
@@ -117,7 +120,7 @@ def _encode_record(frames: list[Frame], payload_bytes: int) -> bytes:
     return _LENGTHS.pack(len(data), payload_bytes) + data
 
 
-def decode_record(record: tuple[bytes, bytes]) -> list[Frame]:
+def decode_record(record: Record) -> list[Frame]:
     """The frames of a record.
 
     Raises:
@@ -134,15 +137,19 @@ def decode_record(record: tuple[bytes, bytes]) -> list[Frame]:
 
 
 class RecordReader:
-    """Takes reads, gives records: the MessagePack and the payload of each."""
+    """Takes reads, gives records: the MessagePack and the payload of each.
+
+    The MessagePack is seen where it was read, as a rule, and copied once, by its decoder.
+    """
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._begun = bytearray()  # a record of which not even the MessagePack is whole
+        self._wanted_bytes = 0  # of that, before it is worth looking at
         self._head = b""  # the MessagePack of a record of which a part of the payload is missing
         self._parts: list[bytes] = []  # of that payload, which becomes one object but once
         self._missing_bytes = 0
 
-    def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def feed(self, data: bytes) -> Iterator[Record]:
         """The records that are whole with `data`.
 
         Raises:
@@ -158,31 +165,41 @@ class RecordReader:
             payload = b"".join(self._parts)
             self._parts.clear()
             yield self._head, payload
+        if self._begun:
+            self._begun += data
+            if len(self._begun) < self._wanted_bytes:
+                return
+            data = bytes(self._begun)
+            self._begun = bytearray()
         yield from self._feed(data)
 
-    def _feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        buffer = self._buffer
-        buffer += data
+    def _feed(self, data: bytes) -> Iterator[Record]:
+        """The records of bytes that begin with one; what they begin of another is kept."""
+        view = memoryview(data)
+        size = len(data)
         at = 0
+        self._wanted_bytes = _LENGTHS.size
         try:
-            while len(buffer) - at >= _LENGTHS.size:
-                first, second = _LENGTHS.unpack_from(buffer, at)
+            while size - at >= _LENGTHS.size:
+                first, second = _LENGTHS.unpack_from(data, at)
                 if first + second > MAX_RECORD_BYTES:
                     raise MalformedRecordError(f"a record claims to have {first + second} bytes")
-                middle = at + _LENGTHS.size + first
-                if len(buffer) < middle:
+                begin = at + _LENGTHS.size
+                middle = begin + first
+                if size < middle:
+                    self._wanted_bytes = middle - at
                     return
-                head = bytes(buffer[at + _LENGTHS.size : middle])
-                payload = bytes(buffer[middle : middle + second])
                 at = middle + second
-                if len(payload) < second:
-                    self._head = head
+                payload = data[middle:at]
+                if at > size:
+                    self._head = bytes(view[begin:middle])
                     self._parts.append(payload)
-                    self._missing_bytes = second - len(payload)
+                    self._missing_bytes = at - size
                     return
-                yield head, payload
+                yield view[begin:middle], payload
         finally:
-            del buffer[:at]
+            if at < size:
+                self._begun += data[at:]
 
 
 def encode_acks(numbers: Sequence[int]) -> bytes:

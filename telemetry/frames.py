@@ -183,7 +183,7 @@ def encode_frames(frames: Sequence[Frame]) -> bytes:
     return _encoder.encode(frames)
 
 
-def decode_frames(data: bytes) -> list[Frame]:
+def decode_frames(data: bytes | memoryview) -> list[Frame]:
     """The frames that :func:`encode_frames` encoded.
 
     Raises:

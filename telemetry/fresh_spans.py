@@ -6,7 +6,7 @@ Rules:
    that; or it knows nothing, and the file is read. It never guesses.
 2. It comes to know where a read of the file found everything. It forgets all where the order is no
    longer that of adding (a clock that was put back), and where the store says so: a span was put
-   off, or lost, or the file is another one.
+   off, or lost, spans may have been added by a call that failed, or the file is another one.
 3. It holds no more than :data:`MAX_FRESH_BYTES` (R5): newer spans are left to the file.
 4. Only what is committed is told to it, within the lock of the file.
 """

@@ -83,31 +83,39 @@ class KeptFrames:
         """Whether the last frame came."""
         return bool(self.frames) and isinstance(self.frames[-1], End)
 
-    @property
-    def has_unsent(self) -> bool:
-        """Whether there is something to send."""
-        return self._sent_count < len(self.frames)
-
     def take(self, taken: list[Frame], limit_bytes: int) -> int:
-        """Add the next frames to send, one at least, to others.
+        """Add the next frames to send, one at least, to others; the last leave the queue.
+
+        Of a paced stream there is one each time, some 25,000 times a second.
 
         Returns:
             What they take.
         """
         frames, first = self.frames, self._sent_count
         end, size_bytes = len(frames), self.size_bytes - self._sent_bytes
-        if size_bytes > limit_bytes:
-            end, size_bytes = first + 1, frame_bytes(frames[first])
-            while end < len(frames) and (
-                size_bytes + (more_bytes := frame_bytes(frames[end])) <= limit_bytes
-            ):
-                end, size_bytes = end + 1, size_bytes + more_bytes
-        taken += frames[first:end]
+        self.is_queued = False
+        if size_bytes > limit_bytes and end > first + 1:
+            end, size_bytes = self._find_end(limit_bytes)
+            self.is_queued = end < len(frames)
+        if end == first + 1:
+            taken.append(frames[first])
+        else:
+            taken += frames[first:end]
         self._sent_count = end
         self._sent_bytes += size_bytes
         # All but a begin have a body, or come after one.
         self.has_sent_bodies = end > 1
         return size_bytes
+
+    def _find_end(self, limit_bytes: int) -> tuple[int, int]:
+        """Where those end that are to be sent next, one at least, and what they take."""
+        frames, end = self.frames, self._sent_count + 1
+        size_bytes = frame_bytes(frames[end - 1])
+        while end < len(frames) and (
+            size_bytes + (more_bytes := frame_bytes(frames[end])) <= limit_bytes
+        ):
+            end, size_bytes = end + 1, size_bytes + more_bytes
+        return end, size_bytes
 
     def forget(self) -> int:
         """Forget all frames; how many bytes that frees.
@@ -115,7 +123,7 @@ class KeptFrames:
         Where they stood in the queue they stand there with nothing to send.
         """
         freed_bytes, self.size_bytes = self.size_bytes, 0
-        self.is_queued = False
+        self.is_queued = self.has_sent_bodies = False
         self._sent_count = self._sent_bytes = 0
         self.frames = []
         return freed_bytes

@@ -15,8 +15,6 @@ Rules (``span-contract.md`` 1.8):
 
 from __future__ import annotations
 
-from itertools import compress, repeat
-from operator import is_not
 from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
@@ -136,8 +134,7 @@ def _own_members(
         exchange.usage_event_not_stripped or None,
         dict(cut) or None,
     )
-    applies = map(is_not, values, repeat(None))
-    return dict(compress(zip(_TOLD, values, strict=True), applies))
+    return {name: v for name, v in zip(_TOLD, values, strict=True) if v is not None}
 
 
 def _short_texts(headers: Mapping[str, str]) -> dict[str, str]:

@@ -120,10 +120,10 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
 
     Attributes:
         fields: of each value the bytes of its field of a ``Span``, empty where it is left out.
-        size_bytes: of all of them.
+        whole: all of them together.
     """
 
-    __slots__ = ("_values", "fields", "size_bytes")
+    __slots__ = ("_values", "fields", "whole")
 
     def __init__(self, values: dict[str, Any]) -> None:
         try:
@@ -132,7 +132,7 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
             values, _ = clean_attributes(values.items())
             self.fields = _look_up_all(values)
         self._values = values
-        self.size_bytes = sum(map(len, self.fields))
+        self.whole = b"".join(self.fields)
 
     def __getitem__(self, key: str) -> AttributeValue:
         """The clean value."""

@@ -95,7 +95,7 @@ def write_span(span: ReadableSpan) -> bytes:
         parts.append(b"\x41" + _FIXED_64(span.end_time))
     attributes = span.attributes
     if type(attributes) is WrittenAttributes:
-        parts += attributes.fields
+        parts.append(attributes.whole)
     else:
         add_attributes(parts, b"\x4a", attributes)
     if count := span.dropped_attributes:

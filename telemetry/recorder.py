@@ -106,6 +106,9 @@ _SPAN_NAMES: Final[Mapping[str, str]] = {
 _Event = tuple[str, dict[str, str], int]
 """Name, attributes and time in nanoseconds."""
 
+_NO_ATTRIBUTES: Final = BoundedAttributes()
+"""Of an event; they cannot be changed."""
+
 _UNSET: Final = Status(StatusCode.UNSET)
 _OK: Final = Status(StatusCode.OK)
 
@@ -174,13 +177,20 @@ class SpanRecorder:
         if not events:
             return ()
         most, longest = self._limits.max_event_attributes, self._limits.max_attribute_length
-        return BoundedList.from_seq(
-            self._limits.max_events,
-            (
-                Event(name, BoundedAttributes(most, attributes, max_value_len=longest), at_ns)
-                for name, attributes, at_ns in events
-            ),
-        )
+        made = [
+            Event(
+                name,
+                BoundedAttributes(most, attributes, max_value_len=longest)
+                if attributes
+                else _NO_ATTRIBUTES,
+                at_ns,
+            )
+            for name, attributes, at_ns in events
+        ]
+        most_events = self._limits.max_events
+        if most_events is None or len(made) <= most_events:
+            return made
+        return BoundedList.from_seq(most_events, made)
 
     def _limit_links(self, identity: SpanIdentity) -> Sequence[Link]:
         if identity.linked is None:

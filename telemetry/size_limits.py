@@ -155,7 +155,7 @@ def surely_fits(written: WrittenAttributes, limits: SizeLimits) -> bool:
 
     By rule 5 nothing has more than twice as many bytes as are written of it.
     """
-    size = 2 * written.size_bytes
+    size = 2 * len(written.whole)
     return size <= limits.span_bytes and (
         size <= limits.value_bytes or 2 * max(map(len, written.fields)) <= limits.value_bytes
     )

@@ -293,6 +293,7 @@ class Store:
             OverflowError, UnicodeEncodeError: SQLite cannot hold what is in one; none is recorded.
         """
         first_seq = self._file.last_seq + 1
+        self._file.note_seq(self._file.last_seq + len(rows))  # never again, if this fails too
         numbered = list(enumerate(rows, first_seq))
         values = [
             (
@@ -314,16 +315,18 @@ class Store:
             )
             for seq, row in numbered
         ]
-        with self._file.growth(connection), transaction(connection):
-            if connection.executemany(_INSERT, values).rowcount < len(rows):  # some are known
-                given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
-                new = {seq for (seq,) in given}
-                numbered = [pair for pair in numbered if pair[0] in new]
-            connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
-        if numbered:
-            self._file.note_seq(numbered[-1][0])
-            if self._first_state == SpanState.PENDING:
-                self._fresh.add(numbered)
+        try:
+            with self._file.growth(connection), transaction(connection):
+                if connection.executemany(_INSERT, values).rowcount < len(rows):  # some are known
+                    given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
+                    new = {seq for (seq,) in given}
+                    numbered = [pair for pair in numbered if pair[0] in new]
+                connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+        except BaseException:
+            self._fresh.forget()  # they may have been committed all the same
+            raise
+        if self._first_state == SpanState.PENDING:
+            self._fresh.add(numbered)
         return len(numbered)
 
     def _has_waiting(self, connection: sqlite3.Connection, now_ns: int) -> bool:

@@ -114,7 +114,7 @@ class Mask:
 
         The bytes that are written of a text are more than its characters.
         """
-        return written.size_bytes > self._limit and any(
+        return len(written.whole) > self._limit and any(
             type(value) is not str or may_hold_long_image(value, self._limit)
             for value in written.over(self._limit)
         )

@@ -38,6 +38,7 @@ INNER_NAMES = {
     "response": {"fold_body"},
     "rewrite": {"MAX_COPIED_BYTES", "leave_body"},
     "scan": {"MAX_DEPTH", "MAX_MEMBERS", "MAX_WHOLE_BYTES", "Member", "Problem"},
+    "sse": {"read_line"},
     "usage": {"UsageFold", "merge_usage"},
 }
 """What other modules have for each other, and for those who look closer."""

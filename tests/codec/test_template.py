@@ -247,9 +247,22 @@ def test_what_stands_in_a_row_is_read_as_each_is_alone(literals: list[str]) -> N
     except ValueError:
         assert read is None
         return
-    assert read is None or read == expected
+    assert read is None or read.split("\x7f") == expected
     if not any(set(text) & set('\x7f"\\') or not text.isprintable() for text in literals):
-        assert read == expected
+        assert read == "\x7f".join(expected)
+
+
+@given(texts=st.lists(st.sampled_from(["a", "ab", "abc", "", "w", "a\n"]), min_size=1, max_size=9))
+def test_texts_are_put_together_where_nothing_is_lost_with_it(texts: list[str]) -> None:
+    """Rule 4: all is there, and two that stand apart still tell that none is all so far."""
+    together = template_module._put_together("\x7f".join(texts))
+    assert "".join(together) == "".join(texts)
+    if len(together) < len(texts):
+        assert "" not in texts
+        assert together[:2] == texts[:2]
+        assert not texts[1].startswith(texts[0])
+    else:
+        assert together == texts
 
 
 @given(st.lists(st.sampled_from(["a", "ab", "abc", "abcd", "abcde", "x", "", "a\n"]), max_size=9))

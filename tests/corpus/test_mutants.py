@@ -162,7 +162,9 @@ def lose_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lose_data(monkeypatch: pytest.MonkeyPatch) -> None:
     response_data = Tap.response_data
-    monkeypatch.setattr(Tap, "response_data", lambda self, data: response_data(self, data[:64]))
+    monkeypatch.setattr(
+        Tap, "response_data", lambda self, data, **how: response_data(self, data[:64], **how)
+    )
 
 
 def concatenate_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,8 +119,13 @@ def _worker_paths(surroundings: Surroundings) -> list[HotPath]:
     def relays(call: _Call) -> Prepare:
         return lambda: lambda: surroundings.relay(*call)
 
+    def relays_anew() -> Callable[[], object]:
+        surroundings.hang_up()
+        return relays(_CHAT)()
+
     return [
         HotPath(name="worker: chat", prepare=relays(_CHAT)),
+        HotPath(name="worker: chat on new connections", prepare=relays_anew),
         HotPath(name="worker: stream of 200 chunks in large reads", prepare=relays(_STREAM)),
         HotPath(
             name="worker: chunk in a read of its own",

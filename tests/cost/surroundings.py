@@ -121,15 +121,17 @@ class Surroundings:
             started = self._loop.create_task(self._start(settings, path, traffic))
             self._run(self._wait(0))
             started.result()
-            self._client = stack.enter_context(socket.create_connection(traffic.getsockname()))
+            self._traffic = traffic.getsockname()
+            self._client = _connect(self._traffic)
             self._telemetry = stack.enter_context(frames.accept()[0])
             self._upstream: socket.socket | None = None
-            self._client.setblocking(False)
-            _send_at_once(self._client)
             for sock in (self._telemetry, self._upstreams):
                 sock.settimeout(WAIT_SECONDS)
             self._telemetry.recv(_READ_BYTES)  # the hello
-            yield
+            try:
+                yield
+            finally:
+                self._client.close()
             assert self._answers == self._calls > 0
 
     async def _start(self, settings: Settings, path: str, traffic: socket.socket) -> None:
@@ -141,6 +143,15 @@ class Surroundings:
     def _wait(self, seconds: float) -> Steps:
         self._passed_ns += int(seconds * 1e9)
         yield False
+
+    def hang_up(self) -> None:
+        """End the connections of client and upstream: the next call is made on new ones."""
+        for sock in (self._client, self._upstream):
+            if sock is not None:
+                sock.close()
+        self._upstream = None
+        self._run(self._wait(0))
+        self._client = _connect(self._traffic)
 
     def relay(self, request: bytes, answer: Sequence[bytes]) -> bytes:
         """One call, from its head to its settled span.
@@ -175,6 +186,14 @@ class Surroundings:
         self._calls += 1
         self._telemetry.sendall(encode_acks([self._calls]))
         yield True
+
+
+def _connect(address: tuple[str, int]) -> socket.socket:
+    """A client's connection, which no read waits for."""
+    client = socket.create_connection(address)
+    client.setblocking(False)
+    _send_at_once(client)
+    return client
 
 
 def _send_at_once(sock: socket.socket) -> None:

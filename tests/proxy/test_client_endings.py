@@ -12,6 +12,7 @@ from telemetry.exchange import EndKind, Outcome
 from telemetry.frames import End
 from tests.proxy.harness import (
     ASKING_CHAT,
+    CHAT,
     DONE,
     STREAM,
     USAGE_EVENT,
@@ -256,6 +257,28 @@ async def test_draining_has_limits(limit: str, monkeypatch: pytest.MonkeyPatch) 
         exchange = await the_end(running)
     assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
     assert_nothing_invented(exchange)
+
+
+async def test_the_policy_drain_ends_where_the_request_itself_breaks_off() -> None:
+    """Of a body that is relayed as it comes half has come: there will be no answer to wait for."""
+    asked = asyncio.Event()
+    gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    async def script(connection: Connection) -> None:
+        asked.set()
+        gone.set_result(await connection.wait_closed_by_peer())
+
+    async with (
+        ScriptedUpstream(script, reads_body=False) as upstream,
+        running_proxy(upstream.url, on_disconnect="drain", max_body_bytes=1024) as running,
+    ):
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(request_bytes(CHAT + b" " * 100_000)[:50_000])
+        await asked.wait()
+        writer.transport.abort()
+        assert await gone < 2
+        exchange = await the_end(running)
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
 
 
 @pytest.mark.parametrize("answers", [True, False])

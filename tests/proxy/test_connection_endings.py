@@ -34,7 +34,6 @@ async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
         return await client.answer_error(502, "code", "message")
 
     async with serving(handler) as (address, server):
-        # Only now, so that the base class would wait as long as ever in our stead.
         monkeypatch.setattr(downstream_connection, "MAX_LINGER_SECONDS", 0.1)
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 9000000\r\n\r\n")
@@ -64,6 +63,22 @@ async def test_rule_5_a_large_upload_in_vain_can_read_its_answer() -> None:
             data = await read_to_end(reader)
         writer.transport.abort()
     assert data.startswith(b"HTTP/1.1 413 ")
+
+
+async def test_rule_5_a_client_that_sends_on_behind_its_last_request_can_read_the_answer() -> None:
+    """Whoever asks to close and goes on all the same is not reset for it."""
+    last = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    async with serving(answer_empty) as (address, server):
+        reader, writer = await asyncio.open_connection(*address)
+        for data in (last + GET, GET, GET):
+            writer.write(data)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+        assert not writer.transport.is_closing()
+        assert (await read_to_end(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert server.requests_count == 1
+        writer.close()
+        await writer.wait_closed()
 
 
 @pytest.mark.parametrize("by", ["server", "overflow"])

@@ -1,4 +1,4 @@
-"""What a client sees of a fault of the handler's (``proxy.downstream_server``)."""
+"""What a client sees of a fault of the handler's (``proxy.downstream_connection``)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_a_client_that_leaves_is_nobodys_fault(caplog: pytest.LogCaptureFi
 
 
 async def test_a_timeout_that_a_handler_lets_pass_is_a_504() -> None:
-    """The base class asks for it."""
+    """Something took too long that nobody else has told."""
 
     async def handler(client: Downstream) -> web.StreamResponse:
         raise TimeoutError

@@ -107,6 +107,28 @@ def test_rule_7_a_further_head_has_its_own_time_and_an_idle_connection_another()
     run_turned(main)
 
 
+def test_rule_7_a_head_that_begins_late_on_an_idle_connection_has_its_time_too() -> None:
+    """Whose time would be over in the middle of it (on a turned loop)."""
+
+    async def main(loop: TurnedLoop) -> None:
+        async with limited(header_timeout_seconds=60) as (running, _):
+            reader, writer = await asyncio.open_connection(*running.address)
+            for _ in range(3):
+                writer.write(KEPT)
+                assert (await read_answer(reader)).startswith(b"HTTP/1.1 200")
+                await loop.turn(70)  # of 75 that it may be idle
+                writer.write(KEPT[:40])
+                await asyncio.sleep(0.01)
+                await loop.turn(20)
+                writer.write(KEPT[40:])
+                assert (await read_answer(reader)).startswith(b"HTTP/1.1 200")
+            await loop.turn(80)
+            assert await closed_by_peer(reader) == b""
+            writer.close()
+
+    run_turned(main)
+
+
 async def test_rule_7_half_a_head_behind_a_request_does_not_disturb_its_answer() -> None:
     """The time of the second begins anew when the first is answered."""
 

@@ -36,7 +36,7 @@ async def open_response(protocol: UpstreamProtocol) -> tuple[UpstreamResponse, F
 def test_rule_9_however_a_taker_feels_the_body_is_the_same(
     bodies: list[bytes], data: st.DataObject
 ) -> None:
-    """It takes some reads and declines others, and its reader looks now and then."""
+    """It takes some reads and declines others, and its reader has its turns now and then."""
     wire = b"".join(chunk("", body, b"\r\n") for body in bodies) + b"0\r\n\r\n"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=10)))
     reads = [wire[a:b] for a, b in itertools.pairwise([0, *cuts, len(wire)]) if a < b]
@@ -54,17 +54,22 @@ def test_rule_9_however_a_taker_feels_the_body_is_the_same(
         protocol = make(UpstreamProtocol)
         assert isinstance(protocol, UpstreamProtocol)
         response, transport = await open_response(protocol)
-        with response.passing_to(take):
-            for read, (is_willing, looks) in zip(reads, moods, strict=False):
-                willing = is_willing
-                transport.waiting.append(read)
-                transport.deliver()
-                if looks:
-                    relayed.append(response.take())
+
+        async def read_on() -> None:
+            while body := await response.read(take):
+                await asyncio.sleep(0)  # it is in hand: what comes now is behind it
+                relayed.append(body)
+
+        reading = asyncio.ensure_future(read_on())
+        for read, (is_willing, has_turns) in zip(reads, moods, strict=False):
+            willing = is_willing
+            transport.waiting.append(read)
             transport.deliver()
-            while not response.at_end:
-                relayed.append(await response.read())
-                transport.deliver()
+            for _ in range(4 * has_turns):
+                await asyncio.sleep(0)
+        while not reading.done():
+            transport.deliver()
+            await asyncio.sleep(0)
         assert protocol.taker is None
 
     asyncio.run(relay())
@@ -87,10 +92,10 @@ async def test_events_of_a_stream_wake_no_task(monkeypatch: pytest.MonkeyPatch) 
         reads = 0
         read = UpstreamResponse.read
 
-        async def counted(self: UpstreamResponse) -> bytes:
+        async def counted(self: UpstreamResponse, taker: Any = None) -> bytes:
             nonlocal reads
             reads += 1
-            return await read(self)
+            return await read(self, taker)
 
         monkeypatch.setattr(UpstreamResponse, "read", counted)
         answer = await ask(proxy.address, request_bytes())

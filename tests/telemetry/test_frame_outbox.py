@@ -60,6 +60,22 @@ def test_what_is_emitted_is_sent_once_in_order() -> None:
     assert emit(outbox, mixed[:2]) == sent(outbox)
 
 
+def test_who_sends_is_told_once_until_all_is_sent() -> None:
+    """Of the first frame that waits; of the next one after everything was taken."""
+    outbox = FrameOutbox()
+    told: list[int] = []
+    outbox.when_unsent = lambda: told.append(len(outbox))
+    for number in (1, 2, 3):
+        emit(outbox, [tap_frames.begin(number)])
+    assert len(told) == 1
+    assert outbox.take(1)
+    emit(outbox, [tap_frames.begin(4)])
+    assert len(told) == 1
+    assert len(sent(outbox)) == 3
+    emit(outbox, [tap_frames.begin(5)])
+    assert len(told) == 2
+
+
 def test_what_is_held_is_what_all_frames_weigh() -> None:
     """Of each kind."""
     for frames in (exchange_frames(*WHOLE_STREAM), exchange_frames(ANSWER, asked=ASKED)):

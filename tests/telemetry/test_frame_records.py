@@ -55,6 +55,19 @@ def test_rule_1_however_the_stream_is_cut_the_records_are_the_same(cuts: list[in
     assert read(*pieces) == (HELLO, FRAMES)
 
 
+@pytest.mark.parametrize("extra", [0, 5, 11])
+def test_what_was_not_asked_for_comes_with_the_next_read(extra: int) -> None:
+    """Whoever fails in the midst of a read does not lose the records behind."""
+    reader = RecordReader()
+    records = [encode_records([ResponseData(1, n, b"x")], 1)[0] for n in range(3)]
+    reads = b"".join(records) + records[0][:extra]
+    next(iter(reader.feed(reads)))
+    rest = [*reader.feed(records[0][extra:])]
+    assert [frame for record in rest for frame in decode_record(record)] == [
+        ResponseData(1, n, b"x") for n in (1, 2, 0)
+    ]
+
+
 def test_rule_2_a_large_body_is_sent_as_it_is() -> None:
     """The payload is the very object, and a small body is one piece with its frame."""
     small, large = ResponseData(1, 2, LARGE[:INLINE_BYTES]), ResponseData(1, 2, LARGE)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telemetry import fresh_spans
+from telemetry.errors import StoreUnavailable
 from telemetry.store import Store
 from telemetry.store_rows import Retention
 from tests.telemetry.due_spans import MANY_BYTES
 from tests.telemetry.span_rows import make_row, make_rows, span_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
+    from collections.abc import Iterator, Sequence
 
     from telemetry.store_rows import PendingSpan
 
@@ -157,3 +158,23 @@ def test_rule_2_another_file(store: Store) -> None:
         connection.execute("DELETE FROM spans")
     store._file._disconnect()
     assert store.take_fresh(10, MANY_BYTES) is None
+
+
+def test_rule_2_a_call_that_failed_may_have_added_spans_all_the_same(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were committed, and nobody was told: the file is asked, and takes more of them."""
+    store.take(10, MANY_BYTES, NOW_NS)
+    with monkeypatch.context() as patched:
+        patched.setattr(store._file, "growth", _fail_afterwards)
+        with pytest.raises(StoreUnavailable):
+            store.add(make_rows([1]))
+    store.add(make_rows([1, 2]))
+    assert store.take_fresh(10, MANY_BYTES) is None
+    assert [span.span_id for span in store.take(10, MANY_BYTES, NOW_NS)] == [span_id(1), span_id(2)]
+
+
+@contextlib.contextmanager
+def _fail_afterwards(_connection: object) -> Iterator[None]:
+    yield
+    raise StoreUnavailable("the disk is away")
