@@ -74,8 +74,8 @@ _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 _OBJECTS: Final = {dict}
 _STRINGS: Final = {str}
 
-MAX_KEYED_MESSAGES: Final = 512
-"""Positions of messages whose keys are ready-made: some 80 KB."""
+MAX_KEYED_MESSAGES: Final = 1024
+"""Positions of messages whose keys are ready-made: some 160 KB."""
 
 
 def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
@@ -114,7 +114,7 @@ def _plain_messages(messages: Sequence[Any]) -> AttributePairs | None:
         return None
     if {*map(type, roles), *map(type, contents)} != _STRINGS or not (all(roles) and all(contents)):
         return None
-    role_keys, content_keys = _message_keys()
+    role_keys, content_keys = _message_keys(MAX_KEYED_MESSAGES)
     return chain.from_iterable(
         zip(
             # Keys may be more than messages.
@@ -126,9 +126,9 @@ def _plain_messages(messages: Sequence[Any]) -> AttributePairs | None:
 
 
 @lru_cache(maxsize=1)
-def _message_keys() -> tuple[Sequence[str], Sequence[str]]:
+def _message_keys(count: int) -> tuple[Sequence[str], Sequence[str]]:
     """The keys of roles, and those of texts, by the message's position."""
-    prefixes = [f"{SpanAttributes.LLM_INPUT_MESSAGES}.{n}" for n in range(MAX_KEYED_MESSAGES)]
+    prefixes = [f"{SpanAttributes.LLM_INPUT_MESSAGES}.{n}" for n in range(count)]
     return [f"{one}.{_ROLE}" for one in prefixes], [f"{one}.{_CONTENT}" for one in prefixes]
 
 

@@ -30,8 +30,8 @@ _SLIM = ("bare", "spantap")
 
 def run_work(work: Work, names: list[str], rounds: int, results: Results) -> None:
     """One load on everybody, in turn."""
-    found = results.works.setdefault(work.name, {})
-    for number in range(rounds):
+    found = results.works[work.name] = {}
+    for number in range(rounds * work.turns):
         for name in names:
             own = slow_work(work) if name == SLOW else work
             if own is None or (name == SLOW and number):
@@ -42,6 +42,7 @@ def run_work(work: Work, names: list[str], rounds: int, results: Results) -> Non
 
 def hold_streams(plan: Plan, names: list[str], results: Results) -> None:
     """Memory, idle and with streams open."""
+    results.open_streams = {}
     for _ in range(plan.rounds):
         for name in names:
             with set_scene(name, chunks=CHUNKS, rate=CHUNKS_PER_SECOND) as scene:
@@ -52,6 +53,7 @@ def hold_streams(plan: Plan, names: list[str], results: Results) -> None:
 
 def send_images(plan: Plan, names: list[str], results: Results) -> None:
     """Delays beside large chats."""
+    results.big_bodies = {}
     work = plan.big_bodies
     for _ in range(plan.rounds):
         for name in names:
@@ -59,9 +61,8 @@ def send_images(plan: Plan, names: list[str], results: Results) -> None:
                 results.big_bodies.setdefault(name, []).append(measure_stall(scene, work))
 
 
-def run_plan(plan: Plan, *, only: str, names: list[str]) -> Results:
-    """All parts whose names hold `only`."""
-    results = Results.begin()
+def run_plan(plan: Plan, results: Results, *, only: str, names: list[str]) -> None:
+    """All parts whose names hold `only`; of the others the results keep what they have."""
     slim = [name for name in names if name in _SLIM]
     for work in plan.works:
         if only in work.name:
@@ -77,8 +78,7 @@ def run_plan(plan: Plan, *, only: str, names: list[str]) -> Results:
     for name, counts in plan.growths.items():
         if only in f"growth with {name}":
             print(f"growth with {name} ...", flush=True)
-            results.growths[name] = measure_growth(name, counts)
-    return results
+            results.growths[name] = measure_growth(name, counts, plan.rounds)
 
 
 def main() -> None:
@@ -88,7 +88,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="of each contestant and part")
     parser.add_argument("--only", default="", help="parts whose names hold this")
     parser.add_argument("--contestants", default=",".join(OBSTACLES), help="who takes part")
-    parser.add_argument("--out", type=Path, help="a file for all figures, as JSON")
+    parser.add_argument(
+        "--out", type=Path, help="a file for all figures, as JSON; with --only it keeps the others"
+    )
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
     if options.rounds:
@@ -101,7 +103,9 @@ def main() -> None:
             names.append(name)
     for folder in _PACKAGES:  # as installing does: a start that compiles is nobody's
         compileall.compile_dir(_ROOT / folder, quiet=2)
-    results = run_plan(plan, only=options.only, names=names)
+    keeps = options.only and options.out and options.out.exists()
+    results = Results.read(options.out) if keeps else Results.begin()
+    run_plan(plan, results, only=options.only, names=names)
     if options.out:
         results.write(options.out)
     for name, text in render_sections(results).items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench.growth import find_deviations
 from tests.bench.plan import FULL, JSON, SLOW, STREAMS
-from tests.bench.results import find_ratio, middle
+from tests.bench.results import find_difference, find_ratio, middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,8 +91,10 @@ def _judge_works(results: Results) -> Iterator[Budget]:
 def _judge_delays(results: Results) -> Iterator[Budget]:
     found = results.works.get(_PACED, {})
     if found.get("spantap") and found.get("bare"):
-        delays = [middle(found[name]).chunk_delay_p99_ms or 0 for name in ("spantap", "bare")]
-        yield _most(f"{_PACED}: p99 delay over bare's", 1, delays[0] - delays[1], " ms")
+        more = find_difference(
+            found["spantap"], found["bare"], lambda figures: figures.chunk_delay_p99_ms or 0
+        )
+        yield _most(f"{_PACED}: p99 delay over bare's", 1, more, " ms")
     if stalls := results.big_bodies.get("spantap"):
         stall = middle(stalls)
         more = stall.beside_p99_ms - stall.alone_p99_ms

@@ -7,7 +7,9 @@
    that does something else besides: it is not told.
 3. Growth is linear where a unit costs at most a fifth more than it did at any smaller count. That
    it may cost less is no fault: who is busier wakes up less often for each chunk.
-4. Workers are told apart from this: a call costs the same CPU through whichever of them, and each
+4. A count is measured in several rounds, in turn with the others, and the least of each figure is
+   told: what disturbs a measurement adds to it.
+5. Workers are told apart from this: a call costs the same CPU through whichever of them, and each
    has the memory of the first.
 """
 
@@ -59,14 +61,28 @@ class Point:
     memory_bytes: float
 
 
-def measure_growth(name: str, counts: Mapping[int, int]) -> list[Point]:
+def measure_growth(name: str, counts: Mapping[int, int], rounds: int) -> list[Point]:
     """One of :data:`GROWTHS`.
 
     Args:
         name: which.
         counts: the sizes, each with how many exchanges CPU time is measured over.
+        rounds: of all of them (rule 4).
     """
-    return [GROWTHS[name](count, exchanges) for count, exchanges in counts.items()]
+    found = [
+        [GROWTHS[name](count, exchanges) for count, exchanges in counts.items()]
+        for _ in range(rounds)
+    ]
+    return [_least(points) for points in zip(*found, strict=True)]
+
+
+def _least(points: Sequence[Point]) -> Point:
+    """Of each figure (rule 4)."""
+    return Point(
+        count=points[0].count,
+        cpu_us=min(point.cpu_us for point in points),
+        memory_bytes=min(point.memory_bytes for point in points),
+    )
 
 
 def find_rises(points: Sequence[Point], figure: Figure) -> list[float | None]:
@@ -81,7 +97,7 @@ def find_rises(points: Sequence[Point], figure: Figure) -> list[float | None]:
 
 
 def find_deviations(name: str, points: Sequence[Point], figure: Figure) -> list[float | None]:
-    """How much more a unit costs than at any smaller count, as a part of that (rules 3 and 4)."""
+    """How much more a unit costs than at any smaller count, as a part of that (rules 3 and 5)."""
     units: list[float | None] = find_rises(points, figure)
     if name == "workers":
         units = [getattr(point, figure) for point in points]

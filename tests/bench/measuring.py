@@ -35,6 +35,8 @@ class Work:
         chunks: of a stream.
         rate: chunks/s of a stream; 0: as fast as they are taken.
         messages: of a chat.
+        turns: how often it is done in a round: the p99 of delays differs more from run to run than
+            what is done in a second.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Work:
     chunks: int = 200
     rate: float = 0
     messages: int = 2
+    turns: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

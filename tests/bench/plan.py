@@ -24,7 +24,7 @@ class Plan:
         works: the loads.
         open_streams: that are held open for memory.
         big_bodies: streams beside large chats.
-        growths: counts by what grows, each with its number of exchanges; in one round.
+        growths: counts by what grows, each with its number of exchanges.
     """
 
     rounds: int
@@ -43,6 +43,7 @@ _PACED = Work(
     requests=1000,
     chunks=200,
     rate=50,
+    turns=3,
 )
 
 FULL = Plan(
@@ -74,6 +75,7 @@ QUICK = Plan(
             work,
             requests=max(work.connections, work.requests // _LESS),
             chunks=100 if work.rate else work.chunks,
+            turns=1,
         )
         for work in FULL.works
     ),

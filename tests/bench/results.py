@@ -22,7 +22,7 @@ from tests.bench.open_streams import OpenStreams
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ("Results", "describe_machine", "find_ratio", "middle")
+__all__ = ("Results", "describe_machine", "find_difference", "find_ratio", "middle")
 
 _Round = TypeVar("_Round", Figures, OpenStreams, Stall)
 
@@ -85,6 +85,14 @@ def find_ratio(
         return figure(middle(rounds)) / figure(middle(others))
     pairs = zip(rounds, others, strict=True)
     return statistics.median(figure(one) / figure(other) for one, other in pairs)
+
+
+def find_difference(
+    rounds: Sequence[_Round], others: Sequence[_Round], figure: Callable[[_Round], float]
+) -> float:
+    """The median of the rounds' differences, of as many rounds on both sides."""
+    pairs = zip(rounds, others, strict=True)
+    return statistics.median(figure(one) - figure(other) for one, other in pairs)
 
 
 def describe_machine() -> dict[str, str]:

@@ -9,6 +9,7 @@ from tests.bench.big_bodies import BigBodies, measure_stall
 from tests.bench.measuring import Work
 from tests.bench.open_streams import CHUNKS_PER_SECOND, hold_open
 from tests.bench.plan import Plan
+from tests.bench.results import Results
 from tests.bench.scene import set_scene
 from tests.bench.tables import render_sections
 from tests.load.tool import LOAD_TOOL_OBSTACLE
@@ -28,7 +29,8 @@ TINY = Plan(
 
 def test_a_load_is_put_on_each_contestant_and_told() -> None:
     """All answers are counted, and a span for each of spantap's exchanges."""
-    results = run_plan(TINY, only="JSON", names=["bare", "spantap"])
+    results = Results.begin()
+    run_plan(TINY, results, only="JSON", names=["bare", "spantap"])
     found = results.works["JSON"]
     assert [one.answers for rounds in found.values() for one in rounds] == [20] * 2
     for one in found["spantap"]:
@@ -39,9 +41,9 @@ def test_a_load_is_put_on_each_contestant_and_told() -> None:
 
 def test_growth_is_measured_of_spantap() -> None:
     """Time and memory of one count."""
-    [point] = run_plan(TINY, only="growth with messages", names=["spantap"]).growths[
-        "messages of a chat"
-    ]
+    results = Results.begin()
+    run_plan(TINY, results, only="growth with messages", names=["spantap"])
+    [point] = results.growths["messages of a chat"]
     assert point.count == 3
     assert point.cpu_us > 0
 

@@ -14,7 +14,7 @@ from tests.bench.measuring import Figures
 from tests.bench.open_streams import OpenStreams
 from tests.bench.plan import FULL, JSON, QUICK, slow_work
 from tests.bench.render import fill_in
-from tests.bench.results import Results, find_ratio, middle
+from tests.bench.results import Results, find_difference, find_ratio, middle
 from tests.bench.tables import render_sections, render_table
 
 DOCUMENT = Path(__file__).parents[2] / "docs/performance.md"
@@ -85,6 +85,13 @@ def test_ratios_are_those_of_the_same_round() -> None:
     bares = [figures(answers_per_second=value) for value in (10.0, 100.0, 1000.0)]
     assert find_ratio(ours, bares, rate) == pytest.approx(0.8)
     assert find_ratio(ours, bares[:1], rate) == pytest.approx(8.0)
+
+
+def test_differences_are_those_of_the_same_round() -> None:
+    """As ratios are."""
+    ours = [figures(answers_per_second=value) for value in (3.0, 30.0, 301.0)]
+    bares = [figures(answers_per_second=value) for value in (1.0, 29.0, 300.0)]
+    assert find_difference(ours, bares, lambda one: one.answers_per_second) == 1.0
 
 
 def points(*costs: tuple[int, float]) -> list[Point]:
