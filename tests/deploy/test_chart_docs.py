@@ -1,0 +1,92 @@
+"""What the chart's pages say of values is so (``deploy.md`` section 1)."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from codec.jsontext import decode_json
+from tests.deploy.chart import CHART, README, documented_values, read_values, with_table
+from tests.deploy.tools import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCHEMA: dict[str, Any] = decode_json((CHART / "values.schema.json").read_bytes())
+
+PAGES = (
+    README,
+    ROOT / "docs/kubernetes.md",
+    ROOT / "deploy/recipes/README.md",
+    CHART / "values.yaml",
+)
+
+ATTRIBUTES = {"service.name", "openinference.project.name"}
+"""Of spans, though they begin as values do."""
+
+
+def leaves(values: dict[str, Any], path: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        below = f"{path}.{key}".strip(".")
+        if isinstance(value, dict) and value:
+            yield from leaves(value, below)
+        else:
+            yield below
+
+
+def test_the_table_of_values_is_true() -> None:
+    """It has every line ``# -- ...`` of values.yaml, with the default that is there."""
+    text = README.read_text()
+    assert with_table(text) == text, "python -m tests.deploy.chart writes it"
+
+
+def test_every_value_is_documented() -> None:
+    """By a line of its own, or by that of the table that it is in."""
+    documented = documented_values()
+    for leaf in leaves(read_values(CHART / "values.yaml")):
+        parts = leaf.split(".")
+        assert any(".".join(parts[:n]) in documented for n in range(1, len(parts) + 1)), leaf
+
+
+def test_no_line_is_about_two_values() -> None:
+    """A comment that lost its key would end up in the table at another one."""
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    for line, after in pairwise(lines):
+        if line.strip().startswith("# -- "):
+            assert re.match(r" *[A-Za-z0-9]+:", after), line
+    assert len(documented_values()) == sum(line.strip().startswith("# -- ") for line in lines)
+
+
+def knows(path: str) -> bool:
+    """Whether a dotted path leads to a value, through what Kubernetes has as well."""
+    schema = SCHEMA
+    for key in path.split("."):
+        if "$ref" in schema or schema.get("type") == "array":
+            return True
+        if key not in schema.get("properties", {}):
+            return False
+        schema = schema["properties"][key]
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_values_that_a_page_names_exist(page: Path) -> None:
+    """Every dotted name in backquotes, or after --set, that begins as a value does is one."""
+    text = page.read_text()
+    named = re.findall(r"`([a-z]\w*(?:\.\w+)+)(?::[^`]*)?`", text)
+    named += re.findall(r"--set(?:-string)? ([\w.]+)=", text)
+    of_ours = [name for name in named if name.split(".")[0] in SCHEMA["properties"]]
+    of_ours = [name for name in of_ours if name not in ATTRIBUTES]
+    assert [name for name in of_ours if not knows(name)] == []
+    assert of_ours or page.name in {"README.md", "values.yaml"}
+
+
+def test_a_path_that_leads_nowhere_is_seen() -> None:
+    """The check above tells a value from a slip."""
+    assert knows("store.persistence.enabled")
+    assert knows("lifecycle.preStop.sleep")
+    assert not knows("store.persistent")

@@ -1,0 +1,72 @@
+"""A server on loopback that stands for a provider: the demo upstream, at the provider's path."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from proxy.demo.upstream import Pace, create_demo_upstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiohttp.typedefs import Handler
+
+__all__ = ("Arrival", "Provider", "running_provider")
+
+_CHATS = "/v1/chat/completions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A call as it arrived.
+
+    Attributes:
+        target: path and query.
+        headers: names in lower case.
+    """
+
+    target: str
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider that runs."""
+
+    url: str
+    arrivals: list[Arrival] = field(default_factory=list)
+
+
+@contextlib.asynccontextmanager
+async def running_provider(dialect: str, path: str = _CHATS) -> AsyncIterator[Provider]:
+    """Start it.
+
+    Args:
+        dialect: how it speaks, see ``spantap upstream --dialect '?'``.
+        path: where it has chats besides the usual place, as aiohttp writes paths.
+    """
+    app = create_demo_upstream(pace=Pace(first_seconds=0, chunk_seconds=0.001), dialect=dialect)
+    arrivals: list[Arrival] = []
+
+    @web.middleware
+    async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method == "POST":  # LiteLLM asks for models too when it starts
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            arrivals.append(Arrival(target=request.path_qs, headers=headers))
+        return await handler(request)
+
+    app.middlewares.append(note)
+    if path != _CHATS:
+        resources = ((r.resource.canonical, r.handler) for r in app.router.routes() if r.resource)
+        app.router.add_post(path, dict(resources)[_CHATS])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield Provider(url=f"http://127.0.0.1:{runner.addresses[0][1]}", arrivals=arrivals)
+    finally:
+        await runner.cleanup()
