@@ -16,11 +16,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from codec.blocks import Blocks
-from codec.scan import BodyScan, Member, scan_request
+from codec.whole_scan import scan_request
+
+if TYPE_CHECKING:
+    from codec.scan import BodyScan, Member
 
 __all__ = (
     "MAX_STREAM_OPTIONS_BYTES",

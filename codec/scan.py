@@ -14,9 +14,6 @@ Rules:
    beyond JSON's, a comment, a bracket without its partner, a byte order mark, a second document.
 4. Keys are compared as JSON strings: an escaped spelling of a name is that name (RFC 8259 8.3).
 5. A member that occurs twice is counted twice, and its last place is kept, as most parsers do.
-6. A body of up to :data:`MAX_WHOLE_BYTES` that is there as a whole is given to the parser, which
-   says what its members are, and their texts tell their places. Whatever leaves a doubt about the
-   places or the limits, and whatever the parser refuses, is followed as all other bodies are.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.jsontext import decode_json, split_array, split_object
+from codec.jsontext import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,12 +35,11 @@ if TYPE_CHECKING:
 __all__ = (
     "MAX_DEPTH",
     "MAX_MEMBERS",
-    "MAX_WHOLE_BYTES",
+    "REQUEST_MEMBERS",
     "BodyScan",
     "Member",
     "Problem",
     "RequestScanner",
-    "scan_request",
 )
 
 MAX_DEPTH = 512
@@ -52,15 +48,8 @@ MAX_DEPTH = 512
 MAX_MEMBERS = 1_024
 """Members of the object itself, each of which costs a few steps: a chat request has below 100."""
 
-MAX_WHOLE_BYTES = 256 * 1024
-"""Of a body that is parsed at once (rule 6), for some 0.6 ms: nearly all chats without images have
-less, and whatever is longer must not keep the loop."""
-
 REQUEST_MEMBERS = frozenset({"stream", "stream_options", "model", "data_sources"})
 """The members of a chat request that the rewriter asks about."""
-
-_LEVEL_BYTES = len("[]")
-"""The fewest that one level of a value takes: what has no more of them is not too deep."""
 
 _BYTES_PER_ESCAPE = 6
 """``\\u0061``: the longest way to write one character of a name."""
@@ -75,9 +64,6 @@ _OVER_FILL = re.compile(rb'(?:[ \t\n\r,:+.0-9A-Za-z-]++|"[^"\\]{0,64}+"){1,256}'
 _OVER_ESCAPES = re.compile(rb"(?:[^\"\\]*+\\.){1,256}", re.DOTALL).match
 _TO_QUOTE_OR_BACKSLASH = re.compile(rb"[\"\\]").search
 
-_TO_VALUE = re.compile(rb'[ \t\n\r]*[{,][ \t\n\r]*"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*').match
-_IS_LIST_OF_OBJECTS = re.compile(rb"\[[ \t\n\r]*\{").match
-_TO_END = re.compile(rb"[ \t\n\r]*}").match
 _Utf8Decoder = codecs.getincrementaldecoder("utf-8")
 
 _QUOTE, _BACKSLASH, _COLON, _COMMA = b'"\\:,'
@@ -132,21 +118,6 @@ class BodyScan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """
         member = self.members.get(name)
         return None if member is None else body[member.start : member.end]
-
-
-def scan_request(body: bytes, names: frozenset[str] = REQUEST_MEMBERS) -> BodyScan:
-    """Scan one JSON object that is there as a whole, as :class:`RequestScanner` does (rule 6).
-
-    Args:
-        body: its text.
-        names: of the members that are looked for.
-    """
-    members = _find_members(body, names)
-    if members is not None:
-        return BodyScan(empty=b'"' not in body, members=members)
-    scanner = RequestScanner(names)
-    scanner.feed(body)
-    return scanner.finish()
 
 
 class RequestScanner:
@@ -370,54 +341,3 @@ class RequestScanner:
             return 0
         self._escaped = data[found.start()] == _BACKSLASH
         return 0 if self._escaped else found.end()
-
-
-def _find_members(body: bytes, names: frozenset[str]) -> dict[str, Member] | None:
-    """Find members by the texts of all values (rule 6); ``None`` where the body must be followed.
-
-    One after the other they stand behind their names, up to the end. A name that comes twice, with
-    an escape in it or not, has one text, which leaves the place of the other unaccounted for.
-    """
-    if not (body.startswith(b"{") and body.endswith(b"}")) or len(body) > MAX_WHOLE_BYTES:
-        return None
-    try:
-        _ = body.isascii() or body.decode()  # the parser does not look at that
-        texts = split_object(body)
-    except ValueError:
-        return None
-    if len(texts) > MAX_MEMBERS:
-        return None
-    members = {}
-    end = 0
-    for name, text in texts.items():
-        value = _TO_VALUE(body, end)
-        if value is None or value[1] != name.encode():
-            return None
-        start = value.end()
-        if not body.startswith(text, start):
-            return None
-        end = start + len(text)
-        if len(text) > _LEVEL_BYTES * MAX_DEPTH and not _is_shallow(text):
-            return None
-        if name in names:
-            members[name] = Member(start=start, end=end)
-    return members if _TO_END(body, end) else None
-
-
-def _is_shallow(text: msgspec.Raw) -> bool:
-    """Whether a long value surely has no more than :data:`MAX_DEPTH` brackets open at once."""
-    if not _IS_LIST_OF_OBJECTS(text):
-        return _count_opened(text) <= MAX_DEPTH
-    # Of a thousand messages each has but a few.
-    depth = MAX_DEPTH - 1
-    long = [entry for entry in split_array(text) if len(entry) > _LEVEL_BYTES * depth]
-    return all(_count_opened(entry) <= depth for entry in long)
-
-
-def _count_opened(text: msgspec.Raw) -> int:
-    """How many brackets a value opens, those in its strings left out."""
-    data = bytes(text)
-    if b"\\" in data:
-        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside = b"".join(data.split(b'"')[::2])
-    return outside.count(b"[") + outside.count(b"{")

@@ -23,8 +23,9 @@ import msgspec
 
 from codec.endpoint import Endpoint
 from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
-from codec.scan import MAX_WHOLE_BYTES, BodyScan, RequestScanner, scan_request
+from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
+from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.limits import MAX_BODIES_BYTES

@@ -37,9 +37,10 @@ INNER_NAMES = {
     },
     "response": {"fold_body"},
     "rewrite": {"MAX_COPIED_BYTES", "leave_body"},
-    "scan": {"MAX_DEPTH", "MAX_MEMBERS", "MAX_WHOLE_BYTES", "Member", "Problem"},
+    "scan": {"MAX_DEPTH", "MAX_MEMBERS", "REQUEST_MEMBERS", "Member", "Problem"},
     "sse": {"read_line"},
     "usage": {"UsageFold", "merge_usage"},
+    "whole_scan": {"MAX_WHOLE_BYTES"},
 }
 """What other modules have for each other, and for those who look closer."""
 
