@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak fuzz deploy quickstarts lock format clean
+.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak fuzz deploy chart image quickstarts lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -101,6 +101,12 @@ deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workfl
 quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp  ## every page of docs/quickstarts, with the real libraries
 	SPANTAP_QUICKSTARTS=1 $(BIN)/pytest tests/docs -p no:xdist
 
+chart: $(VENV)/.dev.stamp .deploy/.stamp  ## writes the chart's examples and its table of values anew
+	$(BIN)/python -m tests.deploy.chart
+
+image: $(VENV)/.dev.stamp .deploy/.stamp  ## builds the image with buildah on a base made here, and runs it; as root
+	SPANTAP_IMAGE=1 SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy/test_image.py -s -p no:xdist
+
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.dev.stamp  ## looks for inputs that break the codec's promises, FUZZ_SECONDS long
 	sh tests/fuzz/fuzz.sh $(FUZZ_SECONDS)
@@ -109,4 +115,4 @@ lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .deploy .quickstarts .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(VENV) .deploy .quickstarts .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build

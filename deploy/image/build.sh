@@ -3,8 +3,8 @@
 #
 #     deploy/image/build.sh docker|buildah NAME [OPTION...]
 #
-# Options go to the builder, such as --build-arg LOCK=bare. Where deploy/image/wheels
-# has wheels (wheels.sh), nothing is fetched. SOURCE_DATE_EPOCH is by default the commit's time.
+# Options go to the builder, such as --build-arg LOCK=bare. SOURCE_DATE_EPOCH is by default the time
+# of the commit.
 set -eu
 
 builder=$1
@@ -16,9 +16,6 @@ export SOURCE_DATE_EPOCH
 set -- --file deploy/Dockerfile --tag "$name" \
     --build-arg "VERSION=$(python3 .github/release.py version)" \
     --build-arg "REVISION=$(git describe --always --abbrev=40 --dirty --exclude '*')" "$@"
-if ls deploy/image/wheels/*.whl >/dev/null 2>&1; then
-    set -- --build-arg PIP_NO_INDEX=1 "$@"
-fi
 case $builder in
 docker) exec docker buildx build --output type=docker,rewrite-timestamp=true "$@" . ;;
 buildah) exec buildah bud --format docker --timestamp "$SOURCE_DATE_EPOCH" "$@" . ;;

@@ -107,7 +107,8 @@ def slim_system() -> None:
 def compile_library(environment: Path) -> None:
     """Compile what spantap imports of the standard library, where that was not done."""
     library = Path(os.__file__).parent
-    command = [environment / "bin/python", "-B", "-c", FIND_IMPORTED, find_packages(environment)]
+    python, packages = str(environment / "bin/python"), str(find_packages(environment))
+    command = [python, "-B", "-c", FIND_IMPORTED, packages]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603 - our own
     for source in map(Path, sorted(printed.splitlines())):
         if (

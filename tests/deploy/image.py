@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -67,6 +68,8 @@ def need_tools() -> None:
     absent = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if absent:
         pytest.fail(f"apt-get install buildah debootstrap umoci: {', '.join(absent)} not found")
+    if sys.version_info[:2] != (3, 11):
+        pytest.fail("the base is Debian 12, whose Python is 3.11: wheels are fetched by the same")
     if os.geteuid() != 0:
         pytest.fail("bases, and containers without an engine, are made by root")
 
@@ -149,12 +152,21 @@ class Image:
         call("buildah", "rmi", "--force", self.name)
 
 
+@cache
+def _commit() -> tuple[str, str]:
+    """Id and time of the last commit; asked once, for another may come between two builds."""
+    revision, time = call("git", "log", "-1", "--format=%H %ct").stdout.split()
+    return revision, time
+
+
 def build(name: str, *options: str) -> Image:
     """Build the image of this checkout, from nothing but the base and wheels that are here."""
     _prepare()
-    bases = [f"--build-arg={argument}={BASE}" for argument in ("BUILD_IMAGE", "RUN_IMAGE")]
+    revision, time = _commit()
+    arguments = {"BUILD_IMAGE": BASE, "RUN_IMAGE": BASE, "REVISION": revision, "PIP_NO_INDEX": "1"}
+    given = [f"--build-arg={name}={value}" for name, value in arguments.items()]
     script = SCRIPTS / "build.sh"
-    call(script, "buildah", name, *bases, *options)
+    call(script, "buildah", name, *given, *options, environ={"SOURCE_DATE_EPOCH": time})
     inspected = decode_json_object(call("buildah", "inspect", "--type", "image", name).stdout)
     return Image(name, inspected["Docker"])
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from telemetry.otlp import DecodedSpan
 
+# A thousand real calls come first: a minute, where coverage is measured beside other work.
+pytestmark = pytest.mark.timeout(240)
+
 RECORDED = {Endpoint.CHAT_COMPLETIONS: 297, Endpoint.COMPLETIONS: 18, Endpoint.EMBEDDINGS: 34}
 """What the recordings held when this was written: fewer would be a loss nobody noticed."""
 
