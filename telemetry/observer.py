@@ -15,7 +15,6 @@ Rules:
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
@@ -25,6 +24,7 @@ from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
 from telemetry.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
+from telemetry.answer_headers import read_rate_limits, read_request_id
 from telemetry.client_context import (
     HeaderMap,
     add_body_context,
@@ -34,7 +34,6 @@ from telemetry.client_context import (
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
 from telemetry.exchange import EndKind, Exchange, Outcome
 from telemetry.frames import (
-    RECORDED_RESPONSE_PREFIXES,
     Begin,
     End,
     Frame,
@@ -69,14 +68,6 @@ _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 """Anomalies of an answer without choices, as one of embeddings is."""
 
 _MISSING = frozenset({"no_finish_reason", "no_usage"})
-
-MAX_RATE_LIMITS = 32
-"""Rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
-
-_RATE_LIMIT_PREFIXES = tuple(prefix.decode("ascii") for prefix in RECORDED_RESPONSE_PREFIXES)
-
-_REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
-"""In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
 
 
 class Observer:
@@ -359,7 +350,7 @@ class _Observation:
             response=response,
             error_body=error_body,
             undecoded_body=self._undecoded_body,
-            request_id=_request_id(head.headers),
+            request_id=read_request_id(head.headers),
             streamed=stream is not None,
             outcome=judgement.outcome,
             error_type=judgement.error_type,
@@ -374,7 +365,7 @@ class _Observation:
             usage_event_not_stripped=head.usage_event_not_stripped,
             on_disconnect=begin.on_disconnect,
             chunks=chunks,
-            rate_limits=_rate_limits(head.headers),
+            rate_limits=read_rate_limits(head.headers),
             context=context,
             hides_content=self._hides_content,
             anomalies=tuple(self._anomalies),
@@ -459,25 +450,6 @@ def _make_decoder(headers: Headers) -> ContentDecoder:
     if "content-encoding" not in dict(headers):
         return _UNCHANGING
     return ContentDecoder(", ".join(value for name, value in headers if name == "content-encoding"))
-
-
-def _request_id(headers: Headers) -> str | None:
-    values = dict(headers)
-    for name in _REQUEST_ID_HEADERS:
-        if value := values.get(name):
-            return value
-    return None
-
-
-def _rate_limits(headers: Headers) -> dict[str, str]:
-    limits = {
-        name: value
-        for name, value in headers
-        if name.startswith(_RATE_LIMIT_PREFIXES) or name == "retry-after"
-    }
-    return (
-        limits if len(limits) <= MAX_RATE_LIMITS else dict(islice(limits.items(), MAX_RATE_LIMITS))
-    )
 
 
 _TAKES: dict[type[Frame], Callable[[_Observation, Any], None]] = {
