@@ -1,0 +1,194 @@
+"""More than one: two workers of an instance, and two instances behind nginx that share nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.processes import find_free_port, wait_until
+from tests.faults.row import Row, report
+from tests.faults.stage import is_long, running_spantap, scaled
+from tests.faults.test_processes import in_words, marks_of, read_store, run
+from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadClient, LoadUpstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.faults.stage import RunningSpantap
+
+pytestmark = [
+    pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or ""),
+    pytest.mark.timeout(600),
+]
+
+STREAMS = scaled(200, least=20)
+CHUNKS = 100 if is_long() else 30
+CHUNKS_PER_SECOND = 20
+ROUNDS = 10
+
+CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nginx" / "spantap.conf"
+"""What is documented is what is tested."""
+
+_AROUND = """
+worker_processes 1;
+error_log stderr error;
+pid {folder}/nginx.pid;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+  uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  include spantap.conf;
+}}
+"""
+
+
+class Balancer:
+    """nginx with the project's own configuration.
+
+    Attributes:
+        port: where clients connect.
+    """
+
+    def __init__(self, folder: Path, instances: list[RunningSpantap]) -> None:
+        self.port = find_free_port()
+        self._folder = folder
+        configuration = CONFIGURATION.read_text()
+        assert configuration.count("listen 8080;") == 1
+        own = configuration.replace("listen 8080;", f"listen 127.0.0.1:{self.port};")
+        (folder / "spantap.conf").write_text(own)
+        (folder / "nginx.conf").write_text(_AROUND.format(folder=folder))
+        lines = [f"server 127.0.0.1:{one.port} max_fails=0;\n" for one in instances]
+        (folder / "spantap-instances.conf").write_text("".join(lines))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Until the end of the block."""
+        command = ["nginx", "-p", str(self._folder), "-c", str(self._folder / "nginx.conf")]
+        with subprocess.Popen([*command, "-g", "daemon off;"]) as process:
+            try:
+                wait_until(lambda: _listens(self.port), 30, "nginx listens")
+                yield
+            finally:
+                process.terminate()
+
+
+def _listens(port: int) -> bool:
+    """Whether somebody does on loopback."""
+    return f":{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_two_instances_are_restarted_in_turn_behind_nginx(tmp_path: Path) -> None:
+    """No stream breaks, no request is refused, and each call has one span in one of two stores."""
+    with ExitStack() as stack:
+        upstream = stack.enter_context(LoadUpstream(chunks=CHUNKS, rate=CHUNKS_PER_SECOND))
+        instances = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            instances.append(
+                stack.enter_context(
+                    running_spantap(
+                        tmp_path / name,
+                        upstream=upstream.url,
+                        environment={"SPANTAP_LINGER_SECONDS": "1"},
+                    )
+                )
+            )
+        (tmp_path / "nginx").mkdir()
+        balancer = Balancer(tmp_path / "nginx", instances)
+        stack.enter_context(balancer.running())
+        load = ClientLoad(
+            port=balancer.port,
+            mode="stream",
+            connections=STREAMS,
+            requests=STREAMS * ROUNDS,
+            model="load",
+        )
+        with LoadClient(load) as client:
+            for instance in instances:
+                time.sleep(CHUNKS / CHUNKS_PER_SECOND / 2)
+                assert instance.terminate() == 0, instance.log
+                instance.start()
+            result = client.wait(300)
+        for instance in instances:
+            assert instance.terminate() == 0, instance.log
+    first, second = (read_store(instance.store) for instance in instances)
+    sent = marks_of(result, "load")
+    recorded = first.outcomes | second.outcomes
+    report(
+        Row(
+            name=f"two instances behind nginx restarted in turn during {STREAMS} streams",
+            sent=len(sent),
+            lost=len(sent - recorded.keys()),
+            client_saw=in_words(result),
+            added_latency="-",
+            figures={
+                "spans in the first store": len(first.outcomes),
+                "in the second": len(second.outcomes),
+            },
+        )
+    )
+    assert result.statuses == {200: result.requests}
+    assert recorded == dict.fromkeys(sent, "OK")
+    assert not first.twice + second.twice
+    assert not first.outcomes.keys() & second.outcomes.keys()
+    assert first.outcomes
+    assert second.outcomes
+
+
+def test_two_workers_share_a_load(tmp_path: Path) -> None:
+    """Streams and whole answers; each does some of it, and every call has one span."""
+    with (
+        LoadUpstream(chunks=CHUNKS, rate=CHUNKS_PER_SECOND) as upstream,
+        running_spantap(tmp_path, upstream=upstream.url, workers=2) as spantap,
+    ):
+        before = [_cpu_seconds(pid) for pid in spantap.children()["worker"]]
+        streams = ClientLoad(
+            port=spantap.port,
+            mode="stream",
+            connections=STREAMS,
+            requests=2 * STREAMS,
+            model="streams",
+        )
+        with LoadClient(streams) as client:
+            whole = run(
+                ClientLoad(
+                    port=spantap.port,
+                    mode="json",
+                    connections=STREAMS,
+                    requests=scaled(5000, least=300),
+                    model="whole",
+                )
+            )
+            streamed = client.wait(300)
+        after = [_cpu_seconds(pid) for pid in spantap.children()["worker"]]
+        assert spantap.terminate() == 0, spantap.log
+    recorded = read_store(spantap.store)
+    sent = marks_of(streamed, "streams") | marks_of(whole, "whole")
+    used = [round(late - early, 2) for early, late in zip(before, after, strict=True)]
+    report(
+        Row(
+            name=f"two workers, {STREAMS} streams beside whole answers",
+            sent=len(sent),
+            lost=len(sent - recorded.outcomes.keys()),
+            client_saw=f"{in_words(streamed)}; {in_words(whole)}",
+            added_latency="-",
+            figures={"CPU seconds of each worker": f"{used[0]} and {used[1]}"},
+        )
+    )
+    assert (streamed.answered, whole.answered) == (streamed.requests, whole.requests)
+    assert recorded.outcomes == dict.fromkeys(sent, "OK")
+    assert not recorded.twice
+    assert min(used) > 0, "one of them has nothing to do"
+
+
+def _cpu_seconds(pid: int) -> float:
+    """What a process has used so far, all its threads."""
+    return time.clock_gettime(~pid << 3 | 2)
