@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -25,12 +24,12 @@ import requests
 
 from tests.e2e.processes import clean_environment, find_free_port
 from tests.faults.stage import RunningSpantap
+from tests.load.nginx import configure_nginx
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = (
-    "NGINX_OBSTACLE",
     "Contestant",
     "pin_to_others",
     "pinned",
@@ -52,17 +51,7 @@ _CPU_CLOCK = 2
 
 _CHAT = {"model": "load", "messages": [{"role": "user", "content": "Hello"}]}
 
-NGINX_OBSTACLE = None if shutil.which("nginx") else "nginx is not installed"
-
-_NGINX_CONFIGURATION = """
-worker_processes 1;
-error_log stderr error;
-pid {folder}/nginx.pid;
-events {{ worker_connections 8192; }}
-http {{
-  access_log off;
-  client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
-  uwsgi_temp_path {folder}; scgi_temp_path {folder};
+_NGINX_PASSES_ON = """
   keepalive_requests 1000000; client_max_body_size 0;
   upstream upstream {{ server 127.0.0.1:{upstream_port}; keepalive 1024; }}
   server {{
@@ -72,7 +61,6 @@ http {{
       proxy_buffering off;
     }}
   }}
-}}
 """
 
 
@@ -149,11 +137,8 @@ def running_bare(upstream_port: int) -> Iterator[Contestant]:
 def running_nginx(folder: Path, upstream_port: int) -> Iterator[Contestant]:
     """The floor: nginx with one worker, unbuffered."""
     port = find_free_port()
-    configuration = folder / "nginx.conf"
-    configuration.write_text(
-        _NGINX_CONFIGURATION.format(folder=folder, upstream_port=upstream_port, port=port)
-    )
-    command = ["nginx", "-p", str(folder), "-c", str(configuration), "-g", "daemon off;"]
+    http = _NGINX_PASSES_ON.format(upstream_port=upstream_port, port=port)
+    command = configure_nginx(folder, http)
     with running_program("nginx", command, port) as nginx:
         yield nginx
 

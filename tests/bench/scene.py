@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench.contestants import (
-    NGINX_OBSTACLE,
     Contestant,
     pin_to_others,
     pinned,
@@ -27,6 +26,7 @@ from tests.bench.contestants import (
 )
 from tests.bench.litellm import LITELLM_OBSTACLE, running_litellm
 from tests.bench.span_sink import SpanSink
+from tests.load.nginx import NGINX_OBSTACLE
 from tests.load.tool import LoadClient, LoadUpstream
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.row import Row, report
 from tests.faults.stage import is_long, running_spantap, scaled
 from tests.faults.test_processes import in_words, marks_of, read_store, run
+from tests.load.nginx import NGINX_OBSTACLE, configure_nginx
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadClient, LoadUpstream
 
 if TYPE_CHECKING:
@@ -35,19 +35,6 @@ ROUNDS = 10
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nginx" / "spantap.conf"
 """What is documented is what is tested."""
 
-_AROUND = """
-worker_processes 1;
-error_log stderr error;
-pid {folder}/nginx.pid;
-events {{ worker_connections 4096; }}
-http {{
-  access_log off;
-  client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
-  uwsgi_temp_path {folder}; scgi_temp_path {folder};
-  include spantap.conf;
-}}
-"""
-
 
 class Balancer:
     """nginx with the project's own configuration.
@@ -58,20 +45,18 @@ class Balancer:
 
     def __init__(self, folder: Path, instances: list[RunningSpantap]) -> None:
         self.port = find_free_port()
-        self._folder = folder
         configuration = CONFIGURATION.read_text()
         assert configuration.count("listen 8080;") == 1
         own = configuration.replace("listen 8080;", f"listen 127.0.0.1:{self.port};")
         (folder / "spantap.conf").write_text(own)
-        (folder / "nginx.conf").write_text(_AROUND.format(folder=folder))
+        self._command = configure_nginx(folder, "include spantap.conf;")
         lines = [f"server 127.0.0.1:{one.port} max_fails=0;\n" for one in instances]
         (folder / "spantap-instances.conf").write_text("".join(lines))
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Until the end of the block."""
-        command = ["nginx", "-p", str(self._folder), "-c", str(self._folder / "nginx.conf")]
-        with subprocess.Popen([*command, "-g", "daemon off;"]) as process:
+        with subprocess.Popen(self._command) as process:
             try:
                 wait_until(lambda: _listens(self.port), 30, "nginx listens")
                 yield
@@ -84,7 +69,7 @@ def _listens(port: int) -> bool:
     return f":{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+@pytest.mark.skipif(NGINX_OBSTACLE is not None, reason=NGINX_OBSTACLE or "")
 def test_two_instances_are_restarted_in_turn_behind_nginx(tmp_path: Path) -> None:
     """No stream breaks, no request is refused, and each call has one span in one of two stores."""
     with ExitStack() as stack:
