@@ -78,7 +78,7 @@ def run_plan(plan: Plan, results: Results, *, only: str, names: list[str]) -> No
     for name, counts in plan.growths.items():
         if only in f"growth with {name}":
             print(f"growth with {name} ...", flush=True)
-            results.growths[name] = measure_growth(name, counts, plan.rounds)
+            results.growths[name] = measure_growth(name, counts, plan.growth_rounds)
 
 
 def main() -> None:
@@ -94,7 +94,7 @@ def main() -> None:
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
     if options.rounds:
-        plan = dataclasses.replace(plan, rounds=options.rounds)
+        plan = dataclasses.replace(plan, rounds=options.rounds, growth_rounds=options.rounds)
     names = []
     for name in options.contestants.split(","):
         if obstacle := OBSTACLES[name]:

@@ -25,6 +25,7 @@ class Plan:
         open_streams: that are held open for memory.
         big_bodies: streams beside large chats.
         growths: counts by what grows, each with its number of exchanges.
+        growth_rounds: of each: what one more unit costs is a small difference of two figures.
     """
 
     rounds: int
@@ -32,6 +33,7 @@ class Plan:
     open_streams: int
     big_bodies: BigBodies
     growths: dict[str, dict[int, int]] = field(default_factory=dict)
+    growth_rounds: int = 1
 
 
 JSON = Work(name="JSON", mode="json", connections=32, requests=8000)
@@ -60,9 +62,10 @@ FULL = Plan(
     growths={
         "chunks of a stream": {10: 4000, 100: 1500, 1000: 300, 10_000: 48},
         "open streams": dict.fromkeys((1, 10, 100, 500, 1000, 2000), 0),
-        "messages of a chat": {1: 3000, 10: 3000, 100: 1500, 1000: 300},
+        "messages of a chat": {1: 6000, 10: 6000, 100: 4000, 1000: 600},
         "workers": {1: 6000, 2: 6000},
     },
+    growth_rounds=6,
 )
 
 _LESS = 8
