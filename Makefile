@@ -53,7 +53,7 @@ e2e: $(VENV)/.dev.stamp  ## chats into a real Phoenix, Jaeger and Collector, see
 	sh tests/e2e/install.sh
 	SPANTAP_E2E=1 $(BIN)/pytest -m e2e tests/e2e --timeout 300
 
-bench: $(VENV)/.dev.stamp  ## what spantap costs beside a bare relay, a quarter of an hour; BENCH=--quick: four minutes
+bench: $(VENV)/.dev.stamp  ## what spantap costs beside a bare relay, half an hour; BENCH=--quick: five minutes
 	$(BIN)/python -m tests.bench $(BENCH) --out .bench/performance.json
 
 benchcodec: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse and the openai SDK

@@ -31,7 +31,7 @@ _SLIM = ("bare", "spantap")
 def run_work(work: Work, names: list[str], rounds: int, results: Results) -> None:
     """One load on everybody, in turn."""
     found = results.works[work.name] = {}
-    for number in range(rounds * work.turns):
+    for number in range(rounds):
         for name in names:
             own = slow_work(work) if name == SLOW else work
             if own is None or (name == SLOW and number):

@@ -8,6 +8,7 @@ reads them in small pieces, and a bare relay is measured too: what it delays is 
 from __future__ import annotations
 
 import http.client
+import math
 import threading
 import time
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ __all__ = ("BigBodies", "Stall", "measure_stall")
 
 _PERIOD_SECONDS = 1.0
 
+_SPARE = 1.04
+"""Connections for a stream, which takes a little longer than its chunks."""
+
 _HEAD = (
     b'{"model":"load","messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},'
     b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
@@ -38,14 +42,16 @@ class BigBodies:
     """What is measured.
 
     Attributes:
-        streams: of others, open all the time.
+        streams: of others, open at a time, whose calls are spread over time.
+        seconds: in which they begin.
         chunks: of each.
         rate: chunks/s of each.
         body_bytes: of the image in the chat, once a second.
     """
 
     streams: int = 200
-    chunks: int = 300
+    seconds: float = 12
+    chunks: int = 200
     rate: float = 50
     body_bytes: int = 20_000_000
 
@@ -66,6 +72,11 @@ class Stall:
     bodies: int
     body_seconds: float
 
+    @property
+    def more_ms(self) -> float:
+        """What the large chats add."""
+        return self.beside_p99_ms - self.alone_p99_ms
+
 
 def measure_stall(scene: Scene, work: BigBodies) -> Stall:
     """Streams without large chats beside them, then with.
@@ -73,11 +84,13 @@ def measure_stall(scene: Scene, work: BigBodies) -> Stall:
     Raises:
         AssertionError: as :meth:`Scene.settle`; or a large chat was not answered.
     """
+    starts_per_second = work.streams * work.rate / work.chunks
     load = ClientLoad(
         port=scene.contestant.port,
         mode="stream",
-        connections=work.streams,
-        requests=work.streams,
+        connections=math.ceil(work.streams * _SPARE),
+        requests=math.ceil(work.seconds * starts_per_second),
+        rate=starts_per_second,
     )
     alone = scene.run(load)
     scene.settle()

@@ -10,7 +10,8 @@
 4. A count is measured in several rounds, in turn with the others, and the least of each figure is
    told: what disturbs a measurement adds to it.
 5. Workers are told apart from this: a call costs the same CPU through whichever of them, and each
-   has the memory of the first.
+   has the memory of the first. Each of them has calls at the same pace: as fast as they are taken,
+   two of them and all else would want more than the two cores that there may be.
 """
 
 from __future__ import annotations
@@ -41,8 +42,10 @@ _AT_ONCE = 16
 """Exchanges at a time while memory is looked at: enough to see, too few for a backlog."""
 
 _PER_WORKER = 32
-"""Connections: a worker with fewer wakes up more often for each call, which is no cost of having
-another one beside it."""
+"""Connections."""
+
+_PER_WORKER_SECOND = 1000.0
+"""Calls (rule 5)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +133,13 @@ def _grow_streams(count: int, _exchanges: int) -> Point:
 def _grow_workers(count: int, exchanges: int) -> Point:
     with set_scene("spantap", workers=count) as scene:
         memory = scene.contestant.rss_bytes()
-        connections = _PER_WORKER * count
-        work = Work(name="", mode="json", connections=connections, requests=exchanges)
+        work = Work(
+            name="",
+            mode="json",
+            connections=_PER_WORKER * count,
+            requests=exchanges,
+            starts_per_second=_PER_WORKER_SECOND * count,
+        )
         figures = measure(scene, work)
     workers = [held for role, held in memory.items() if role.startswith("worker")]
     return Point(

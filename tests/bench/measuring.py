@@ -35,8 +35,8 @@ class Work:
         chunks: of a stream.
         rate: chunks/s of a stream; 0: as fast as they are taken.
         messages: of a chat.
-        turns: how often it is done in a round: the p99 of delays differs more from run to run than
-            what is done in a second.
+        starts_per_second: requests begun, evenly over time; 0: a connection begins its next one as
+            soon as it has its answer, so that all begin at once.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Work:
     chunks: int = 200
     rate: float = 0
     messages: int = 2
-    turns: int = 1
+    starts_per_second: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +113,7 @@ def measure(scene: Scene, work: Work) -> Figures:
                 requests=work.requests,
                 seconds=work.seconds,
                 messages=work.messages,
+                rate=work.starts_per_second,
             )
         )
     memory_bytes = sum(contestant.rss_bytes().values())

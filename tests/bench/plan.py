@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tests.bench.big_bodies import BigBodies
 from tests.bench.measuring import Work
 
-__all__ = ("FULL", "JSON", "QUICK", "SLOW", "STREAMS", "Plan", "slow_work")
+__all__ = ("FULL", "JSON", "PACED", "QUICK", "SLOW", "STREAMS", "Plan", "slow_work")
 
 SLOW = "litellm"
 """A contestant so slow that it takes part in one round, and in few works with few requests."""
@@ -38,23 +38,38 @@ class Plan:
 
 JSON = Work(name="JSON", mode="json", connections=32, requests=8000)
 STREAMS = Work(name="200-chunk streams", mode="stream", connections=32, requests=2000)
-_PACED = Work(
-    name="500 streams at 50 chunks/s",
+_AT_ONCE = Work(
+    name="500 streams begun at once",
     mode="stream",
     connections=500,
     requests=1000,
     chunks=200,
     rate=50,
-    turns=3,
 )
+PACED = replace(
+    _AT_ONCE,
+    name="500 streams at 50 chunks/s",
+    connections=520,  # a stream takes a little longer than its chunks
+    requests=2000,
+    starts_per_second=125,
+)
+"""As many open all the time, whose calls and chunks are spread over time: what is measured is the
+relay, not a burst of 500 calls."""
 
 FULL = Plan(
     rounds=3,
     works=(
         JSON,
         STREAMS,
-        _PACED,
-        replace(_PACED, name="250 streams at 50 chunks/s", connections=250, requests=500),
+        PACED,
+        replace(
+            PACED,
+            name="250 streams at 50 chunks/s",
+            connections=260,
+            requests=1000,
+            starts_per_second=62.5,
+        ),
+        _AT_ONCE,
         Work(name="2,000 connections at once", mode="json", connections=2000, requests=2000),
     ),
     open_streams=1000,
@@ -63,7 +78,7 @@ FULL = Plan(
         "chunks of a stream": {10: 4000, 100: 1500, 1000: 300, 10_000: 48},
         "open streams": dict.fromkeys((1, 10, 100, 500, 1000, 2000), 0),
         "messages of a chat": {1: 6000, 10: 6000, 100: 4000, 1000: 600},
-        "workers": {1: 6000, 2: 6000},
+        "workers": {1: 4000, 2: 8000},
     },
     growth_rounds=6,
 )
@@ -78,12 +93,12 @@ QUICK = Plan(
             work,
             requests=max(work.connections, work.requests // _LESS),
             chunks=100 if work.rate else work.chunks,
-            turns=1,
+            starts_per_second=work.starts_per_second * 2,  # of streams half as long
         )
         for work in FULL.works
     ),
     open_streams=FULL.open_streams,
-    big_bodies=replace(FULL.big_bodies, chunks=150),
+    big_bodies=replace(FULL.big_bodies, seconds=4),
     growths={
         name: {count: max(count_of // _LESS, 16) for count, count_of in counts.items()}
         for name, counts in FULL.growths.items()

@@ -54,7 +54,11 @@ def main(results: str, png: str) -> None:
     plt = importlib.import_module("matplotlib.pyplot")
     told = json.loads(Path(results).read_bytes())  # noqa: TID251 - spantap is not here
     works = told["works"]
-    paced = {name: found for name, found in works.items() if "chunks/s" in name}
+    paced = {
+        name: found
+        for name, found in works.items()
+        if found["bare"][0]["chunk_delay_p99_ms"] is not None
+    }
     figure, grid = plt.subplots(2, 2, figsize=(12, 8))
     _draw_works(grid[0][0], works, "answers/s", lambda one: one["answers_per_second"])
     _draw_works(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING
 
 from tests.bench.budgets import judge
@@ -125,7 +126,7 @@ def _render_bodies(results: Results) -> str:
     rows = []
     for name, rounds in results.big_bodies.items():
         stall = middle(rounds)
-        more = stall.beside_p99_ms - stall.alone_p99_ms
+        more = statistics.median(one.more_ms for one in rounds)
         delays = f"{stall.alone_p99_ms:.2f}", f"{stall.beside_p99_ms:.2f}", f"{more:+.2f}"
         rows.append((name, *delays, f"{stall.body_seconds * 1000:.0f}"))
     head = ("", "p99 delay alone ms", "beside them ms", "more ms", "slowest large chat ms")

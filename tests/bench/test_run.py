@@ -16,7 +16,7 @@ from tests.load.tool import LOAD_TOOL_OBSTACLE
 
 pytestmark = pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")
 
-BODIES = BigBodies(streams=2, chunks=10, rate=100, body_bytes=100_000)
+BODIES = BigBodies(streams=2, seconds=0.2, chunks=10, rate=100, body_bytes=100_000)
 
 TINY = Plan(
     rounds=1,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.bench.big_bodies import Stall
 from tests.bench.budgets import judge
 from tests.bench.growth import Point, find_deviations, find_rises
 from tests.bench.measuring import Figures
@@ -120,6 +121,17 @@ def test_workers_are_compared_as_they_are() -> None:
     """Growth rule 4: a call costs what it costs through one."""
     told = find_deviations("workers", points((1, 100), (2, 130)), "memory_bytes")
     assert told == [None, pytest.approx(0.3)]
+
+
+def test_what_large_bodies_add_is_the_median_of_the_rounds() -> None:
+    """A round that was slow all the time says nothing of them."""
+    rounds = [
+        Stall(alone_p99_ms=alone, beside_p99_ms=beside, bodies=7, body_seconds=0.1)
+        for alone, beside in ((1.0, 4.0), (1.0, 1.5), (4.0, 4.25))
+    ]
+    found = Results(date="today", machine={}, big_bodies={"spantap": rounds})
+    assert [budget.figure for budget in judge(found)] == ["0.5 ms"]
+    assert "+0.50" in render_sections(found)["bodies"]
 
 
 def test_a_table_is_markdown_and_even() -> None:
