@@ -151,6 +151,27 @@ def test_a_line_feed_after_a_removed_event_goes_with_it_only_if_it_is_the_next_b
     assert usage_filter.feed(b"\n") == b"\n"
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("line_bytes", [1_023, 1_024, 1_025, 17_407, 17_408, 17_409, 40_000])
+def test_long_lines_end_where_they_end(line_bytes: int, end: bytes) -> None:
+    """However they are cut: into two reads near each end, and into many."""
+    long = b"data: ".ljust(line_bytes, b"x")
+    stream = end.join([long, b"", USAGE, b"", long, USAGE, b"", CHUNK, b"", USAGE, b"", long])
+    wanted = relay_slowly(stream)
+    assert stream.count(USAGE) - wanted.count(USAGE) == 2
+    for line_end in re.finditer(rb"[\r\n]", stream):
+        assert relay(stream[: line_end.start()], stream[line_end.start() :]) == wanted
+        assert relay(stream[: line_end.end()], stream[line_end.end() :]) == wanted
+    assert relay(*(stream[at : at + 999] for at in range(0, len(stream), 999))) == wanted
+    assert relay(stream) == wanted
+
+
+def test_a_read_within_a_line_parts_the_line_ends_around_it() -> None:
+    """They are no blank line together: what follows is of the same event."""
+    reads = (b"event: a\n", b"data: x", b"\n" + USAGE + b"\n\n")
+    assert relay(*reads) == b"".join(reads)
+
+
 def test_an_ordinary_chunk_is_not_held() -> None:
     """Rule 3: whole events come out with their read, a part as soon as a choice is seen."""
     usage_filter = UsageFilter()
