@@ -170,6 +170,8 @@ def test_a_damaged_body_in_one_piece_is_found_as_it_is_followed(
         (b'{"a":[{"b":"\\"%b\\\\","c":[]},{}]}' % (b"[{" * MAX_DEPTH), True),
         (b'{"a":[' + b'{"b":[]},' * MAX_DEPTH + b"{}]}", True),
         (b"{" + b'"a":1,' * MAX_MEMBERS + b'"a":1}', False),
+        (b"{%b}" % b",".join(b'"%d":1' % n for n in range(MAX_MEMBERS + 1)), False),
+        (b'{"a":["\\\\",' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"]}", False),
     ],
 )
 def test_a_body_is_parsed_where_that_leaves_no_doubt(body: bytes, is_parsed: bool) -> None:

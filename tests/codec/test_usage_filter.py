@@ -147,6 +147,8 @@ def test_a_line_feed_after_a_removed_event_goes_with_it_only_if_it_is_the_next_b
     assert usage_filter.feed(USAGE + b"\n\n") == b""
     assert usage_filter.feed(b"\n") == b"\n"
     assert usage_filter.feed(USAGE + b"\r\r") == b""
+    assert usage_filter.feed(b"\n" + DONE + b"\n\n") == DONE + b"\n\n"
+    assert usage_filter.feed(USAGE + b"\r\r") == b""
     assert usage_filter.feed(DONE + b"\r\r") == DONE + b"\r\r"
     assert usage_filter.feed(b"\n") == b"\n"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -140,6 +142,21 @@ def test_rule_1_requests_do_not_depend_on_how_their_bytes_are_cut(
     assert parsing.results() == RESULTS
     assert not parsing.faults
     assert not parsing.broken
+
+
+def test_rule_1_each_head_and_each_body_in_a_read_of_its_own(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    """As clients write them: the long way takes over where the short one has taken a head."""
+    head_or_body = rb"(?:\r\n)*[A-Z]+ /\d HTTP/1.1.*?\r\n\r\n|.+?(?=[A-Z]+ /\d |$)"
+    parts = re.findall(head_or_body, STREAM, re.DOTALL)
+    assert b"".join(parts) == STREAM
+    assert len(parts) == 2 * len(RESULTS) - 2  # all but two have a body
+    cuts = list(itertools.accumulate(map(len, parts)))
+    for chosen in (cuts, cuts[::2], cuts[1::2]):
+        parsing = Parsing(loop)
+        parsing.feed_cut(STREAM, chosen)
+        assert parsing.results() == RESULTS
 
 
 def test_rule_1_byte_by_byte(loop: asyncio.AbstractEventLoop) -> None:

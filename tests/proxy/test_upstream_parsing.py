@@ -32,7 +32,8 @@ HEADS = [
     OK + b"A: " + b"x" * 80 + b"\r\n\r\n",
     b"HTTP/9\r\n\r\n",
 ]
-PIECES = st.sampled_from([*HEADS, b"hello", b"he", b"", b"\r\n", b"5\r\nhello\r\n", b"0\r\n\r\n"])
+CHUNKS = [b"5\r\nhello\r\n", b"5\r\nhelloXX", b"0\r\n\r\n"]
+PIECES = st.sampled_from([*HEADS, *CHUNKS, b"hello", b"he", b"", b"\r\n"])
 
 
 def hear(

@@ -155,6 +155,7 @@ async def test_rule_8_a_body_that_ends_behind_a_pause_ends() -> None:
         ([b"3;x\r\nabc\r\n3\r\nabc\r\n"], [(0, b"", 0)]),
         ([b"1\r\na\r\n0\r\n\r\n"], [(0, b"a", 6)]),
         ([b"1\r\na\r\n1\r\nbXX"], [(0, b"a", 6)]),
+        ([b"5\r\nhelloXX"], [(0, b"", 0)]),
         # Rule 2: the rest of a chunk is known, a size that is cut is not.
         ([b"3\r\na", b"bc\r\n1\r\nd\r\n"], [(0, b"", 0), (4, b"d", 10)]),
         ([b"3\r\nabc", b"\r", b"\n1\r\nd\r\n"], [(0, b"", 0), (1, b"", 1), (1, b"d", 7)]),

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from itertools import accumulate, pairwise
 from unittest import mock
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from telemetry import chunk_timing
@@ -78,7 +78,8 @@ def test_rule_1_any_arrivals_fold_to_what_a_list_of_them_says(
         assert sum(timing.wait_counts[: place + 1]) == sum(w <= bound * 1000 for w in waits)
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 90)), max_size=30), st.integers(1, 5))
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 90)), max_size=120), st.integers(1, 40))
+@example([(1, 0), (1, 90), *((1, 91 + place) for place in range(60))], 20)
 def test_rule_1_how_many_reads_are_folded_at_a_time_changes_nothing(
     arrivals: list[tuple[int, int]], at_a_time: int
 ) -> None:
