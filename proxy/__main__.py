@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from proxy.configuration_error import ConfigurationError
@@ -69,12 +70,21 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
 
 
 def _add_traces(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    add("what", nargs="?", choices=("list", "show"), default="list", help="list, or show ID")
-    add("id", nargs="?", metavar="ID", help="a span or trace id, or its beginning")
-    add("--store", default=argparse.SUPPRESS, help="path of the span store")
+    ways = command.add_subparsers(dest="what", metavar="list | show ID")
+    listing = ways.add_parser("list", help="the newest calls, which is what it does by itself")
+    show = ways.add_parser("show", help="one call in full")
+    show.add_argument("id", metavar="ID", help="a span or trace id, or its beginning")
+    for parser in (command, listing, show):
+        _add_traces_flags(parser)
+    # Here alone: a flag before `show` must not be undone by a default behind it.
+    command.set_defaults(what="list", id=None, config=None, limit=20, follow=False, json=False)
+
+
+def _add_traces_flags(command: argparse.ArgumentParser) -> None:
+    add = partial(command.add_argument, default=argparse.SUPPRESS)
+    add("--store", help="path of the span store")
     add("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
-    add("--limit", type=_positive, default=20, help="how many calls are listed (20)")
+    add("--limit", type=_positive, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="go on listing as calls are recorded")
     add("--json", action="store_true", help="one JSON object a line")
 
@@ -114,13 +124,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # takes the standard library alone, and `traces` starts without a server's imports.
 
 
-def _settings_of(options: dict[str, Any]) -> Settings:
+def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
+    """The settings, of which `ours` win over whatever else is said."""
     # Else every installed package is asked for plugins of pydantic, which no setting wants.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from proxy.settings import load_settings  # noqa: PLC0415
 
     flags = {name: options[name] for name in _SERVE_FLAGS if name in options}
-    return load_settings(flags, options.get("config"))
+    return load_settings({**flags, **ours}, options.get("config"))
 
 
 def _check_otel_environment() -> None:
@@ -159,12 +170,11 @@ def _upstream(options: dict[str, Any]) -> int:
 def _traces(options: dict[str, Any]) -> int:
     from proxy.commands.traces import run_traces  # noqa: PLC0415
 
-    if (options["what"] == "show") is (options["id"] is None):
-        raise ConfigurationError("say `spantap traces show ID` or `spantap traces list`")
     if options["what"] == "show" and options["follow"]:
         raise ConfigurationError("--follow goes with `spantap traces list`")
     return run_traces(
-        _settings_of(options).store,
+        # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
+        _settings_of(options, upstreams=()).store,
         call_id=options["id"],
         limit=options["limit"],
         follow=options["follow"],

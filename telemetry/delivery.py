@@ -268,11 +268,18 @@ class Backoff:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """`text` without the header values `secrets` nor any word of them (rule 6)."""
+    """`text` without the header values `secrets` nor any word of them (rule 6).
+
+    Nor the beginning of one at the end, where the text was cut.
+    """
+    is_cut = len(text) >= _MAX_WORDS
     words = {word for secret in secrets for word in (secret, *secret.split())}
     for word in sorted(words, key=len, reverse=True):
         if len(word) >= _MIN_SECRET_CHARS:
             text = text.replace(word, "***")
+            sizes = range(len(word) - 1, _MIN_SECRET_CHARS - 1, -1) if is_cut else ()
+            known = next((size for size in sizes if text.endswith(word[:size])), 0)
+            text = f"{text[:-known]}***" if known else text
     return text
 
 

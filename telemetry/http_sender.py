@@ -16,9 +16,10 @@ import ssl
 import time
 from base64 import b64encode
 from dataclasses import replace
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 import certifi
 
@@ -70,11 +71,13 @@ class HttpSender:
         }
         if settings.gzip:
             self._headers["content-encoding"] = "gzip"
-        if url.username:
-            credentials = f"{unquote(url.username)}:{unquote(url.password or '')}"
-            self._headers["authorization"] = b"Basic " + b64encode(credentials.encode())
         self._secrets = [value for _, value in settings.headers]
-        self._secrets.extend(filter(None, (url.password, unquote(url.password or ""))))
+        self._secrets.extend(_query_values(url.query))
+        if url.username:
+            password = unquote(url.password or "")
+            credentials = b64encode(f"{unquote(url.username)}:{password}".encode())
+            self._headers["authorization"] = b"Basic " + credentials
+            self._secrets.extend((credentials.decode(), url.password or "", password))
         self._connection: HTTPConnection | None = None
 
     @property
@@ -142,6 +145,16 @@ class HttpSender:
                 parse_retry_after(response.headers.get("Retry-After"), time.time()),
                 response.headers.get("Content-Type"),
             )
+
+
+def _query_values(query: str) -> list[str]:
+    """What may be a key in a URL's query: as it stands there, as it is sent, and decoded.
+
+    A backend quotes the path that it was asked for, with or without decoding it.
+    """
+    values = [part.partition("=")[2] or part for part in query.split("&")]
+    forms = (str, partial(quote, safe=_IN_A_TARGET), unquote, unquote_plus)
+    return [form(value) for value in values for form in forms]
 
 
 def _make_connection(url: SplitResult, settings: OtlpSettings) -> HTTPConnection:

@@ -20,7 +20,12 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("LIMIT_VARIABLES", "check_otel_environment", "find_reason_for_no_spans")
+__all__ = (
+    "LIMIT_VARIABLES",
+    "check_otel_environment",
+    "describe_sampler",
+    "find_reason_for_no_spans",
+)
 
 LIMIT_VARIABLES = (
     "OTEL_ATTRIBUTE_COUNT_LIMIT",
@@ -70,12 +75,38 @@ def check_otel_environment(environ: Mapping[str, str]) -> None:
         _check_ratio("OTEL_TRACES_SAMPLER_ARG", environ.get("OTEL_TRACES_SAMPLER_ARG", ""))
 
 
-def find_reason_for_no_spans(environ: Mapping[str, str]) -> str | None:
-    """The variable that turns all recording off, in words; ``None`` where none does."""
+def find_reason_for_no_spans(environ: Mapping[str, str], *, keeps: bool = False) -> str | None:
+    """The variable that turns all recording off, in words; ``None`` where none does.
+
+    Args:
+        environ: the environment of the process.
+        keeps: rules keep some calls that are not sampled (:mod:`telemetry.keep_rules`).
+    """
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return "OTEL_SDK_DISABLED is true"
+    sampler, ratio = _read_sampler(environ)
+    if keeps or ratio:
+        return None
+    said = describe_sampler(environ)
+    # Such a sampler follows a parent that was sampled.
+    return f"{said}, but for a sampled parent's calls" if sampler.startswith("parent") else said
+
+
+def describe_sampler(environ: Mapping[str, str]) -> str | None:
+    """The sampler that leaves calls out, in words; ``None`` where it takes all that it may."""
+    sampler, ratio = _read_sampler(environ)
+    if ratio == 1:
+        return None
+    said = f"OTEL_TRACES_SAMPLER is {sampler}"
+    return f"{said} with {ratio:g}" if sampler in _RATIO_SAMPLERS else said
+
+
+def _read_sampler(environ: Mapping[str, str]) -> tuple[str, float]:
+    """Its name and the ratio of calls without a parent that it takes; both were checked."""
     sampler = environ.get("OTEL_TRACES_SAMPLER", "").lower()
-    return f"OTEL_TRACES_SAMPLER is {sampler}" if sampler == "always_off" else None
+    if sampler in _RATIO_SAMPLERS:
+        return sampler, float(environ.get("OTEL_TRACES_SAMPLER_ARG", "").strip() or 1)
+    return sampler, 0.0 if sampler.endswith("always_off") else 1.0
 
 
 def _check_limit(name: str, value: str) -> None:

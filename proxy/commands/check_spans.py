@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
@@ -13,8 +14,12 @@ from telemetry.errors import TelemetryError
 from telemetry.exporter import open_sender
 from telemetry.metrics.metrics_exporter import open_metrics_sender
 from telemetry.metrics.metrics_settings import read_metrics_settings
-from telemetry.otel_environment import check_otel_environment, find_reason_for_no_spans
-from telemetry.otlp_settings import read_otlp_settings
+from telemetry.otel_environment import (
+    check_otel_environment,
+    describe_sampler,
+    find_reason_for_no_spans,
+)
+from telemetry.otlp_settings import OtlpProtocol, read_otlp_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,20 +27,28 @@ if TYPE_CHECKING:
     from proxy.commands.check_findings import Finding
     from proxy.settings import Settings
     from telemetry.delivery import Sender
+    from telemetry.otlp_settings import OtlpSettings
 
 __all__ = ("check_backend", "check_content", "sends_spans")
 
 
+_UNSET = "unset it where that is not meant"
+
+
 def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether what is said about spans can be followed, and what of it hides content."""
+    """Whether what is said about spans can be followed, and what of it hides calls or content."""
     try:
         rules = build_span_rules(SpanSettings.of(settings), environ)
     except ConfigurationError as error:
         yield bad("content", str(error), "correct it; docs/settings.md lists what may be said")
         return
-    if reason := find_reason_for_no_spans(environ):
-        yield note("content", f"nothing is recorded: {reason}", "unset it where that is not meant")
+    keep = ",".join(sorted(settings.keep))
+    if reason := find_reason_for_no_spans(environ, keeps=bool(keep)):
+        yield note("content", f"nothing is recorded: {reason}", _UNSET)
         return
+    if sampler := describe_sampler(environ):
+        kept = f"; of the others SPANTAP_KEEP keeps {keep}" if keep else ""
+        yield note("content", f"only sampled calls are recorded: {sampler}{kept}", _UNSET)
     hidden = [name for name, is_on in asdict(rules.privacy).items() if is_on is True]
     patterns = "" if rules.redaction is None else "; what the patterns find is hidden"
     if not settings.content:
@@ -64,7 +77,7 @@ def check_backend(environ: Mapping[str, str]) -> Iterator[Finding]:
         return
     if spans is not None:
         hint = "look to OTEL_EXPORTER_OTLP_ENDPOINT, _PROTOCOL and _HEADERS"
-        yield _probe("spans", open_sender(spans), hint)
+        yield _probe("spans", spans, open_sender(spans), hint)
     elif environ.get("OTEL_TRACES_EXPORTER") == "none":
         yield good("OTLP", "OTEL_TRACES_EXPORTER is none: spans stay in the store")
     else:
@@ -75,16 +88,26 @@ def check_backend(environ: Mapping[str, str]) -> Iterator[Finding]:
         )
     if metrics is not None:
         hint = "look to OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or set OTEL_METRICS_EXPORTER=none"
-        yield _probe("metrics", open_metrics_sender(metrics.otlp), hint)
+        yield _probe("metrics", metrics.otlp, open_metrics_sender(metrics.otlp), hint)
 
 
-def _probe(kind: str, sender: Sender, hint: str) -> Finding:
+def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Finding:
     try:
         answer = sender.send(b"")  # a request that holds nothing is a valid one
     finally:
         sender.close()
+    place = _place(settings)
     if answer.verdict is Verdict.DELIVERED and answer.words:
-        return note("OTLP", f"{sender.backend} takes {kind}, and says: {answer.words}", hint)
+        return note("OTLP", f"{place} takes {kind}, and says: {answer.words}", hint)
     if answer.verdict is Verdict.DELIVERED:
-        return good("OTLP", f"{sender.backend} takes {kind}")
-    return bad("OTLP", f"{sender.backend} does not take {kind}: {answer.words}", hint)
+        return good("OTLP", f"{place} takes {kind}")
+    if answer.words.startswith("TLS: "):
+        hint = "look to OTEL_EXPORTER_OTLP_CERTIFICATE, or write http:// where TLS is not meant"
+    return bad("OTLP", f"{place} does not take {kind}: {answer.words}", hint)
+
+
+def _place(settings: OtlpSettings) -> str:
+    """The backend with the path that is asked for, never its query or user, which may be keys."""
+    if settings.protocol is OtlpProtocol.GRPC:
+        return settings.backend
+    return settings.backend + urlsplit(settings.endpoint).path

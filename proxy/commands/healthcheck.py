@@ -44,7 +44,8 @@ def find_admin_port(flags: Mapping[str, Any]) -> tuple[str, int]:
         return host, int(port)
     from proxy.settings import load_settings  # noqa: PLC0415 - it also says what is wrong
 
-    settings = load_settings(flags)
+    # Without the upstreams: their keys are no matter of this command, and may not be here.
+    settings = load_settings({**flags, "upstreams": ()})
     return settings.admin_host, settings.admin_port
 
 

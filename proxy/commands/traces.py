@@ -6,13 +6,14 @@ more than one.
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
 from proxy.commands.record import build_call_record, build_summary_record, encode_line
 from proxy.commands.render import open_console, print_call, print_table
-from telemetry.errors import StoreError
+from telemetry.errors import StoreError, StoreUnavailable
 from telemetry.store_reader import StoreReader
 
 if TYPE_CHECKING:
@@ -79,9 +80,21 @@ def run_traces(
             elif not summaries:
                 complaints.out(f"spantap traces: no call is recorded in {store} yet.")
     except (StoreError, OSError) as error:
-        complaints.out(f"spantap traces: {error}")
+        complaints.out(f"spantap traces: {_explain(error, store)}")
         return 1
     return 0
+
+
+def _explain(error: Exception, store: Path) -> str:
+    """What is wrong; of a file that is not ours SQLite does not say that it is permission."""
+    # Readers write too: beside the store lies what they share with its owner.
+    may_read = os.access(store, os.R_OK) and os.access(store.parent, os.W_OK | os.X_OK)
+    if may_read or not isinstance(error, (StoreUnavailable, OSError)):
+        return str(error)
+    return (
+        f"no permission to read {store} and to write in its folder: run this as the user of"
+        f" `spantap serve` ({error})"
+    )
 
 
 def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:

@@ -1,8 +1,8 @@
 """The demo upstream: a small server for loopback that speaks like a provider.
 
-``POST /v1/chat/completions`` and ``POST /v1/completions`` (whole or streamed) and
-``GET /v1/models``. What it says is :mod:`proxy.demo.script`'s part, what it refuses
-:mod:`proxy.demo.faults`'s, and how it looks on the wire that of :mod:`codec.dialects`.
+``POST …/chat/completions`` and ``POST …/completions`` (whole or streamed), below whatever path the
+provider has them, and ``GET /v1/models``. What it says is :mod:`proxy.demo.script`'s part, what it
+refuses :mod:`proxy.demo.faults`'s, and how it looks on the wire that of :mod:`codec.dialects`.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[_DIALECT] = find_dialect(dialect)
     app[_PACE] = pace or Pace()
-    app.router.add_post("/v1/chat/completions", _complete_chat)
-    app.router.add_post("/v1/completions", _complete_prompt)
+    # The first that fits is taken: the second fits the first one's paths, too.
+    app.router.add_post("/{path:(.*/)?}chat/completions", _complete_chat)
+    app.router.add_post("/{path:(.*/)?}completions", _complete_prompt)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app

@@ -63,7 +63,8 @@ def main() -> int:
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service)
     obeying = _Obedience(control, intake, others)
     obeying.start()
-    control.send(Ready(notes=_describe(settings, pipeline)))
+    keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
+    control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
     reporting = _Report(control, pipeline)
     reporting.start()
     intake.run()
@@ -98,9 +99,11 @@ def _open_pipeline(settings: StoreSettings, handed: bytes, others: _OthersNumber
     )
 
 
-def _describe(settings: StoreSettings, pipeline: Pipeline) -> tuple[tuple[int, str], ...]:
+def _describe(
+    settings: StoreSettings, pipeline: Pipeline, *, keeps: bool
+) -> tuple[tuple[int, str], ...]:
     """Where spans go, for the log."""
-    if reason := find_reason_for_no_spans(os.environ):
+    if reason := find_reason_for_no_spans(os.environ, keeps=keeps):
         return ((logging.WARNING, f"calls are relayed, and nothing is recorded: {reason}"),)
     where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"
     return ((logging.INFO, f"spans are recorded in {settings.store} and {where}"),)

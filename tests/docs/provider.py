@@ -1,4 +1,4 @@
-"""A server on loopback that stands for a provider: the demo upstream, at the provider's path."""
+"""A server on loopback that stands for a provider: the demo upstream, noting what arrives."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
 __all__ = ("Arrival", "Provider", "running_provider")
-
-_CHATS = "/v1/chat/completions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +40,8 @@ class Provider:
 
 
 @contextlib.asynccontextmanager
-async def running_provider(dialect: str, path: str = _CHATS) -> AsyncIterator[Provider]:
-    """Start it.
-
-    Args:
-        dialect: how it speaks, see ``spantap upstream --dialect '?'``.
-        path: where it has chats besides the usual place, as aiohttp writes paths.
-    """
+async def running_provider(dialect: str) -> AsyncIterator[Provider]:
+    """Start one that speaks `dialect`, see ``spantap upstream --dialect '?'``."""
     app = create_demo_upstream(pace=Pace(first_seconds=0, chunk_seconds=0.001), dialect=dialect)
     arrivals: list[Arrival] = []
 
@@ -60,9 +53,6 @@ async def running_provider(dialect: str, path: str = _CHATS) -> AsyncIterator[Pr
         return await handler(request)
 
     app.middlewares.append(note)
-    if path != _CHATS:
-        resources = ((r.resource.canonical, r.handler) for r in app.router.routes() if r.resource)
-        app.router.add_post(path, dict(resources)[_CHATS])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

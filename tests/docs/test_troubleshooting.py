@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 
 from proxy import handler
 from proxy.commands.check import run_check
@@ -18,7 +20,7 @@ from telemetry.store_rows import SpanState
 from telemetry.store_survey import StoreSurvey
 from tests.docs.blocks import DOCS, Page
 from tests.e2e.processes import find_free_port
-from tests.otlp_sink import HttpSink, SinkAnswer
+from tests.otlp_sink import GrpcSink, HttpSink, SinkAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,8 @@ PAGE = Page(DOCS / "troubleshooting.md")
 
 NOWHERE = "http://127.0.0.1:1"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+GRPC = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
 
 ANSWERS = (
     SinkAnswer(status=401),
@@ -54,12 +58,21 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> str:
         check(folder, {"OTEL_TRACES_SAMPLER": "always_off"}),
         check(folder, {}),
         check(folder, {"OTEL_TRACES_EXPORTER": "none"}),
+        check(folder, {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}),
         check(folder, {ENDPOINT: NOWHERE}),
     ]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    with HttpSink(tls=context) as sink:
+        said.append(check(folder, {ENDPOINT: sink.url}))
+    with GrpcSink() as sink:
+        said.append(check(folder, {ENDPOINT: f"http://127.0.0.1:{sink.port}"}))
+        said.append(check(folder, {ENDPOINT: f"127.0.0.1:{sink.port}", **GRPC}))
     with HttpSink() as sink:
         for answer in ANSWERS:
             sink.script.append(answer)
             said.append(check(folder, {ENDPOINT: sink.url}))
+        said.append(check(folder, {ENDPOINT: sink.url, **GRPC}))
     out = io.StringIO()
     survey = StoreSurvey(
         pending=0,
@@ -82,7 +95,7 @@ def test_the_list_begins_with_the_command() -> None:
     """Before anything else is looked at, and the table of what it says is found."""
     after = PAGE.text.partition("## No traces arrive")[2]
     assert re.findall(r"```sh\n(.*?)\n", after)[0] == "spantap check"
-    assert len(SAYINGS) == len(list(PAGE.rows("What it says"))) == 10
+    assert len(SAYINGS) == len(list(PAGE.rows("What it says"))) == 15
 
 
 @pytest.mark.parametrize("saying", SAYINGS)

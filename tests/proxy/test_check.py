@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trustme
 
 from proxy.commands.check import run_check
 from proxy.commands.check_findings import bad, good, note, print_findings
@@ -211,6 +213,50 @@ def test_what_of_content_is_recorded_is_told(
     assert about("content", check(environ, store=store, **settings)[1]) == [told]
 
 
+RATIO = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "keep", "told"),
+    [
+        (
+            RATIO,
+            "",
+            "only sampled calls are recorded: OTEL_TRACES_SAMPLER is traceidratio with 0.1",
+        ),
+        (
+            {"OTEL_TRACES_SAMPLER": "always_off"},
+            "errors,slow",
+            (
+                "only sampled calls are recorded: OTEL_TRACES_SAMPLER is always_off; "
+                "of the others SPANTAP_KEEP keeps errors,slow"
+            ),
+        ),
+        (
+            {**RATIO, "OTEL_TRACES_SAMPLER_ARG": "0"},
+            "",
+            "nothing is recorded: OTEL_TRACES_SAMPLER is traceidratio with 0",
+        ),
+        (
+            {"OTEL_TRACES_SAMPLER": "parentbased_always_off"},
+            "",
+            (
+                "nothing is recorded: OTEL_TRACES_SAMPLER is parentbased_always_off, "
+                "but for a sampled parent's calls"
+            ),
+        ),
+    ],
+)
+def test_calls_that_are_left_out_are_told_of(
+    environ: dict[str, str], keep: str, told: str, store: Path
+) -> None:
+    """Before what of the others is recorded."""
+    first, *others = about("content", check(environ, store=store, keep=keep)[1])
+    assert first == f"note  content: {told}\n      -> unset it where that is not meant"
+    recorded = [] if told.startswith("nothing") else ["good  content: all content is recorded"]
+    assert others == recorded
+
+
 def test_backends_of_spans_and_of_metrics_are_probed(store: Path) -> None:
     """Each by a request that holds nothing."""
     with HttpSink() as spans, HttpSink() as metrics:
@@ -220,8 +266,10 @@ def test_backends_of_spans_and_of_metrics_are_probed(store: Path) -> None:
             "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": f"{metrics.url}/v1/metrics",
         }
         taken, refused = about("OTLP", check(environ, store=store)[1])
-    assert taken == f"good  OTLP: {spans.url} takes spans"
-    assert refused.startswith(f"bad   OTLP: {metrics.url} does not take metrics: HTTP 405")
+    assert taken == f"good  OTLP: {spans.url}/v1/traces takes spans"
+    assert refused.startswith(
+        f"bad   OTLP: {metrics.url}/v1/metrics does not take metrics: HTTP 405"
+    )
     assert refused.endswith("or set OTEL_METRICS_EXPORTER=none")
 
 
@@ -230,7 +278,36 @@ def test_what_a_backend_says_that_takes_spans_is_told(store: Path) -> None:
     with HttpSink() as sink:
         sink.rule = lambda _: SinkAnswer(words="spans are sampled")
         [found] = about("OTLP", check({"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url}, store=store)[1])
-    assert found.startswith(f"note  OTLP: {sink.url} takes spans, and says: spans are sampled\n")
+    assert found.startswith(
+        f"note  OTLP: {sink.url}/v1/traces takes spans, and says: spans are sampled\n"
+    )
+
+
+def test_the_path_is_told_and_no_credential_of_the_endpoint(store: Path) -> None:
+    """A doubled path is seen; user, password and query may be keys (R7)."""
+    with HttpSink() as sink:
+        sink.rule = lambda _: SinkAnswer(status=404)
+        url = sink.url.replace("://", "://me:canary@")
+        environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"{url}/v1/traces?key=canary"}
+        _, lines = check(environ, store=store)
+    [found] = about("OTLP", lines)
+    assert found.startswith(f"bad   OTLP: {sink.url}/v1/traces/v1/traces does not take spans: ")
+    assert "canary" not in "".join(lines)
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_its_variable(
+    store: Path,
+) -> None:
+    """The same words come where the backend speaks no TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    with HttpSink(tls=context) as encrypted, HttpSink() as plain:
+        for url in (encrypted.url, plain.url.replace("http:", "https:")):
+            [found] = about("OTLP", check({"OTEL_EXPORTER_OTLP_ENDPOINT": url}, store=store)[1])
+            words, _, mend = found.partition("\n")
+            assert " does not take spans: TLS: " in words
+            assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in mend
+            assert "http://" in mend
 
 
 def test_spans_that_are_not_sent_are_told_of(store: Path) -> None:

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+import pytest
 
 from codec.dialects import DIALECTS
+from codec.jsontext import decode_json_object
+from proxy.__main__ import main
+from tests.proxy.recorded_calls import make_exchange, make_store, span_id_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROGRAM = [sys.executable, "-m", "proxy"]
 
@@ -29,3 +38,59 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "show {id} --store {store} --json",
+        "show --store {store} --json {id}",
+        "show --json {id} --store {store}",
+        "--json --store {store} show {id}",
+    ],
+)
+def test_a_call_is_shown_wherever_its_flags_stand(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the id, behind it, and before ``show``."""
+    store = make_store(tmp_path / "traces.db", make_exchange(1), make_exchange(2))
+    said = words.format(id=span_id_of(1), store=store).split()
+    assert main(["traces", *said]) == 0
+    record = decode_json_object(capsys.readouterr().out)
+    assert record["span_id"] == span_id_of(1)
+    assert "request" in record, "in full"
+
+
+@pytest.mark.parametrize("words", ["--limit 1 --store {store}", "list --limit 1 --store {store}"])
+def test_calls_are_listed_with_and_without_the_word(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``list`` is what the command does by itself."""
+    store = make_store(tmp_path / "traces.db", make_exchange(1), make_exchange(2))
+    assert main(["traces", "--json", *words.format(store=store).split()]) == 0
+    assert decode_json_object(capsys.readouterr().out)["span_id"] == span_id_of(2)
+
+
+@pytest.mark.parametrize("words", ["show", "list 0a", "0a", "show 0a 0b", "list --limit 0"])
+def test_wrong_words_behind_traces_are_told(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With exit status 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(["traces", *words.split()])
+    assert ended.value.code == 2
+    assert "usage: spantap " in capsys.readouterr().err
+
+
+def test_calls_are_shown_without_the_key_of_an_upstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be in the environment of ``serve`` alone; the file's store counts."""
+    store = make_store(tmp_path / "traces.db", make_exchange(1))
+    config = tmp_path / "spantap.toml"
+    config.write_text(
+        f"store = '{store}'\n[[upstream]]\nname = 'a'\nurl = 'http://a'\napi_key_env = 'DEMO_KEY'\n"
+    )
+    monkeypatch.delenv("DEMO_KEY", raising=False)
+    assert main(["traces", "--config", str(config), "--json"]) == 0
+    monkeypatch.setenv("SPANTAP_CONFIG", str(config))
+    assert main(["traces", "--json"]) == 0
+    assert capsys.readouterr().out.count(span_id_of(1)) == 2

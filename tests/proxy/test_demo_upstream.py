@@ -61,6 +61,23 @@ async def test_plain_answer_has_openai_shape(client: Client) -> None:
     assert completion["usage"]["prompt_tokens_details"] == {"cached_tokens": 0, "audio_tokens": 0}
 
 
+@pytest.mark.parametrize(
+    "base",
+    ["", "/v1", "/api/v1", "/openai/v1", "/openai/deployments/some-model"],
+)
+async def test_chats_and_prompts_are_taken_below_every_path(client: Client, base: str) -> None:
+    """Providers have them in different places, and a dialect may be played at its own."""
+    for path, request, kind in (
+        ("chat/completions", ask(), "chat.completion"),
+        ("completions", prompt(), "text_completion"),
+    ):
+        async with client.post(f"{base}/{path}?api-version=1", json=request) as response:
+            assert response.status == 200
+            assert decode_json_object(await response.read())["object"] == kind
+    async with client.post(f"{base}/xcompletions", json=prompt()) as response:
+        assert response.status == 404
+
+
 async def test_stream_opens_with_role_and_ends_with_finish_reason(client: Client) -> None:
     """The first delta names the role, the last is empty and finishes, nothing mentions usage."""
     chunks = await stream(client, ask())

@@ -58,6 +58,19 @@ def test_flags_win_over_environment_over_file(
     assert find_admin_port({"admin_host": "h", "admin_port": 1}) == ("h", 1)
 
 
+def test_an_upstream_s_key_need_not_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be in the environment of ``serve`` alone."""
+    config = tmp_path / "spantap.toml"
+    config.write_text(
+        "admin_port = 7001\n[[upstream]]\nname = 'a'\nurl = 'http://a'\napi_key_env = 'DEMO_KEY'\n"
+    )
+    monkeypatch.setenv("SPANTAP_CONFIG", str(config))
+    monkeypatch.delenv("DEMO_KEY", raising=False)
+    assert find_admin_port({}) == ("127.0.0.1", 7001)
+
+
 @pytest.mark.parametrize("port", ["http", "70000", "-1", "", "9" * 5000])
 def test_a_port_that_is_none_is_explained_as_serve_does(
     port: str, monkeypatch: pytest.MonkeyPatch

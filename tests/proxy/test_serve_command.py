@@ -141,6 +141,23 @@ def test_traces_reads_the_store_while_serve_runs(upstream: int, tmp_path: Path) 
     assert record["outcome"] == "completed"
 
 
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [("", "nothing is recorded: OTEL_TRACES_SAMPLER is always_off"), ("errors", "")],
+)
+def test_the_log_says_where_nothing_is_recorded(
+    upstream: int, tmp_path: Path, keep: str, said: str
+) -> None:
+    """A rule that keeps calls which are not sampled still records some."""
+    variables = {"OTEL_TRACES_SAMPLER": "always_off", "SPANTAP_KEEP": keep}
+    with serve(upstream, tmp_path / "traces.db", **variables) as running:
+        running.wait_listening()
+        assert running.end() == 0
+    log = "".join(running.said)
+    assert (said or "spans are recorded in") in log
+    assert bool(said) == ("nothing is recorded" in log)
+
+
 def test_the_admin_port_tells_alive_ready_and_numbers(upstream: int, tmp_path: Path) -> None:
     """And the traffic port has none of its paths."""
     with serve(upstream, tmp_path / "traces.db") as running:
@@ -248,7 +265,7 @@ def test_misconfiguration_ends_with_status_2_and_one_sentence(tmp_path: Path) ->
             (("serve", *store, "--port", port, "--admin-port", "0"), f"127.0.0.1:{port}"),
             (("serve", "--store", str(config / "t.db"), "--port", "0"), "bad.toml"),
             (("upstream", "--dialect", "klingon"), "klingon"),
-            (("traces", "show", *store), "show ID"),
+            (("traces", "--follow", "show", "0a", *store), "--follow"),
         ]
         for arguments, words in cases:
             status, said = run(*arguments)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +24,10 @@ from tests.proxy.recorded_calls import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
     from typing import Any
+
+NOBODY = 65534
 
 
 class Ran:
@@ -146,6 +151,34 @@ def test_file_that_is_no_store_is_explained(tmp_path: Path) -> None:
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.startswith("spantap traces: ")
     assert str(path) in ran.err
+
+
+@pytest.fixture
+def foreign_store() -> Iterator[Path]:
+    """A store of root's, in a folder that all may look into; this process is somebody else."""
+    if os.geteuid():
+        pytest.skip("only root may become somebody else")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        store = make_store(folder / "traces.db", make_exchange(1))
+        folder.chmod(0o755)
+        os.setresuid(NOBODY, NOBODY, 0)
+        try:
+            yield store
+        finally:
+            os.setresuid(0, 0, 0)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644], ids=["unreadable", "unwritable"])
+def test_a_store_of_another_user_is_explained(mode: int, foreign_store: Path) -> None:
+    """Status 1, and who may read it; SQLite speaks of a file that cannot be opened."""
+    os.setresuid(0, 0, 0)
+    foreign_store.chmod(mode)
+    os.setresuid(NOBODY, NOBODY, 0)
+    ran = Ran(foreign_store)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("spantap traces: no permission to read ")
+    assert "as the user of `spantap serve`" in ran.err
 
 
 def test_empty_store_says_so(tmp_path: Path) -> None:

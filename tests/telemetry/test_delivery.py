@@ -278,6 +278,9 @@ def test_backoff(failures: int, jitter: float, asked: float | None, seconds: flo
         ("'Bearer sk-12345678' is bad", ["Bearer sk-12345678"], "'***' is bad"),
         ("no such tenant: a", ["a"], "no such tenant: a"),
         ("nothing", [], "nothing"),
+        ("bad key sk-1234", ["Bearer sk-12345678"], "bad key sk-1234"),
+        ("x" * 394 + "sk-123", ["Bearer sk-12345678"], "x" * 394 + "***"),
+        ("x" * 395 + "sk-12", ["Bearer sk-12345678"], "x" * 395 + "sk-12"),
     ],
 )
 def test_without_secrets(text: str, secrets: list[str], shown: str) -> None:

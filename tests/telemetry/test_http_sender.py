@@ -7,7 +7,9 @@ import ssl
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, unquote_plus
 
 import pytest
 import trustme
@@ -189,6 +191,35 @@ def test_backend_that_repeats_the_key(sink: HttpSink, form: str) -> None:
     else:
         answer = send(sink.url.replace("://", "://me:sekret-key%21@"))
     assert answer == Answer(verdict=Verdict.RETRY, words="HTTP 401: unknown key ***")
+
+
+def test_backend_that_repeats_what_the_password_became(sink: HttpSink) -> None:
+    """R7: nor does the header that is made of the endpoint's user and password."""
+    value = b64encode(b"me:pw").decode()
+    sink.script.append(SinkAnswer(status=401, words=f"bad Authorization: Basic {value}"))
+    answer = send(sink.url.replace("://", "://me:pw@"))
+    assert answer.words == "HTTP 401: bad Authorization: Basic ***"
+    assert sink.requests[0].headers["authorization"] == f"Basic {value}"
+
+
+@pytest.mark.parametrize(
+    ("query", "quoted"),
+    [
+        ("api_key=sekret-key", "api_key=***"),
+        ("a=1&api_key=sekret%2Bkey%20b", "a=1&api_key=***"),
+        ("api_key=sekr\N{LATIN SMALL LETTER E WITH ACUTE}t-key", "api_key=***"),
+        ("sekret-key", "***"),
+    ],
+)
+def test_backend_that_repeats_the_query(sink: HttpSink, query: str, quoted: str) -> None:
+    """R7: a key in the endpoint's query, as it is sent or decoded."""
+    url = f"{sink.url}/v1/traces?{query}"
+    send(url, TRACES_ENDPOINT=url)
+    target = sink.requests[0].path
+    for said in (target, unquote(target), unquote_plus(target)):
+        sink.script.append(SinkAnswer(status=404, words=f"no {said}"))
+        answer = send(url, TRACES_ENDPOINT=url)
+        assert answer.words == f"HTTP 404: no /v1/traces?{quoted}"
 
 
 def test_nobody_listens() -> None:

@@ -16,6 +16,7 @@ from telemetry.errors import ConfigurationError
 from telemetry.otel_environment import (
     LIMIT_VARIABLES,
     check_otel_environment,
+    describe_sampler,
     find_reason_for_no_spans,
 )
 
@@ -139,10 +140,44 @@ def test_an_empty_environment_is_followed() -> None:
         ({}, None),
         ({"OTEL_SDK_DISABLED": "TRUE"}, "OTEL_SDK_DISABLED is true"),
         ({"OTEL_SDK_DISABLED": "false"}, None),
-        ({"OTEL_TRACES_SAMPLER": "always_off"}, "OTEL_TRACES_SAMPLER is always_off"),
-        ({"OTEL_TRACES_SAMPLER": "parentbased_always_off"}, None),
+        ({SAMPLER: "always_off"}, "OTEL_TRACES_SAMPLER is always_off"),
+        ({SAMPLER: "traceidratio", ARGUMENT: "0.0"}, "OTEL_TRACES_SAMPLER is traceidratio with 0"),
+        ({SAMPLER: "traceidratio", ARGUMENT: "0.01"}, None),
+        ({SAMPLER: "traceidratio"}, None),
+        (
+            {SAMPLER: "parentbased_always_off"},
+            "OTEL_TRACES_SAMPLER is parentbased_always_off, but for a sampled parent's calls",
+        ),
     ],
 )
 def test_what_turns_all_recording_off_is_known(environ: dict[str, str], reason: str | None) -> None:
     """So that nobody is told of spans that are never made."""
     assert find_reason_for_no_spans(environ) == reason
+
+
+def test_rules_keep_calls_that_no_sampler_takes() -> None:
+    """But none where all is switched off."""
+    assert find_reason_for_no_spans({SAMPLER: "always_off"}, keeps=True) is None
+    off = {"OTEL_SDK_DISABLED": "true"}
+    assert find_reason_for_no_spans(off, keeps=True) == "OTEL_SDK_DISABLED is true"
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({}, None),
+        ({SAMPLER: "Always_On"}, None),
+        ({SAMPLER: "parentbased_always_on"}, None),
+        ({SAMPLER: "parentbased_traceidratio", ARGUMENT: ""}, None),
+        (
+            {SAMPLER: "traceidratio", ARGUMENT: " .5 "},
+            "OTEL_TRACES_SAMPLER is traceidratio with 0.5",
+        ),
+        ({SAMPLER: "always_off"}, "OTEL_TRACES_SAMPLER is always_off"),
+    ],
+)
+def test_a_sampler_that_leaves_calls_out_is_described(
+    environ: dict[str, str], words: str | None
+) -> None:
+    """With its ratio."""
+    assert describe_sampler(environ) == words

@@ -1,0 +1,77 @@
+"""The quick start of the README is run as its reader would, but for the installation.
+
+The demo upstream takes the provider's place, and a server on loopback that of Phoenix.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from telemetry.store_reader import StoreReader
+from tests.docs.blocks import ROOT, Page
+from tests.docs.provider import running_provider
+from tests.docs.test_quickstarts import run
+from tests.e2e.processes import ServerProcess, clean_environment, find_free_port, wait_until
+from tests.otlp_sink import HttpSink
+
+SECTION = Page(ROOT / "README.md").text.partition("## Quick start with a real key\n")[2]
+INSTALL_AND_SERVE, CALL_AND_LOOK, SERVE_WITH_PHOENIX = re.findall(
+    r"^```sh\n(.*?)^```$", SECTION.partition("\n## ")[0], re.MULTILINE | re.DOTALL
+)
+
+INSTALL = "pipx install .  "
+"""Not run: it would fetch packages. The tests run what is installed beside them."""
+
+PROXY, PHOENIX, ID = "http://localhost:4000", "http://localhost:6006", "2dd5cb58"
+
+START_SECONDS, SPAN_SECONDS = 30.0, 10.0
+
+
+@pytest.mark.parametrize("serve", [INSTALL_AND_SERVE, SERVE_WITH_PHOENIX], ids=["bare", "phoenix"])
+async def test_the_quick_start_does_what_it_says(serve: str, tmp_path: Path) -> None:
+    """The answer is printed, the call is listed and shown, and Phoenix gets its span."""
+    port, admin_port = find_free_port(), find_free_port()
+    store = tmp_path / "traces.db"
+    call, look, show = re.split(r"^(?=spantap)", CALL_AND_LOOK, flags=re.MULTILINE)
+    async with running_provider("openai") as provider:
+        environment = clean_environment() | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "SPANTAP_UPSTREAM": provider.url,
+            "SPANTAP_PORT": str(port),
+            "SPANTAP_ADMIN_PORT": str(admin_port),
+            "SPANTAP_STORE": str(store),
+            "SPANTAP_LINGER_SECONDS": "0",
+        }
+        with HttpSink() as phoenix:
+            script = re.sub(rf"^{re.escape(INSTALL)}.*$", "", serve, flags=re.MULTILINE)
+            assert "install" not in script
+            script = script.replace("spantap serve", "exec spantap serve")
+            server = ServerProcess(
+                ["sh", "-ec", script.replace(PHOENIX, phoenix.url)],
+                environment=environment,
+                log=tmp_path / "server.log",
+            )
+            with server as proxy:
+                ready = f"http://127.0.0.1:{admin_port}/readyz"
+                await asyncio.to_thread(proxy.wait_for, ready, START_SECONDS)
+                here = call.replace(PROXY, f"http://127.0.0.1:{port}")
+                answer = await run(here, tmp_path, environment)
+                with StoreReader(store) as reader:
+                    await asyncio.to_thread(
+                        wait_until, lambda: bool(reader.latest(1)), SPAN_SECONDS, "a span"
+                    )
+                    [span] = reader.latest(2)
+                assert span.span_id[: len(ID)] in await run(look, tmp_path, environment)
+                shown = await run(show.replace(ID, span.span_id[: len(ID)]), tmp_path, environment)
+                assert answer.strip() in shown
+                assert await asyncio.to_thread(proxy.end) == 0, proxy.output
+            sent = [span.span_id] if serve is SERVE_WITH_PHOENIX else []
+            assert phoenix.accepted == sent
+    [arrival] = provider.arrivals
+    assert arrival.headers["authorization"] == "Bearer sk-..."
