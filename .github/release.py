@@ -1,7 +1,7 @@
 """What a release needs to know: ``python .github/release.py check TAG``, ``notes`` or ``version``.
 
 The version is told in ``codec/_version.py`` and nowhere else. A tag, the newest section of
-``CHANGELOG.md`` and the chart's ``appVersion`` have to agree with it; ``check`` says what does not.
+``CHANGELOG.md`` and the chart have to agree with it; ``check`` says what does not.
 ``notes`` prints that section, for the release's page. The standard library alone is needed.
 """
 # ruff: noqa: INP001, T201 - a program in a folder that is no package
@@ -40,6 +40,27 @@ def read_sections(root: Path) -> list[tuple[str, str | None, str]]:
     ]
 
 
+def to_semver(version: str) -> str:
+    """The form that Helm wants: ``1.2.3-rc.1`` for ``1.2.3rc1``, ``1.2.3-dev.0`` for its dev."""
+    return re.sub(r"\.?(rc|dev)(\d+)$", r"-\1.\2", version)
+
+
+def find_chart_faults(root: Path, version: str) -> list[str]:
+    """What in ``Chart.yaml`` is not of this version."""
+    path = root / "deploy" / "helm" / "spantap" / "Chart.yaml"
+    lines = path.read_text(encoding="utf-8").replace('"', "").splitlines()
+    semver = to_semver(version)
+    faults = []
+    if f"version: {semver}" not in lines:
+        faults.append(f"the chart's version is not {semver}")
+    if f"appVersion: {version}" not in lines:
+        faults.append(f"the chart's appVersion is not {version}")
+    early = semver != version
+    if ("  artifacthub.io/prerelease: true" in lines) is not early:
+        faults.append(f"the chart's artifacthub.io/prerelease is not {str(early).lower()}")
+    return faults
+
+
 def find_faults(root: Path, tag: str) -> list[str]:
     """Why this tag is no release of what is checked out; nothing where it is."""
     version = read_version(root)
@@ -55,10 +76,7 @@ def find_faults(root: Path, tag: str) -> list[str]:
         faults.append("CHANGELOG.md still has lines under [Unreleased]")
     if not any(name == version and date and text for name, date, text in sections[1:2]):
         faults.append(f"CHANGELOG.md has no section [{version}], with its date, after [Unreleased]")
-    chart = (root / "deploy" / "helm" / "spantap" / "Chart.yaml").read_text(encoding="utf-8")
-    if f"\nappVersion: {version}\n" not in chart.replace('"', ""):
-        faults.append(f"the chart's appVersion is not {version}")
-    return faults
+    return faults + find_chart_faults(root, version)
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:

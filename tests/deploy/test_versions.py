@@ -33,7 +33,10 @@ def checkout(tmp_path: Path) -> Path:
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(PROGRAM, tmp_path / ".github")
     (tmp_path / "codec" / "_version.py").write_text('"""Version."""\n\n__version__ = "1.2.3"\n')
-    (tmp_path / CHART).write_text('name: spantap\nversion: 1.2.3\nappVersion: "1.2.3"\n')
+    (tmp_path / CHART).write_text(
+        'name: spantap\nversion: 1.2.3\nappVersion: "1.2.3"\n'
+        'annotations:\n  artifacthub.io/prerelease: "false"\n'
+    )
     (tmp_path / "CHANGELOG.md").write_text(
         "# Changelog\n\n## [Unreleased]\n\n"
         "## [1.2.3] - 2026-11-21\n\n### Added\n\n- A line.\n\n"
@@ -58,6 +61,7 @@ def test_the_chart_is_of_the_version() -> None:
     """Its appVersion is the image's tag where the values name none."""
     lines = (ROOT / CHART).read_text().replace('"', "").splitlines()
     assert f"appVersion: {__version__}" in lines
+    assert "the chart's" not in ask(ROOT, "check", f"v{__version__}")[1]
 
 
 def test_the_changelog_fits_the_version() -> None:
@@ -96,6 +100,23 @@ def test_what_is_ready_can_be_released(checkout: Path) -> None:
     assert ask(checkout, "notes") == (0, "### Added\n\n- A line.\n")
 
 
+def test_a_candidate_can_be_released(checkout: Path) -> None:
+    """Its chart has the version in the form that Helm wants, and says that it is early."""
+    replace(checkout / "codec" / "_version.py", "1.2.3", "1.2.3rc1")
+    replace(checkout / "CHANGELOG.md", "[1.2.3]", "[1.2.3rc1]")
+    status, output = ask(checkout, "check", "v1.2.3rc1")
+    assert status == 1
+    assert output.splitlines() == [
+        "the chart's version is not 1.2.3-rc.1",
+        "the chart's appVersion is not 1.2.3rc1",
+        "the chart's artifacthub.io/prerelease is not true",
+    ]
+    replace(checkout / CHART, '"1.2.3"', '"1.2.3rc1"')
+    replace(checkout / CHART, "version: 1.2.3\n", "version: 1.2.3-rc.1\n")
+    replace(checkout / CHART, '"false"', '"true"')
+    assert ask(checkout, "check", "v1.2.3rc1") == (0, "v1.2.3rc1 can be released\n")
+
+
 @pytest.mark.parametrize("tag", ["1.2.3", "v1.2.2", "v1.2.3rc1", "v1.2.30"])
 def test_another_tag_is_refused(checkout: Path, tag: str) -> None:
     """It says which one it would have to be."""
@@ -115,6 +136,8 @@ def test_another_tag_is_refused(checkout: Path, tag: str) -> None:
         ("CHANGELOG.md", "### Added\n\n- A line.\n", ""),
         ("CHANGELOG.md", "[1.2.3]", "[1.2.4]"),
         (str(CHART), '"1.2.3"', '"1.2.2"'),
+        (str(CHART), "\nversion: 1.2.3\n", "\nversion: 1.2.2\n"),
+        (str(CHART), '"false"', '"true"'),
     ],
 )
 def test_what_does_not_agree_is_refused(checkout: Path, name: str, old: str, new: str) -> None:

@@ -110,6 +110,30 @@ def test_what_is_tested_is_what_a_release_needs() -> None:
     assert "workflow_call" in (FOLDER / "ci.yml").read_text()
 
 
+def test_a_download_names_what_it_takes() -> None:
+    """And takes all that was kept of others' work; the image's build keeps no record besides.
+
+    That record is no archive: a download of everything in the run fails on it.
+    """
+    jobs = read("release.yml")["jobs"]
+    steps = [step for job in jobs.values() for step in job.get("steps", ())]
+    kept = {step["with"]["name"] for step in steps if "upload-artifact" in step.get("uses", "")}
+    downloads = [step["with"] for step in steps if "download-artifact" in step.get("uses", "")]
+    taken = [re.findall(r"\w+", given.get("name", given.get("pattern", ""))) for given in downloads]
+    assert taken == [["dist"], ["dist", "sbom", "chart"]]
+    assert kept == {"dist", "sbom", "chart"}
+    builds = [step for step in steps if "build-push-action" in step.get("uses", "")]
+    assert [step["env"]["DOCKER_BUILD_RECORD_UPLOAD"] for step in builds] == ["false"]
+
+
+def test_the_list_of_packages_has_no_pip() -> None:
+    """It is that of an environment without one."""
+    steps = read("release.yml")["jobs"]["packages"]["steps"]
+    runs = "\n".join(step.get("run", "") for step in steps)
+    (listed,) = re.findall(r"cyclonedx-py environment [^|]* (\.\w+)/bin/python", runs)
+    assert f"python -m venv --without-pip {listed} " in runs
+
+
 def test_the_supported_versions_of_python_are_tested() -> None:
     """All that the wheel names."""
     named = re.findall(
