@@ -136,13 +136,15 @@ class Rendered:
         return variables
 
 
-def render(values: dict[str, Any] | None = None) -> Rendered:
+def render(
+    values: dict[str, Any] | None = None, *, release: str = RELEASE, namespace: str = NAMESPACE
+) -> Rendered:
     """Render the chart.
 
     Raises:
         HelmError: the values are refused, by their schema or by a template.
     """
-    answer = ask("render", values=values or {}, release=RELEASE, namespace=NAMESPACE)
+    answer = ask("render", values=values or {}, release=release, namespace=namespace)
     texts = {path: text.strip() for path, text in sorted(answer.items()) if text.strip()}
     notes = texts.pop("spantap/templates/NOTES.txt")
     things = [thing for text in texts.values() for thing in ask("parse", text=text)]

@@ -30,8 +30,17 @@ KUBERNETES = "1.34"
 
 read_json = json.loads  # noqa: TID251 - this interpreter has no codec
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The fast one, where the library has it."""
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc, unused-ignore]
+    """The fast one, where the library has it; no key may stand twice, as Kubernetes wants it."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """As the library does, which would take the last of two."""
+        names = [key.value for key, _ in node.value]
+        if len(names) != len(set(names)):
+            raise ValueError(f"a key stands twice: {sorted(names)}")
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
 
 
 @cache

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.jsontext import decode_json
-from tests.deploy.chart import CHART, README, documented_values, read_values, with_table
+from tests.deploy.chart import (
+    CHART,
+    README,
+    ask,
+    documented_values,
+    read_values,
+    render,
+    with_table,
+)
 from tests.deploy.tools import ROOT
 
 if TYPE_CHECKING:
@@ -83,6 +91,17 @@ def test_values_that_a_page_names_exist(page: Path) -> None:
     of_ours = [name for name in of_ours if name not in ATTRIBUTES]
     assert [name for name in of_ours if not knows(name)] == []
     assert of_ours or page.name in {"README.md", "values.yaml"}
+
+
+def test_the_policy_that_a_page_has_is_about_the_service() -> None:
+    """The values for a gateway that speaks TLS to the pods render, and nothing is left to say."""
+    (text,) = re.findall(r"```yaml\n(tls:.*?)```", PAGES[1].read_text(), re.DOTALL)
+    (values,) = ask("parse", text=text)
+    everything = render(values)
+    policy = everything.one("BackendTLSPolicy")
+    (target,) = policy["spec"]["targetRefs"]
+    assert target["name"] in {thing["metadata"]["name"] for thing in everything.all("Service")}
+    assert "BackendTLSPolicy" not in everything.notes
 
 
 def test_a_path_that_leads_nowhere_is_seen() -> None:

@@ -100,9 +100,20 @@ def test_every_volume_that_is_written_to_has_a_size(values: Path) -> None:
             assert ("store" in empty) == (kind == "Deployment")
 
 
+def test_the_store_has_room_for_a_damaged_one() -> None:
+    """By default two stores and the reserve fit: a damaged one is kept beside the new one."""
+    everything = render()
+    (volume,) = (
+        v for v in everything.one("Deployment")["spec"]["template"]["spec"]["volumes"]
+        if v["name"] == "store"
+    )  # fmt: skip
+    room = int(volume["emptyDir"]["sizeLimit"].removesuffix("Gi")) << 30
+    assert room > 2 * int(everything.environment()["SPANTAP_STORE_MAX_BYTES"]) + (16 << 20)
+
+
 @every_ci_file
 def test_the_grace_period_has_room_for_the_end(values: Path) -> None:
-    """What a preStop hook sleeps, linger, drain and flush together are less than it."""
+    """What a preStop hook sleeps, linger, drain and the end together are less than it."""
     everything = rendered(values)
     variables = everything.environment()
     for kind, spec in pod_specs(everything.things):
@@ -111,7 +122,7 @@ def test_the_grace_period_has_room_for_the_end(values: Path) -> None:
             linger, drain = (
                 int(variables[f"SPANTAP_{name}_SECONDS"]) for name in ("LINGER", "DRAIN")
             )
-            needed = sleep.get("seconds", 0) + linger + drain + 5
+            needed = sleep.get("seconds", 0) + linger + drain + 15
             assert needed < spec["terminationGracePeriodSeconds"]
 
 

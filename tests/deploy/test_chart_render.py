@@ -13,11 +13,14 @@ import pytest
 
 from codec._version import __version__
 from codec.jsontext import decode_json
-from proxy.processes.supervisor import FLUSH_SECONDS
+from proxy.app import CUT_SECONDS
+from proxy.processes.supervisor import CLOSE_SECONDS, FLUSH_SECONDS
 from proxy.settings import Settings, load_settings
 from telemetry.otel_environment import check_otel_environment
 from telemetry.otlp_settings import OtlpProtocol, read_backend, read_otlp_settings
 from telemetry.privacy.switches import read_privacy_switches
+from telemetry.store import Store
+from telemetry.store_rows import Retention
 from tests.deploy.chart import (
     CHART,
     CI_FILES,
@@ -31,6 +34,7 @@ from tests.deploy.chart import (
     render,
 )
 from tests.deploy.tools import ROOT, run, tool
+from tests.telemetry.span_rows import make_row
 from tests.test_dashboard import SAMPLE_LABELS
 
 every_ci_file = pytest.mark.parametrize("values", CI_FILES, ids=lambda path: path.stem)
@@ -207,6 +211,7 @@ def test_a_backend_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert (backend.protocol, backend.endpoint) == (
         OtlpProtocol.GRPC, "collector.observability:4317",
     )  # fmt: skip
+    assert backend.insecure
 
 
 LEFT_OUT = {
@@ -270,20 +275,31 @@ def grace(seconds: int, **more: Any) -> dict[str, Any]:
     return {"terminationGracePeriodSeconds": seconds, **more}
 
 
+def ingress(streaming: str, seconds: int) -> dict[str, Any]:
+    return {
+        "ingress": {
+            "enabled": True,
+            "streaming": streaming,
+            "hosts": [{"host": "a.example.com"}],
+            "timeoutSeconds": seconds,
+        }
+    }
+
+
 CLAIM = {"store": {"persistence": {"enabled": True, "existingClaim": "one"}}}
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (
-        grace(285),
-        r"lingerSeconds \(10\) \+ drain.deadlineSeconds \(270\) \+ 5 s .* = 285 s, .*\(285\)",
+        grace(295),
+        r"lingerSeconds \(10\) \+ drain.deadlineSeconds \(270\) \+ 15 s .* = 295 s, .*\(295\)",
     ),
     (
         {"drain": {"lingerSeconds": 30, "deadlineSeconds": 600}},
-        r"635 s, .* \(300\): set terminationGracePeriodSeconds to more than 635, or lower",
+        r"645 s, .* \(300\): set terminationGracePeriodSeconds to more than 645, or lower",
     ),
     (
-        grace(290, lifecycle={"preStop": {"sleep": {"seconds": 5}}}),
-        r"preStop.sleep.seconds \(5\) \+ .* = 290 s",
+        grace(300, lifecycle={"preStop": {"sleep": {"seconds": 5}}}),
+        r"preStop.sleep.seconds \(5\) \+ .* = 300 s",
     ),
     ({"autoscaling": {"enabled": True, "minReplicas": 11}}, r"minReplicas \(11\) is more than"),
     (
@@ -295,6 +311,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "share of resources.requests.cpu, which is not set",
     ),
     ({"podDisruptionBudget": {"minAvailable": 2}}, r"minAvailable \(2\) is not less than"),
+    ({"podDisruptionBudget": {"minAvailable": "100%"}}, r"minAvailable \(100%\) is not less than"),
+    ({"podDisruptionBudget": {"minAvailable": "51%"}}, r"minAvailable \(51%\) is not less than"),
+    ({"podDisruptionBudget": {"maxUnavailable": None}}, "neither minAvailable nor maxUnavailable"),
     (
         {"store": {"persistence": {"existingClaim": "one"}}},
         'existingClaim is "one", but store.persistence.enabled is false',
@@ -329,20 +348,25 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"otel": {"headersSecret": "x"}}, 'otel.headersSecret is "x", but otel.endpoint is empty'),
     ({"otel": {"metrics": {"enabled": True}}}, "neither otel.metrics.endpoint nor otel.endpoint"),
-    ({"otel": {"endpoint": "collector:4317"}}, "which only otel.protocol grpc takes"),
+    (
+        {"otel": {"endpoint": "collector:4317"}},
+        'otel.endpoint is "collector:4317", which only otel.protocol grpc takes',
+    ),
+    (
+        {"otel": {"metrics": {"enabled": True, "endpoint": "collector:4317"}}},
+        'otel.metrics.endpoint is "collector:4317", which only otel.protocol grpc takes',
+    ),
     ({"ingress": {"enabled": True}}, "ingress.hosts is empty"),
     ({"httpRoute": {"enabled": True}}, "httpRoute.parentRefs is empty"),
     (
-        {
-            "ingress": {
-                "enabled": True,
-                "streaming": "nginx",
-                "hosts": [{"host": "a.example.com"}],
-                "timeoutSeconds": 900,
-            }
-        },
+        {**ingress("nginx", 900), "config": {"firstByteTimeoutSeconds": 60}},
         r"timeoutSeconds \(900\) is not more than config.idleTimeoutSeconds \(900\)",
     ),
+    (
+        {**ingress("nginx", 960), "config": {"firstByteTimeoutSeconds": 1800}},
+        r"timeoutSeconds \(960\) is not more than config.firstByteTimeoutSeconds \(1800\)",
+    ),
+    (ingress("alb", 4001), r"timeoutSeconds \(4001\) is more than the 4000 s that an ALB waits"),
 ]
 
 
@@ -357,14 +381,45 @@ def test_every_refusal_is_tried() -> None:
     """As many sentences as the chart can fail with are in the table above."""
     told = (CHART / "templates/_validate.tpl").read_text().count("fail ")
     sentences = {re.sub(r"[^a-z]", "", sentence) for _, sentence in REFUSED}
-    assert len(sentences) - 2 == told  # the drain formula has three rows
+    more = 2 + 1 + 1  # the drain formula has three rows, endpoints and timeouts have two
+    assert len(sentences) - more == told - 1  # that of a name is tried below
 
 
-def test_the_drain_formula_has_the_programs_flush() -> None:
-    """The seconds for the last spans are the supervisor's; one second more is enough."""
-    assert render(grace(286)).one("Deployment")
+def test_the_drain_formula_has_room_for_the_programs_end() -> None:
+    """To cut, to send and to close, and a second between; one second more is enough."""
+    assert render(grace(296)).one("Deployment")
     text = (CHART / "templates/_validate.tpl").read_text()
-    assert f'"spantap.flushSeconds" -}}}}{FLUSH_SECONDS:.0f}{{{{-' in text
+    seconds = re.search(r'"spantap.endSeconds" -\}\}(\d+)\{\{-', text)
+    assert seconds
+    assert int(seconds[1]) == CUT_SECONDS + FLUSH_SECONDS + CLOSE_SECONDS + 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"lifecycle": {"preStop": None}},
+        {"lifecycle": None},
+        {"resources": None},
+        {"podDisruptionBudget": {"minAvailable": None}},
+        {"podDisruptionBudget": {"minAvailable": 0, "maxUnavailable": None}},
+        {"podDisruptionBudget": {"enabled": False, "maxUnavailable": None}},
+        {"otel": {"headersSecret": "x", "metrics": {"enabled": True, "endpoint": "http://a"}}},
+        {"podDisruptionBudget": {"minAvailable": "50%"}},
+        {**ingress("alb", 4000)},
+        {**ingress("nginx", 960), "config": {"idleTimeoutSeconds": 0}},
+    ],
+    ids=str,
+)
+def test_what_can_work_is_not_refused(values: dict[str, Any]) -> None:
+    """What is left out is left out, and limits are not one too low."""
+    everything = render(values)
+    assert ask("judge", objects=list(everything.things)) == []
+
+
+def test_nothing_to_scale_by_is_told() -> None:
+    """Without resources there is no share of them either."""
+    with pytest.raises(HelmError, match=r"share of resources\.requests\.cpu"):
+        render({"resources": None, "autoscaling": {"enabled": True}})
 
 
 NOTED: list[tuple[dict[str, Any], str]] = [
@@ -383,7 +438,25 @@ NOTED: list[tuple[dict[str, Any], str]] = [
         "whenScaled is Delete",
     ),
     ({"autoscaling": {"enabled": True}}, "looks at CPU alone"),
-    ({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable is 0"),
+    (
+        {"autoscaling": {"enabled": True, "openExchanges": {"enabled": True}}},
+        "an adapter has to get\n  spantap_exchanges_open of each pod in another way",
+    ),
+    ({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable is 0:"),
+    ({"podDisruptionBudget": {"maxUnavailable": "0%"}}, "maxUnavailable is 0%:"),
+    (
+        {**ingress("nginx", 960), "config": {"firstByteTimeoutSeconds": 0}},
+        "config.firstByteTimeoutSeconds is 0, without end; the ingress cuts",
+    ),
+    (
+        {**ingress("nginx", 960), "config": {"idleTimeoutSeconds": 0}},
+        "config.idleTimeoutSeconds is 0, without end; the ingress cuts",
+    ),
+    (
+        {"tls": {"existingSecret": "x"}, "httpRoute": {"enabled": True, "parentRefs": [{}]}},
+        "without a BackendTLSPolicy",
+    ),
+    ({"config": {"host": "127.0.0.1"}}, "neither the kubelet nor a Service reaches the pods"),
     ({"prometheusRule": {"enabled": True}}, "the alerts look for the job"),
     ({"ingress": {"enabled": True, "hosts": [{"host": "a.example.com"}]}}, "has no annotations"),
     ({}, "image.digest pins it"),
@@ -407,6 +480,12 @@ def test_notes_say_where_it_is() -> None:
     ingress = rendered(CHART / "ci/ingress-values.yaml").notes
     assert "OPENAI_BASE_URL=http://demo-spantap.llm:4000/v1" in ingress
     assert "OPENAI_BASE_URL=https://llm.example.com/v1" in ingress
+    assert ingress.startswith(f"spantap {__version__} relays to https://api.openai.com.")
+    keys = rendered(CHART / "ci/keys-values.yaml").notes
+    assert "relays to https://api.openai.com, /groq to https://api.groq.com/openai/v1, /loc" in keys
+    upstreams = [{"name": "a", "url": "http://a", "prefix": "/a"}]
+    upstreams += [{"name": "all", "url": "http://all", "prefix": "/"}]
+    assert "relays to http://all, /a to http://a." in render({"upstreams": upstreams}).notes
     gateway = rendered(CHART / "ci/gateway-api-values.yaml").notes
     assert "OPENAI_BASE_URL=https://demo-spantap.llm:4000/v1" in gateway
     assert "OPENAI_BASE_URL=https://llm.example.com/openai/v1" in gateway
@@ -521,6 +600,166 @@ def test_a_change_of_settings_restarts_pods() -> None:
     )
 
 
+# Names and words of whoever installs
+
+ODD: dict[str, Any] = {
+    "fullnameOverride": "true",
+    "nameOverride": "1e3",
+    "commonLabels": {"example.com/odd": "0123"},
+    "serviceAccount": {"name": "0123"},
+    "upstream": {"existingSecret": "123", "secretKey": "0x1f", "caSecret": "1e3", "caKey": "12"},
+    "upstreams": [
+        {"name": "a", "url": "http://a", "prefix": "/a", "existingSecret": "1", "secretKey": "2"}
+    ],
+    "inboundKeys": {"existingSecret": "0123", "secretKey": "1.0"},
+    "tls": {"existingSecret": "456"},
+    "otel": {"endpoint": "http://a", "headersSecret": "789", "headersKey": "1.5", "caSecret": "9"},
+    "service": {"appProtocol": "null"},
+    "ingress": {
+        "enabled": True,
+        "className": "yes",
+        "hosts": [{"host": "1.2", "paths": [{"path": "/a: b"}]}],
+    },
+    "httpRoute": {"enabled": True, "parentRefs": [{"name": "g"}], "path": "/a: b # c"},
+    "priorityClassName": "123",
+    "runtimeClassName": "off",
+    "serviceMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True},
+    "dashboard": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+    "autoscaling": {"enabled": True, "openExchanges": {"enabled": True, "metricName": "_1"}},
+}
+
+
+@pytest.mark.parametrize("persistence", [{}, {"enabled": True, "storageClass": "123"}], ids=str)
+def test_names_that_look_like_numbers_stay_text(persistence: dict[str, Any]) -> None:
+    """Whatever a name looks like, Kubernetes reads it as text, and it is the one that was given."""
+    values = {**ODD, "store": {"persistence": persistence}}
+    everything = render(values, release="123", namespace="456")
+    assert ask("judge", objects=list(everything.things)) == []
+    assert {thing["metadata"]["namespace"] for thing in everything.things} == {"456"}
+    assert everything.environment()["UPSTREAM_KEY"] == "Secret/123/0x1f"
+    assert everything.environment()["UPSTREAM_KEY_0"] == "Secret/1/2"
+    (spec,) = (spec for kind, spec in pod_specs(everything.things) if kind != "Pod")
+    secrets = {v["secret"]["secretName"] for v in spec["volumes"] if "secret" in v}
+    assert secrets == {"0123", "456", "1e3", "9"}
+    (rule,) = everything.one("HTTPRoute")["spec"]["rules"]
+    assert rule["matches"][0]["path"]["value"] == "/a: b # c"
+
+
+def test_an_existing_claim_may_be_a_number() -> None:
+    """Its name too is text; so is that of a Secret that the chart makes, and of its key."""
+    values = {**CLAIM, "replicaCount": 1, "fullnameOverride": "null"}
+    values["store"] = {"persistence": {"enabled": True, "existingClaim": "123"}}
+    values["inboundKeys"] = {"digests": ["sha256:" + 64 * "0"], "secretKey": "123"}
+    everything = render(values)
+    assert ask("judge", objects=list(everything.things)) == []
+    assert set(everything.one("Secret")["stringData"]) == {"123"}
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("a.b", "a-b-spantap"),
+        ("spantap.v1", "spantap-v1"),
+        (45 * "a" + ".b-", 45 * "a" + "-b--span"),
+    ],
+)
+def test_a_release_with_dots_names_services(release: str, name: str) -> None:
+    """No name has a dot, which a Service's may not, and none ends in what is no letter."""
+    everything = render(release=release)
+    names = [thing["metadata"]["name"] for thing in everything.things]
+    assert {n.removesuffix("-admin").removesuffix("-test") for n in names} == {name[:52]}
+
+
+def test_a_cut_name_ends_in_a_letter() -> None:
+    """Where the cut is behind a dot or a hyphen, that goes as well."""
+    everything = render(release=51 * "a" + ".b")
+    assert everything.one("Service", "-admin")["metadata"]["name"] == 51 * "a" + "-admin"
+
+
+def test_a_name_that_no_service_may_have_is_refused() -> None:
+    """It begins with a letter; another name is one value away."""
+    with pytest.raises(HelmError, match='"123-spantap" does not begin with a letter'):
+        render(release="123")
+
+
+def test_no_variable_stands_twice() -> None:
+    """One of extraEnv takes the place of the chart's: the server's apply refuses two."""
+    values = {
+        "upstream": {"existingSecret": "key"},
+        "otel": {
+            "endpoint": "http://a",
+            "headersSecret": "x",
+            "resourceAttributes": {"service.namespace": "mine"},
+        },
+    }
+
+    def variables(extra: list[dict[str, str]]) -> list[dict[str, Any]]:
+        deployment = render({**values, "extraEnv": extra}).one("Deployment")
+        found = deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+        return list(found)
+
+    own = [entry["name"] for entry in variables([])]
+    assert {"POD_NAME", "UPSTREAM_KEY", "OTEL_EXPORTER_OTLP_HEADERS"} <= set(own)
+    theirs = [{"name": name, "value": "mine"} for name in ["FURTHER", *own]]
+    found = variables(theirs)
+    assert sorted(entry["name"] for entry in found) == sorted(["FURTHER", *own])
+    assert all(entry["value"] == "mine" for entry in found)
+    (pod_name, *_) = variables([{"name": "POD_NAME", "value": "mine"}])[2:]
+    assert pod_name == {"name": "POD_NAME", "value": "mine"}  # before what refers to it
+
+
+def test_no_label_stands_twice() -> None:
+    """Of labels that are given twice one is taken; those that select pods are the chart's."""
+    labels = {"app.kubernetes.io/component": "b", "app.kubernetes.io/name": "c", "team": "llm"}
+    monitored = {"enabled": True, "labels": {**labels, "team": "own"}}
+    values = {
+        "commonLabels": labels,
+        "podLabels": {**labels, "team": "pods"},
+        "podAnnotations": {"checksum/config": "mine"},
+        "serviceMonitor": monitored,
+        "prometheusRule": {**monitored, "alertLabels": {"severity": "page"}},
+        "dashboard": monitored,
+    }
+    everything = render(values)
+    template = everything.one("Deployment")["spec"]["template"]["metadata"]
+    selector = everything.one("Deployment")["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= template["labels"].items()
+    assert template["labels"]["team"] == "pods"
+    assert template["annotations"]["checksum/config"] != "mine"
+    wanted = everything.one("ServiceMonitor")["spec"]["selector"]["matchLabels"].items()
+    found = [s for s in everything.all("Service") if wanted <= s["metadata"]["labels"].items()]
+    assert [service["metadata"]["name"] for service in found] == ["demo-spantap-admin"]
+    assert everything.one("PrometheusRule")["metadata"]["labels"]["team"] == "own"
+    (group,) = everything.one("PrometheusRule")["spec"]["groups"]
+    assert {rule["labels"]["severity"] for rule in group["rules"]} == {"page"}
+
+
+def test_another_way_takes_the_place_of_the_charts() -> None:
+    """A probe asks in one way only, and a Deployment that starts anew does not roll."""
+    command = {"command": ["spantap", "healthcheck"]}
+    values = {"updateStrategy": {"type": "Recreate"}, "livenessProbe": {"exec": command}}
+    deployment = render(values).one("Deployment")["spec"]
+    assert deployment["strategy"] == {"type": "Recreate"}
+    container = deployment["template"]["spec"]["containers"][0]
+    assert container["livenessProbe"]["exec"] == command
+    assert "httpGet" not in container["livenessProbe"]
+    assert "httpGet" in container["readinessProbe"]
+
+
+def test_the_pod_of_helm_test_finds_a_node_too() -> None:
+    """It goes where the others may go."""
+    values = {
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "priorityClassName": "important",
+        "runtimeClassName": "gvisor",
+    }
+    pod = render(values).one("Pod")["spec"]
+    assert {key: pod[key] for key in values} == values
+
+
 # What is measured
 
 
@@ -540,10 +779,47 @@ def test_alerts_are_about_metrics_that_exist() -> None:
         for label in re.split(r",\s*", ", ".join(grouped)):
             assert not label or label in labels
         if "alert" in rule:
-            assert rule["expr"].count(f'{{namespace="llm", job="{job}"}}') == len(set(names))
+            assert rule["expr"].count(f'{{namespace="llm", job="{job}"') == len(names)
             shown = re.findall(r"\$labels\.(\w+)", rule["annotations"]["description"])
             assert set(shown) <= set(re.split(r",\s*", ", ".join(grouped)))
             assert rule["labels"]["team"] == "llm"
+
+
+def test_a_store_that_fills_up_is_told_before_it_drops(tmp_path: Path) -> None:
+    """In an outage the alert comes before the first span is lost, and not while spans are sent."""
+    values = {"prometheusRule": {"enabled": True}, "store": {"maxBytes": 8 << 20}}
+    (group,) = render(values).one("PrometheusRule")["spec"]["groups"]
+    (rule,) = (r for r in group["rules"] if r["alert"] == "SpantapStoreFillsUp")
+    product, _, limit = rule["expr"].rpartition(" > ")
+    assert re.sub(r"\w+ by \(pod\) \(\w+_store_(\w+)\{[^,]*, [^,}]*(?:, (.*?))?\}\)", r"\1 \2",
+                  product) == 'size_bytes  * spans state="pending" / spans '  # fmt: skip
+
+    def fires(store: Store) -> bool:
+        counts = store.counts()
+        spans = counts.pending + counts.delivered + counts.rejected + counts.kept
+        return counts.size_bytes * counts.pending / spans > int(limit)
+
+    numbers = iter(range(1, 10_000))
+    retention = Retention(max_bytes=8 << 20, max_age_ns=2**62)
+    with Store.open(tmp_path / "traces.db", retention=retention) as store:
+
+        def add() -> int:
+            rows = [make_row(next(numbers), padding_bytes=16 << 10) for _ in range(10)]
+            store.add(rows)
+            lost = (step := store.prune(0)).lost
+            while step.more:
+                lost += (step := store.prune(0)).lost
+            return lost
+
+        for _ in range(100):  # a backend that takes everything: full of what was sent
+            assert add() == 0
+            store.mark_delivered([s.seq for s in store.take(1000, 2**40, 2**62)])
+            assert not fires(store)
+        assert store.counts().delivered < 1000
+        told = 0
+        while add() == 0:  # an outage
+            told += fires(store)
+    assert told > 5
 
 
 def test_the_autoscaler_counts_what_is_measured() -> None:

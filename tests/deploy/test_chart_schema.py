@@ -140,6 +140,16 @@ REFUSED = [
     ("image.tag", "a tag", "a tag has no space"),
     ("upstream.baseUrl", "https://user:password@api.example.com", "no credential in a URL"),
     ("upstream.baseUrl", "https://api.example.com?key=x", "nor in its query"),
+    ("upstream.baseUrl", "http://vllm:99999", "no such port"),
+    ("upstream.baseUrl", "http://vllm:0/v1", "nor a port 0"),
+    ("upstream.baseUrl", "http://:80", "a URL has a host"),
+    ("upstreams", [{"name": "a", "url": "http://a:65536", "prefix": "/a"}], "nor for a prefix"),
+    ("otel.endpoint", "http://collector:70000", "nor for the backend"),
+    ("otel.endpoint", "collector:70000", "nor for gRPC"),
+    ("config.host", "1.2", "an address has four parts"),
+    ("config.host", "256.0.0.1", "each below 256"),
+    ("config.maxBodyBytes", 1e22, "nobody has so much memory"),
+    ("fullnameOverride", "1a", "a Service begins with a letter"),
     ("inboundKeys.digests", ["my-secret-key-in-plain"], "no key in plain"),
     ("otel.endpoint", "https://user:password@otlp.example.com", "no credential in a URL"),
     ("store.size", "2G", "sizes are powers of two"),
@@ -161,6 +171,29 @@ REFUSED = [
 def test_values_are_typed(path: str, value: object, reason: str) -> None:
     """What the program or Kubernetes would refuse later is refused at once."""
     assert refuses(at(path, value)), reason
+
+
+def test_no_table_is_taken_away() -> None:
+    """A template that looks into it would only say that there is nothing."""
+    tables = [path for path, schema in walk(SCHEMA) if "properties" in schema and "[]" not in path]
+    for path in set(tables) - {"", "openinference"}:
+        assert refuses(at(path, None)), path
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("upstream.baseUrl", "http://[2001:db8::1]:65535/v1"),
+        ("upstream.baseUrl", "https://api.example.com:443"),
+        ("otel.endpoint", "https://otlp.example.com/a?b=c"),
+        ("otel.endpoint", "collector:4317"),
+        ("config.host", "::"),
+        ("config.host", "10.0.0.255"),
+    ],
+)
+def test_addresses_are_not_refused(path: str, value: str) -> None:
+    """Names, numbers of both kinds, ports and paths."""
+    assert not refuses(at(path, value))
 
 
 def test_what_kubernetes_has_is_handed_on() -> None:

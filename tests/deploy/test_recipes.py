@@ -15,8 +15,9 @@ import pytest
 from aiohttp import web
 
 from codec.jsontext import decode_json
+from proxy.app import CUT_SECONDS
 from proxy.demo.upstream import Pace, create_demo_upstream
-from proxy.processes.supervisor import FLUSH_SECONDS
+from proxy.processes.supervisor import CLOSE_SECONDS, FLUSH_SECONDS
 from proxy.settings import Settings, load_settings
 from telemetry.exporter import MAX_BATCH_BYTES
 from telemetry.otlp_settings import read_otlp_settings
@@ -132,10 +133,44 @@ def test_the_sidecar_has_room() -> None:
     """Its end fits into the grace period, its store onto its volume, with the reserve."""
     variables, _, pod = sidecar()
     needed = sum(int(variables[f"SPANTAP_{name}_SECONDS"]) for name in ("LINGER", "DRAIN"))
-    assert needed + FLUSH_SECONDS < pod["terminationGracePeriodSeconds"]
+    end_seconds = CUT_SECONDS + FLUSH_SECONDS + CLOSE_SECONDS + 1
+    # Half of the grace period is the application's, whose end comes first.
+    assert needed + end_seconds < pod["terminationGracePeriodSeconds"] / 2
     volume = next(v for v in pod["volumes"] if v["name"] == "spantap-store")
-    assert volume["emptyDir"]["sizeLimit"] == "512Mi"
-    assert int(variables["SPANTAP_STORE_MAX_BYTES"]) + (16 << 20) < 512 << 20
+    size_bytes = int(volume["emptyDir"]["sizeLimit"].removesuffix("Mi")) << 20
+    assert 2 * int(variables["SPANTAP_STORE_MAX_BYTES"]) + (16 << 20) < size_bytes
+
+
+def least_memory(variables: Mapping[str, str], streams: int) -> float:
+    """What docs/kubernetes.md counts, in bytes, for streams to an upstream without TLS."""
+    own = Settings()
+    bodies = int(variables.get("SPANTAP_MAX_BODIES_BYTES", own.max_bodies_bytes))
+    waiting = int(variables.get("SPANTAP_MAX_WAITING_BYTES", own.max_waiting_bytes))
+    workers = int(variables.get("SPANTAP_WORKERS", own.workers))
+    return 130e6 + workers * (bodies + waiting) + (256 << 20) + (64 << 20) + streams * 0.1e6
+
+
+def memory_limit(container: dict[str, Any]) -> int:
+    limit: str = container["resources"]["limits"]["memory"]
+    return int(limit[:-2]) << {"Mi": 20, "Gi": 30}[limit[-2:]]
+
+
+def test_memory_is_what_the_settings_take() -> None:
+    """The sidecar has room for a hundred streams, and that in front of vLLM for all it may have."""
+    variables, container, _ = sidecar()
+    assert least_memory(variables, 100) < memory_limit(container)
+    everything = render(read_values(RECIPES / "vllm-values.yaml"))
+    variables = everything.environment()
+    container = everything.one("Deployment")["spec"]["template"]["spec"]["containers"][0]
+    streams = int(variables["SPANTAP_MAX_CONNECTIONS"])
+    assert least_memory(variables, streams) < memory_limit(container)
+
+
+def test_what_the_autoscaler_counts_is_read() -> None:
+    """Where it counts open calls Prometheus reads them."""
+    for values in map(read_values, VALUES):
+        if values.get("autoscaling", {}).get("openExchanges", {}).get("enabled"):
+            assert render(values).one("ServiceMonitor")
 
 
 def test_the_sidecar_speaks_as_the_program_does(monkeypatch: pytest.MonkeyPatch) -> None:

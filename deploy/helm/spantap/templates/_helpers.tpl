@@ -4,16 +4,15 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Release and chart; the release alone where its name says the chart's. Short enough for "-admin". */}}
+{{/* Release and chart; the release alone where its name says the chart's. Short enough for "-admin", and
+without the dots that a release may have and a Service may not. */}}
 {{- define "spantap.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
-{{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- $full := .Values.fullnameOverride -}}
+{{- if not $full -}}
+{{- $full = contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
 {{- end -}}
+{{- $full | replace "." "-" | trunc 52 | trimAll "-" -}}
 {{- end -}}
 
 {{- define "spantap.adminName" -}}
@@ -26,8 +25,8 @@
 
 {{/* What selects things of this release; never changes. */}}
 {{- define "spantap.releaseLabels" -}}
-app.kubernetes.io/name: {{ include "spantap.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "spantap.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* What selects the pods that relay. */}}
@@ -36,14 +35,28 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: proxy
 {{- end -}}
 
-{{- define "spantap.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{/* Tables as one, in YAML: of equal names the last counts, so that none stands twice. */}}
+{{- define "spantap.merged" -}}
+{{- $merged := dict -}}
+{{- range . }}{{ range $name, $value := . }}{{ $_ := set $merged $name $value }}{{ end }}{{ end -}}
+{{- toYaml $merged -}}
+{{- end -}}
+
+{{- define "spantap.ownLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 {{ include "spantap.releaseLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+{{- end -}}
+
+{{/* The labels of an object: a list of the root and of tables of further labels. Ours win. */}}
+{{- define "spantap.labelsWith" -}}
+{{- $root := first . -}}
+{{- include "spantap.merged" (concat (list $root.Values.commonLabels) (rest .) (list (include "spantap.ownLabels" $root | fromYaml))) -}}
+{{- end -}}
+
+{{- define "spantap.labels" -}}
+{{- include "spantap.labelsWith" (list .) -}}
 {{- end -}}
 
 {{- define "spantap.image" -}}
@@ -70,6 +83,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.autoscaling.enabled }}{{ int .Values.autoscaling.minReplicas }}{{ else }}{{ int .Values.replicaCount }}{{ end -}}
 {{- end -}}
 
+{{/* podDisruptionBudget.minAvailable as text: a number, per cent, or nothing. */}}
+{{- define "spantap.minAvailable" -}}
+{{- with .Values.podDisruptionBudget -}}
+{{- if not (kindIs "invalid" .minAvailable) }}{{ .minAvailable }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The scheme of the traffic port. */}}
 {{- define "spantap.scheme" -}}
 {{- if .Values.tls.existingSecret }}https{{ else }}http{{ end -}}
@@ -85,6 +105,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $holds := .Values.upstream.existingSecret -}}
 {{- range .Values.upstreams }}{{ if .existingSecret }}{{ $holds = "yes" }}{{ end }}{{ end -}}
 {{- if $holds }}true{{ end -}}
+{{- end -}}
+
+{{/* A probe: where it asks in another way than the chart's HTTP, that goes. */}}
+{{- define "spantap.probe" -}}
+{{- $probe := . -}}
+{{- if or .exec .grpc .tcpSocket }}{{ $probe = omit . "httpGet" }}{{ end -}}
+{{- toYaml $probe -}}
 {{- end -}}
 
 {{/* A size in Ki, Mi, Gi or Ti, in bytes. */}}
@@ -136,11 +163,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* A variable from a Secret. */}}
 {{- define "spantap.secretVariable" -}}
-- name: {{ .name }}
+- name: {{ .name | quote }}
   valueFrom:
     secretKeyRef:
-      name: {{ .secret }}
-      key: {{ .key }}
+      name: {{ .secret | quote }}
+      key: {{ .key | quote }}
 {{- end -}}
 
 {{/* The files that Secrets become: lists of name, secret, folder and items, in one object. */}}

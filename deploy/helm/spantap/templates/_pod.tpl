@@ -3,21 +3,13 @@
 {{- include "spantap.validate" . -}}
 {{- $secretFiles := (include "spantap.secretFiles" . | fromJson).files -}}
 metadata:
+  {{- $settings := print (include (print $.Template.BasePath "/configmap.yaml") .) (include (print $.Template.BasePath "/secret.yaml") .) }}
   annotations:
-    checksum/config: {{ print (include (print $.Template.BasePath "/configmap.yaml") .) (include (print $.Template.BasePath "/secret.yaml") .) | sha256sum }}
-    {{- with .Values.podAnnotations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "spantap.merged" (list .Values.podAnnotations (dict "checksum/config" (sha256sum $settings))) | nindent 4 }}
   labels:
-    {{- include "spantap.selectorLabels" . | nindent 4 }}
-    {{- with .Values.commonLabels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-    {{- with .Values.podLabels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "spantap.merged" (list .Values.commonLabels .Values.podLabels (include "spantap.selectorLabels" . | fromYaml)) | nindent 4 }}
 spec:
-  serviceAccountName: {{ include "spantap.serviceAccountName" . }}
+  serviceAccountName: {{ include "spantap.serviceAccountName" . | quote }}
   automountServiceAccountToken: {{ .Values.serviceAccount.automount }}
   # A Service named spantap would make SPANTAP_PORT=tcp://... of itself.
   enableServiceLinks: false
@@ -31,13 +23,13 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   {{- with .Values.runtimeClassName }}
-  runtimeClassName: {{ . }}
+  runtimeClassName: {{ . | quote }}
   {{- end }}
   {{- with .Values.dnsPolicy }}
-  dnsPolicy: {{ . }}
+  dnsPolicy: {{ . | quote }}
   {{- end }}
   {{- with .Values.dnsConfig }}
   dnsConfig:
@@ -54,7 +46,7 @@ spec:
   containers:
     - name: spantap
       image: {{ include "spantap.image" . | quote }}
-      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      imagePullPolicy: {{ .Values.image.pullPolicy | quote }}
       args:
         - serve
       ports:
@@ -66,25 +58,25 @@ spec:
           protocol: TCP
       envFrom:
         - configMapRef:
-            name: {{ include "spantap.fullname" . }}
+            name: {{ include "spantap.fullname" . | quote }}
         {{- with .Values.extraEnvFrom }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
       {{- with include "spantap.env" . }}
       env:
-        {{- trim . | nindent 8 }}
+        {{- . | nindent 8 }}
       {{- end }}
       {{- with .Values.livenessProbe }}
       livenessProbe:
-        {{- toYaml . | nindent 8 }}
+        {{- include "spantap.probe" . | nindent 8 }}
       {{- end }}
       {{- with .Values.readinessProbe }}
       readinessProbe:
-        {{- toYaml . | nindent 8 }}
+        {{- include "spantap.probe" . | nindent 8 }}
       {{- end }}
       {{- with .Values.startupProbe }}
       startupProbe:
-        {{- toYaml . | nindent 8 }}
+        {{- include "spantap.probe" . | nindent 8 }}
       {{- end }}
       {{- with .Values.lifecycle }}
       lifecycle:
@@ -104,7 +96,7 @@ spec:
         - name: tmp
           mountPath: /tmp
         {{- range $secretFiles }}
-        - name: {{ .name }}
+        - name: {{ .name | quote }}
           mountPath: /etc/spantap/{{ .name }}
           readOnly: true
         {{- end }}
@@ -118,20 +110,20 @@ spec:
     {{- if not .Values.store.persistence.enabled }}
     - name: store
       emptyDir:
-        sizeLimit: {{ .Values.store.size }}
+        sizeLimit: {{ .Values.store.size | quote }}
     {{- else if .Values.store.persistence.existingClaim }}
     - name: store
       persistentVolumeClaim:
-        claimName: {{ .Values.store.persistence.existingClaim }}
+        claimName: {{ .Values.store.persistence.existingClaim | quote }}
     {{- end }}
     - name: tmp
       emptyDir:
         medium: Memory
-        sizeLimit: {{ .Values.tmp.size }}
+        sizeLimit: {{ .Values.tmp.size | quote }}
     {{- range $secretFiles }}
-    - name: {{ .name }}
+    - name: {{ .name | quote }}
       secret:
-        secretName: {{ .secret }}
+        secretName: {{ .secret | quote }}
         defaultMode: 0440
         items:
           {{- toYaml .items | nindent 10 }}
@@ -167,7 +159,7 @@ spec:
 {{- end -}}
 
 {{/* The variables that no ConfigMap can have: from Secrets, and from the pod itself. */}}
-{{- define "spantap.env" -}}
+{{- define "spantap.ownEnv" -}}
 {{- with .Values.upstream }}
 {{- if .existingSecret }}
 {{ include "spantap.secretVariable" (dict "name" "UPSTREAM_KEY" "secret" .existingSecret "key" .secretKey) }}
@@ -206,7 +198,21 @@ spec:
   value: {{ join "," . | quote }}
 {{- end }}
 {{- end }}
-{{- with .Values.extraEnv }}
-{{ toYaml . }}
-{{- end }}
+{{- end -}}
+
+{{/* All variables: one of extraEnv takes the place of ours with its name, for none may stand twice, and
+others may refer to it. */}}
+{{- define "spantap.env" -}}
+{{- $theirs := dict -}}
+{{- range .Values.extraEnv }}{{ $_ := set $theirs .name . }}{{ end -}}
+{{- $variables := list -}}
+{{- $names := list -}}
+{{- range include "spantap.ownEnv" . | fromYamlArray -}}
+{{- $variables = append $variables (get $theirs .name | default .) -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if not (has .name $names) }}{{ $variables = append $variables . }}{{ end -}}
+{{- end -}}
+{{- if $variables }}{{ toYaml $variables }}{{ end -}}
 {{- end -}}

@@ -1,9 +1,11 @@
 {{/* Combinations of values that cannot work: each fails the render, and says what to change. */}}
 
-{{/* How long the end may take beyond linger and drain: the program waits so long for the backend. */}}
-{{- define "spantap.flushSeconds" -}}5{{- end -}}
+{{/* How long the end may take beyond linger and drain: 5 s to cut what is open, 5 s to send the last
+spans, 4 s to close, and 1 s for what lies between. */}}
+{{- define "spantap.endSeconds" -}}15{{- end -}}
 
 {{- define "spantap.validate" -}}
+{{- include "spantap.validateName" . -}}
 {{- include "spantap.validateDrain" . -}}
 {{- include "spantap.validateReplicas" . -}}
 {{- include "spantap.validateStore" . -}}
@@ -15,14 +17,14 @@
 {{- define "spantap.validateDrain" -}}
 {{- $linger := int64 .Values.drain.lingerSeconds -}}
 {{- $deadline := int64 .Values.drain.deadlineSeconds -}}
-{{- $flush := include "spantap.flushSeconds" . | int64 -}}
+{{- $end := include "spantap.endSeconds" . | int64 -}}
 {{- $grace := int64 .Values.terminationGracePeriodSeconds -}}
-{{- $sleep := dig "preStop" "sleep" "seconds" 0 .Values.lifecycle | int64 -}}
-{{- $needed := add $sleep $linger $deadline $flush -}}
+{{- $sleep := (((.Values.lifecycle).preStop).sleep).seconds | int64 -}}
+{{- $needed := add $sleep $linger $deadline $end -}}
 {{- if ge $needed $grace -}}
 {{- $before := "" -}}
 {{- if $sleep }}{{ $before = printf "lifecycle.preStop.sleep.seconds (%d) + " $sleep }}{{ end -}}
-{{- fail (printf "%sdrain.lingerSeconds (%d) + drain.deadlineSeconds (%d) + %d s to send the last spans = %d s, which is not less than terminationGracePeriodSeconds (%d): set terminationGracePeriodSeconds to more than %d, or lower drain.deadlineSeconds" $before $linger $deadline $flush $needed $grace $needed) -}}
+{{- fail (printf "%sdrain.lingerSeconds (%d) + drain.deadlineSeconds (%d) + %d s to cut, to send the last spans and to close = %d s, which is not less than terminationGracePeriodSeconds (%d): set terminationGracePeriodSeconds to more than %d, or lower drain.deadlineSeconds" $before $linger $deadline $end $needed $grace $needed) -}}
 {{- end -}}
 {{- end -}}
 
@@ -35,14 +37,20 @@
 {{- if not (or $auto.targetCPUUtilizationPercentage $auto.openExchanges.enabled) -}}
 {{- fail "autoscaling.enabled is true, but nothing is looked at: set autoscaling.targetCPUUtilizationPercentage, or autoscaling.openExchanges.enabled to true" -}}
 {{- end -}}
-{{- if and $auto.targetCPUUtilizationPercentage (not (dig "requests" "cpu" "" .Values.resources)) -}}
+{{- if and $auto.targetCPUUtilizationPercentage (not ((.Values.resources).requests).cpu) -}}
 {{- fail "autoscaling.targetCPUUtilizationPercentage is a share of resources.requests.cpu, which is not set: set it, or set the target to 0" -}}
 {{- end -}}
 {{- end -}}
 {{- $budget := .Values.podDisruptionBudget -}}
 {{- $least := include "spantap.minReplicas" . | int -}}
-{{- if and $budget.enabled (gt $least 1) (not (kindIs "string" $budget.minAvailable)) (ge (int $budget.minAvailable) $least) -}}
-{{- fail (printf "podDisruptionBudget.minAvailable (%d) is not less than the number of pods (%d), so that no node could be drained: lower it, or use podDisruptionBudget.maxUnavailable" (int $budget.minAvailable) $least) -}}
+{{- $stay := include "spantap.minAvailable" . -}}
+{{- $staying := int $stay -}}
+{{- if hasSuffix "%" $stay }}{{ $staying = divf (mul (trimSuffix "%" $stay | int) $least) 100 | ceil | int }}{{ end -}}
+{{- if and $budget.enabled (gt $least 1) (ge $staying $least) -}}
+{{- fail (printf "podDisruptionBudget.minAvailable (%s) is not less than the number of pods (%d), so that no node could be drained: lower it, or use podDisruptionBudget.maxUnavailable" $stay $least) -}}
+{{- end -}}
+{{- if and $budget.enabled (not $stay) (kindIs "invalid" $budget.maxUnavailable) -}}
+{{- fail "podDisruptionBudget.enabled is true, but neither minAvailable nor maxUnavailable is set: set one of them" -}}
 {{- end -}}
 {{- end -}}
 
@@ -61,7 +69,7 @@
 {{- $room := include "spantap.bytes" $store.size | int64 -}}
 {{- $needed := add (int64 $store.maxBytes) 16777216 -}}
 {{- if gt $needed $room -}}
-{{- fail (printf "store.maxBytes (%d) and the reserve of 16 MiB are %d bytes, more than store.size (%s, %d bytes), and a pod whose volume is full is evicted: raise store.size or lower store.maxBytes" (int64 $store.maxBytes) $needed $store.size $room) -}}
+{{- fail (printf "store.maxBytes (%d) and the reserve of 16 MiB are %d bytes, more than store.size (%s, %d bytes), the room of a pod's volume: raise store.size or lower store.maxBytes" (int64 $store.maxBytes) $needed $store.size $room) -}}
 {{- end -}}
 {{- if gt (int64 .Values.config.maxValueBytes) (int64 .Values.config.maxSpanBytes) -}}
 {{- fail (printf "config.maxValueBytes (%d) is more than config.maxSpanBytes (%d): one value must fit into a span" (int64 .Values.config.maxValueBytes) (int64 .Values.config.maxSpanBytes)) -}}
@@ -93,18 +101,21 @@
 
 {{- define "spantap.validateTelemetry" -}}
 {{- $otel := .Values.otel -}}
-{{- if not $otel.endpoint -}}
+{{- $metrics := and $otel.metrics.enabled $otel.metrics.endpoint -}}
+{{- if not (or $otel.endpoint $metrics) -}}
 {{- range $key := list "headersSecret" "caSecret" "clientCertSecret" -}}
 {{- if get $otel $key -}}
-{{- fail (printf "otel.%s is %q, but otel.endpoint is empty, so that no span would be sent: set otel.endpoint, or leave otel.%s out" $key (get $otel $key) $key) -}}
+{{- fail (printf "otel.%s is %q, but otel.endpoint is empty and otel.metrics has none of its own, so that nothing would be sent: set otel.endpoint, or leave otel.%s out" $key (get $otel $key) $key) -}}
 {{- end -}}
 {{- end -}}
 {{- if and $otel.metrics.enabled (not $otel.metrics.endpoint) -}}
 {{- fail "otel.metrics.enabled is true, but neither otel.metrics.endpoint nor otel.endpoint says where: set one of them" -}}
 {{- end -}}
 {{- end -}}
-{{- if and (ne $otel.protocol "grpc") $otel.endpoint (not (contains "://" $otel.endpoint)) -}}
-{{- fail (printf "otel.endpoint is %q, which only otel.protocol grpc takes: begin it with http:// or https://" $otel.endpoint) -}}
+{{- range $key, $endpoint := dict "otel.endpoint" $otel.endpoint "otel.metrics.endpoint" $otel.metrics.endpoint -}}
+{{- if and (ne $otel.protocol "grpc") $endpoint (not (contains "://" $endpoint)) -}}
+{{- fail (printf "%s is %q, which only otel.protocol grpc takes: begin it with http:// or https://" $key $endpoint) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -115,7 +126,24 @@
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled is true, but httpRoute.parentRefs is empty: name the Gateway" -}}
 {{- end -}}
-{{- if and .Values.ingress.enabled .Values.ingress.streaming (le (int64 .Values.ingress.timeoutSeconds) (int64 .Values.config.idleTimeoutSeconds)) -}}
-{{- fail (printf "ingress.timeoutSeconds (%d) is not more than config.idleTimeoutSeconds (%d), so that the ingress would cut a stream first, and clients would not hear why: raise the first or lower the second" (int64 .Values.ingress.timeoutSeconds) (int64 .Values.config.idleTimeoutSeconds)) -}}
+{{- if and .Values.ingress.enabled .Values.ingress.streaming -}}
+{{- $seconds := int64 .Values.ingress.timeoutSeconds -}}
+{{- range $key := list "firstByteTimeoutSeconds" "idleTimeoutSeconds" -}}
+{{- $silence := get $.Values.config $key | float64 -}}
+{{- if le (float64 $seconds) $silence -}}
+{{- fail (printf "ingress.timeoutSeconds (%d) is not more than config.%s (%g), so that the ingress would cut an answer first, and clients would not hear why: raise the first or lower the second" $seconds $key $silence) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.ingress.streaming "alb") (gt $seconds 4000) -}}
+{{- fail (printf "ingress.timeoutSeconds (%d) is more than the 4000 s that an ALB waits: lower it, and config.firstByteTimeoutSeconds and config.idleTimeoutSeconds with it" $seconds) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A Service's name begins with a letter; that of a release may begin with a digit. */}}
+{{- define "spantap.validateName" -}}
+{{- $name := include "spantap.fullname" . -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}
+{{- fail (printf "the objects' name %q does not begin with a letter, as that of a Service must: set fullnameOverride" $name) -}}
 {{- end -}}
 {{- end -}}

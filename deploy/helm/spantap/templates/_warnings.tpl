@@ -24,8 +24,12 @@
 - The autoscaler looks at CPU alone, which open and silent streams do not take: see
   autoscaling.openExchanges.
 {{- end }}
-{{- if and .Values.podDisruptionBudget.enabled (eq (toString .Values.podDisruptionBudget.maxUnavailable) "0") (eq (toString .Values.podDisruptionBudget.minAvailable) "") }}
-- podDisruptionBudget.maxUnavailable is 0: no node with one of these pods can be drained.
+{{- if and .Values.autoscaling.enabled .Values.autoscaling.openExchanges.enabled (not .Values.serviceMonitor.enabled) }}
+- autoscaling.openExchanges.enabled is true and serviceMonitor.enabled is not: an adapter has to get
+  {{ .Values.autoscaling.openExchanges.metricName }} of each pod in another way.
+{{- end }}
+{{- if and .Values.podDisruptionBudget.enabled (has (toString .Values.podDisruptionBudget.maxUnavailable) (list "0" "0%")) (not (include "spantap.minAvailable" .)) }}
+- podDisruptionBudget.maxUnavailable is {{ .Values.podDisruptionBudget.maxUnavailable }}: no node with one of these pods can be drained.
 {{- end }}
 {{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) }}
 - prometheusRule.enabled is true and serviceMonitor.enabled is not: the alerts look for the job
@@ -34,6 +38,22 @@
 {{- if and .Values.ingress.enabled (not .Values.ingress.streaming) (not .Values.ingress.annotations) }}
 - The Ingress has no annotations: many controllers then hold streams back or cut them after a minute. See
   ingress.streaming.
+{{- end }}
+{{- if and .Values.ingress.enabled .Values.ingress.streaming }}
+{{- range $key := list "firstByteTimeoutSeconds" "idleTimeoutSeconds" }}
+{{- if not (get $.Values.config $key) }}
+- config.{{ $key }} is 0, without end; the ingress cuts an answer that is silent for
+  {{ int64 $.Values.ingress.timeoutSeconds }} s (ingress.timeoutSeconds).
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.httpRoute.enabled .Values.tls.existingSecret (not (contains "BackendTLSPolicy" (toJson .Values.extraManifests))) }}
+- The traffic port speaks TLS alone, and a gateway speaks plain HTTP to it without a BackendTLSPolicy:
+  docs/kubernetes.md has one for extraManifests.
+{{- end }}
+{{- if or (hasPrefix "127." .Values.config.host) (eq .Values.config.host "::1") }}
+- config.host is {{ .Values.config.host }}: neither the kubelet nor a Service reaches the pods, which never
+  become ready.
 {{- end }}
 {{- if not (or .Values.image.digest .Values.image.tag) }}
 - The image is {{ include "spantap.image" . }}; image.digest pins it.
