@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.bench.growth import find_deviations
-from tests.bench.plan import JSON, PACED, SLOW, STREAMS
+from tests.bench.plan import CALM, JSON, PACED, SLOW, STREAMS
 from tests.bench.results import find_difference, find_ratio, middle
 
 if TYPE_CHECKING:
@@ -88,12 +88,13 @@ def _judge_works(results: Results) -> Iterator[Budget]:
 
 
 def _judge_delays(results: Results) -> Iterator[Budget]:
-    found = results.works.get(PACED.name, {})
-    if found.get("spantap") and found.get("bare"):
-        more = find_difference(
-            found["spantap"], found["bare"], lambda figures: figures.chunk_delay_p99_ms or 0
-        )
-        yield _most(f"{PACED.name}: p99 delay over bare's", 1, more, " ms")
+    for work in (PACED, CALM):
+        found = results.works.get(work.name, {})
+        if found.get("spantap") and found.get("bare"):
+            more = find_difference(
+                found["spantap"], found["bare"], lambda figures: figures.chunk_delay_p99_ms or 0
+            )
+            yield _most(f"{work.name}: p99 delay over bare's", 1, more, " ms")
     if stalls := results.big_bodies.get("spantap"):
         more = statistics.median(stall.more_ms for stall in stalls)
         yield _most("a 20 MB chat each second: p99 delay of other streams, more", 2, more, " ms")

@@ -36,7 +36,8 @@ Figure = Literal["cpu_us", "memory_bytes"]
 
 NOISE = 0.1
 NOISE_BYTES = 65_536
-"""Rule 2; of memory for one exchange, of which 16 are answered at a time."""
+"""Rule 2; of memory for one exchange, of which 16 are answered at a time: together 1 MiB, which is
+what Python's allocator takes at a time."""
 
 _AT_ONCE = 16
 """Exchanges at a time while memory is looked at: enough to see, too few for a backlog."""

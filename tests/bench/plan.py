@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tests.bench.big_bodies import BigBodies
 from tests.bench.measuring import Work
 
-__all__ = ("FULL", "JSON", "PACED", "QUICK", "SLOW", "STREAMS", "Plan", "slow_work")
+__all__ = ("CALM", "FULL", "JSON", "PACED", "QUICK", "SLOW", "STREAMS", "Plan", "slow_work")
 
 SLOW = "litellm"
 """A contestant so slow that it takes part in one round, and in few works with few requests."""
@@ -55,6 +55,13 @@ PACED = replace(
 )
 """As many open all the time, whose calls and chunks are spread over time: what is measured is the
 relay, not a burst of 500 calls."""
+CALM = replace(
+    PACED,
+    name="250 streams at 50 chunks/s",
+    connections=260,
+    requests=1000,
+    starts_per_second=62.5,
+)
 
 FULL = Plan(
     rounds=3,
@@ -62,13 +69,7 @@ FULL = Plan(
         JSON,
         STREAMS,
         PACED,
-        replace(
-            PACED,
-            name="250 streams at 50 chunks/s",
-            connections=260,
-            requests=1000,
-            starts_per_second=62.5,
-        ),
+        CALM,
         _AT_ONCE,
         Work(name="2,000 connections at once", mode="json", connections=2000, requests=2000),
     ),

@@ -63,6 +63,7 @@ def render_work(found: dict[str, list[Figures]]) -> str:
         if one.chunk_delay_p50_ms is not None and one.chunk_delay_p99_ms is not None:
             delay = f"{one.chunk_delay_p50_ms:.2f}, {one.chunk_delay_p99_ms:.2f}"
         rate, cpu = one.answers_per_second, one.cpu_seconds
+        queue_bytes = max(each.queue_bytes for each in found[name])
         processes = one.cpu_seconds_per_1000.items()
         outside.append(
             (
@@ -80,7 +81,7 @@ def render_work(found: dict[str, list[Figures]]) -> str:
                 _tell(cpu / bare.cpu_seconds if bare else None, "{:.3g}"),
                 ", ".join(f"{role} {seconds:.2f}" for role, seconds in processes),
                 f"{one.memory_bytes / MB:.0f}",
-                f"{one.queue_bytes / MB:.1f}" if name == "spantap" else _NONE,
+                f"{queue_bytes / MB:.1f}" if name == "spantap" else _NONE,
                 f"{one.backlog_seconds:.1f}" if name == "spantap" else _NONE,
                 f"{one.spans:,.0f} of {one.exchanges:,.0f}" if one.spans else _NONE,
                 f"{one.dropped:.0f}" if name == "spantap" else _NONE,
