@@ -164,6 +164,28 @@ async def test_what_was_peeked_at_is_read_all_the_same() -> None:
         assert await read_all(response) == body
 
 
+async def test_what_was_peeked_at_comes_before_what_came_since() -> None:
+    """To whoever takes what is there, too."""
+    peeked = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc")
+        await peeked.wait()
+        await connection.send(b"def")
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        response = await client.send(get(upstream.url))
+        assert await response.peek(1) == b"a"
+        peeked.set()
+        async with asyncio.timeout(5):
+            while response._payload.total_bytes < 6:
+                await asyncio.sleep(0.01)
+        assert response.take() == b""
+        assert await response.read() == b"abc"
+        assert response.take() == b"def"
+        assert await read_all(response) == b""
+
+
 async def test_interim_answers_are_passed_over_and_do_not_stop_the_clock() -> None:
     """103 and 100 are not the answer; the first-byte timeout still counts."""
 
