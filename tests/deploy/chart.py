@@ -33,6 +33,7 @@ __all__ = (
     "pod_specs",
     "read_values",
     "render",
+    "rendered",
     "with_table",
 )
 
@@ -149,6 +150,12 @@ def render(
     notes = texts.pop("spantap/templates/NOTES.txt")
     things = [thing for text in texts.values() for thing in ask("parse", text=text)]
     return Rendered(texts, tuple(things), notes)
+
+
+@cache
+def rendered(values: Path) -> Rendered:
+    """What a file of values renders to."""
+    return render(read_values(values))
 
 
 def pod_specs(things: tuple[Thing, ...] | list[Thing]) -> Iterator[tuple[str, Thing]]:
