@@ -25,6 +25,7 @@ from proxy.on_disconnect import OnDisconnect
 from proxy.routes import check_url, read_key
 from telemetry.client_context import HeaderMap
 from telemetry.errors import ConfigurationError as TelemetryConfigurationError
+from telemetry.frame_spool import MAX_SPOOL_BYTES
 from telemetry.keep_rules import KeepReason
 from telemetry.shedding import MAX_HELD_BYTES
 from telemetry.size_limits import SizeLimits
@@ -156,6 +157,9 @@ class Settings(BaseModel):
     """Of an answer, what is recorded; the rest is relayed, and the span says that it was cut."""
     max_waiting_bytes: Annotated[int, Field(ge=_MIB)] = MAX_HELD_BYTES
     """What each worker keeps for telemetry until it is stored; two thirds of it with bodies."""
+    max_spool_bytes: Annotated[int, Field(ge=0)] = MAX_SPOOL_BYTES
+    """Largest size of the folder ``<store>.spool``, where calls wait that telemetry cannot follow.
+    0: none; so where anything is hidden from spans, for it would lie there in the clear."""
     max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
     """Largest header field or request line; what the common servers take at most."""
     ca_file: Path | None = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from proxy.settings import Settings
 
-__all__ = ("SpanSettings", "build_span_rules")
+__all__ = ("SpanSettings", "build_span_rules", "hides_content")
 
 _VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
 """The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
@@ -65,6 +65,22 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         return _build(settings, environ)
     except TelemetryError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether anything of what a call says is kept out of spans, and so must not wait on a disk.
+
+    Raises:
+        ConfigurationError: a variable cannot be followed.
+    """
+    if settings.redact or settings.redact_patterns or not settings.content:
+        return True
+    try:
+        switches = read_privacy_switches(environ)
+    except TelemetryError as error:
+        raise ConfigurationError(str(error)) from error
+    limit = switches.base64_image_max_length
+    return switches != PrivacySwitches(base64_image_max_length=limit)
 
 
 def _build(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:

@@ -46,6 +46,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_bodies_bytes: int
     max_answer_bytes: int
     max_waiting_bytes: int
+    max_spool_bytes: int
+    store: Path
     max_header_bytes: int
     ca_file: Path | None
     client_cert: Path | None

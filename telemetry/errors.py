@@ -9,8 +9,9 @@
         ├── StoreForeign        the file is no store of ours
         │   └── StoreDamaged    it cannot be read as a database: damaged, or none at all
         ├── StoreTooNew         a newer spantap wrote the file
-        └── StoreUnavailable    the file cannot be opened, read or written
-            └── StoreFull       the disk has no room for what was to be written
+        ├── StoreUnavailable    the file cannot be opened, read or written
+        │   └── StoreFull       the disk has no room for what was to be written
+        └── SpoolFull           the spool beside the store has no room for more frames
 
 Each message is one sentence or two: what is wrong, where, and what to do. None holds a credential
 (R7). What a backend says is no error but a value, :class:`telemetry.delivery.Answer`.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ConfigurationError",
+    "SpoolFull",
     "StoreDamaged",
     "StoreError",
     "StoreForeign",
@@ -81,3 +83,7 @@ class StoreUnavailable(StoreError):  # noqa: N818 - as StoreLocked
 
 class StoreFull(StoreUnavailable):
     """The disk has no room for what was to be written; nothing of it was."""
+
+
+class SpoolFull(StoreError):  # noqa: N818 - as StoreLocked
+    """The spool has no room for more frames, or its disk; nothing of them was written."""

@@ -63,11 +63,13 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", array_like=T
         worker: its number.
         pid: its process id.
         version: of spantap.
+        token: hexadecimal digits that no other process has; they name its files.
     """
 
     worker: int
     pid: int
     version: str
+    token: str
 
 
 _hello_encoder = msgspec.msgpack.Encoder()
@@ -148,6 +150,11 @@ class RecordReader:
         self._head = b""  # the MessagePack of a record of which a part of the payload is missing
         self._parts: list[bytes] = []  # of that payload, which becomes one object but once
         self._missing_bytes = 0
+
+    @property
+    def is_between_records(self) -> bool:
+        """Whether no record has begun that is not whole."""
+        return not (self._begun or self._missing_bytes)
 
     def feed(self, data: bytes) -> Iterator[Record]:
         """The records that are whole with `data`.

@@ -85,6 +85,14 @@ class FrameSource:
             How many exchanges that were.
         """
         exchanges = self._observer.lose(at_ns, message)
-        for exchange in exchanges:
-            self._take(exchange, None)
+        for number, exchange in exchanges:
+            self._take(exchange, Receipt(self._settled, number))
         return len(exchanges)
+
+    def forget(self, number: int) -> None:
+        """Forget an exchange without a record: another source has its frames from the beginning."""
+        self._observer.forget(number)
+
+    def forget_all(self) -> None:
+        """Forget all that is open without a record: its worker sends it again."""
+        self._observer.forget_all()

@@ -60,6 +60,7 @@ class KeptFrames:
         "_missing_request_bytes",
         "_sent_bytes",
         "_sent_count",
+        "_taken_from",
         "frames",
         "has_sent_bodies",
         "is_queued",
@@ -75,6 +76,7 @@ class KeptFrames:
         self.frames: list[Frame] = []
         self._sent_count = 0
         self._sent_bytes = 0
+        self._taken_from = 0  # the first of those that were taken last
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
         self._missing_request_bytes = 0
 
@@ -82,6 +84,21 @@ class KeptFrames:
     def is_ended(self) -> bool:
         """Whether the last frame came."""
         return bool(self.frames) and isinstance(self.frames[-1], End)
+
+    @property
+    def is_unsent(self) -> bool:
+        """Whether nothing was sent of what is kept."""
+        return not self._sent_count
+
+    @property
+    def took_begin(self) -> bool:
+        """Whether the first frame was among those that were taken last."""
+        return not self._taken_from
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was forgotten."""
+        return not (self._missing_bytes or self._missing_request_bytes)
 
     def take(self, taken: list[Frame], limit_bytes: int) -> int:
         """Add the next frames to send, one at least, to others; the last leave the queue.
@@ -94,6 +111,7 @@ class KeptFrames:
         frames, first = self.frames, self._sent_count
         end, size_bytes = len(frames), self.size_bytes - self._sent_bytes
         self.is_queued = False
+        self._taken_from = first
         if size_bytes > limit_bytes and end > first + 1:
             end, size_bytes = self._find_end(limit_bytes)
             self.is_queued = end < len(frames)
@@ -127,6 +145,20 @@ class KeptFrames:
         self._sent_count = self._sent_bytes = 0
         self.frames = []
         return freed_bytes
+
+    def drop_sent(self) -> tuple[int, bool]:
+        """Drop what was sent, for good: it is kept elsewhere.
+
+        Returns:
+            How many bytes that frees, and whether the exchange's end was among it.
+        """
+        sent, freed_bytes = self._sent_count, self._sent_bytes
+        is_ended = bool(sent) and isinstance(self.frames[sent - 1], End)
+        del self.frames[:sent]
+        self.size_bytes -= freed_bytes
+        self._sent_count = self._sent_bytes = 0
+        self.has_sent_bodies = False
+        return freed_bytes, is_ended
 
     def forget_sent_bodies(self) -> int:
         """Forget them (rule 2); how many bytes that frees."""

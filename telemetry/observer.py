@@ -121,8 +121,18 @@ class Observer:
     def _begin(self, frame: Begin) -> _Observation:
         return _Observation(frame, self._header_map, self._bodies, hides_inputs=self._hides_inputs)
 
-    def lose(self, at_ns: int, message: str) -> list[Exchange]:
-        """End what is open, because its worker is gone: the records (R3).
+    def forget(self, number: int) -> None:
+        """Forget an exchange without a record; one that is not known is nothing."""
+        if (observation := self._open.pop(number, None)) is not None:
+            observation.release()
+
+    def forget_all(self) -> None:
+        """Forget all that is open without a record."""
+        for number in tuple(self._open):
+            self.forget(number)
+
+    def lose(self, at_ns: int, message: str) -> list[tuple[int, Exchange]]:
+        """End what is open, because its worker is gone: their numbers and records (R3).
 
         Args:
             at_ns: when that was noticed.
@@ -137,8 +147,8 @@ class Observer:
             )
             for number, observation in self._open.items()
         ]
-        exchanges = [self.feed(end) for end in ends]
-        return [exchange for exchange in exchanges if exchange is not None]
+        exchanges = [(end.exchange, self.feed(end)) for end in ends]
+        return [(number, exchange) for number, exchange in exchanges if exchange is not None]
 
     def _end(self, observation: _Observation, end: End) -> Exchange | None:
         """The record, without content where that fails; ``None`` if that fails too (rule 2)."""

@@ -129,6 +129,11 @@ class TelemetryService:
         """How many spans wait in memory for the store; any thread may ask."""
         return len(self._waiting)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the store keeps up: what need not come now may come."""
+        return self._waiting_bytes <= BATCH_BYTES and not self._store_fails
+
     def open_source(self) -> FrameSource:
         """Where another worker's frames go."""
         rules = self._rules

@@ -51,6 +51,11 @@ class Shedding:
         self.shed_exchanges = 0
 
     @property
+    def spare_bytes(self) -> int:
+        """What the second limit has beyond the first one."""
+        return self._max_bytes - self.limit_bytes
+
+    @property
     def has_gaps(self) -> bool:
         """Whether there are open exchanges of which something was left out."""
         return bool(self._shed or self._left_out)

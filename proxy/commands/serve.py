@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from proxy.commands.signals import SHUTDOWN_SIGNALS
 from proxy.processes.handed_settings import hand_over
 from proxy.processes.scratch import settings_file
+from proxy.span_settings import hides_content
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
@@ -24,8 +25,11 @@ def run_serve(settings: Settings) -> NoReturn:
     program is replaced rather than continued.
 
     Raises:
-        ConfigurationError: there is no place for a temporary file.
+        ConfigurationError: there is no place for a temporary file, or a variable about what is to
+            be hidden cannot be followed.
     """
+    if hides_content(settings, os.environ):
+        settings = settings.model_copy(update={"max_spool_bytes": 0})
     file = settings_file(settings.store, hand_over(settings))
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
     sys.stdout.flush()

@@ -1,14 +1,18 @@
 """Telemetry's end of the sockets from workers: frames in, acknowledgements out.
 
-One thread reads all workers, feeds the service and tells it to commit; exporting is on others.
+One thread reads all workers and the spool, feeds the service and tells it to commit; exporting is
+on others.
 
 Rules:
 
 1. An exchange is acknowledged once it is settled (:mod:`telemetry.frame_source`), never before.
-2. A worker that ends its connection with exchanges open has died: they end as ``worker_lost``. One
-   that sent what is no frame is disconnected and forgotten, for it will send all of it again.
+2. What a worker has open when it dies ends as ``worker_lost``, once all that it had sent or spooled
+   is read. One that lives and has lost its connection, or was disconnected for what is no frame,
+   comes back and sends all again: what it had sent before is forgotten then, without a span.
 3. What waits is committed at most :data:`COMMIT_SECONDS` after it came (R8).
 4. Nothing that a worker sends, and no failure of the store, ends the thread (R2).
+5. Workers come first: the spool is read while none of them has sent anything, and the store takes
+   what comes of it.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import time
 from typing import TYPE_CHECKING
 
 from codec._version import __version__
+from proxy.processes.scratch import life_path
 from telemetry.frame_records import (
     MalformedRecordError,
     RecordReader,
@@ -28,10 +33,13 @@ from telemetry.frame_records import (
     decode_record,
     encode_acks,
 )
+from telemetry.held_file import is_held
 from telemetry.rate_limit import RateLimit
+from telemetry.spool_reader import SpoolReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from telemetry.frame_records import Hello
     from telemetry.frame_source import FrameSource
@@ -45,7 +53,10 @@ COMMIT_SECONDS = 0.1
 """Between two commits while exchanges end: many spans share one."""
 
 IDLE_SECONDS = 1.0
-"""Between two looks at the store's limits while nothing ends."""
+"""Between two looks at the store's limits and at the spool while nothing ends."""
+
+SPOOL_SECONDS = 1.0
+"""How long the end reads the spool; what is left waits for the next start."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines about defects: a worker that is disconnected comes back at once."""
@@ -54,27 +65,29 @@ _READ_BYTES = 256 * 1024
 """Of one worker before the next one's turn."""
 
 
+class _Worker:
+    """One worker process, however often it connects.
+
+    Attributes:
+        hello: what it said of itself.
+        source: where its frames go.
+        connection: the present one.
+    """
+
+    def __init__(self, hello: Hello, source: FrameSource, connection: _Connection) -> None:
+        self.hello = hello
+        self.source = source
+        self.connection: _Connection | None = connection
+
+
 class _Connection:
     """One worker's connection."""
 
-    def __init__(self, sock: socket.socket, source: FrameSource) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.source = source
         self.reader = RecordReader()
-        self.hello: Hello | None = None
+        self.worker: _Worker | None = None
         self.unsent_acks = b""
-
-    def feed(self, data: bytes) -> None:
-        """Take a read.
-
-        Raises:
-            MalformedRecordError: it holds no frames.
-        """
-        for record in self.reader.feed(data):
-            if self.hello is None:
-                self.hello = _check_version(decode_hello(record))
-            else:
-                self.source.feed(*decode_record(record))
 
 
 def _check_version(hello: Hello) -> Hello:
@@ -97,6 +110,7 @@ class FrameIntake:
     Args:
         listener: the Unix socket where workers connect; listening already, and closed at the end.
         service: makes and stores the spans.
+        spool: its folder; what is in there is read, whoever wrote it.
         now_ns: nanoseconds since the epoch.
     """
 
@@ -104,14 +118,19 @@ class FrameIntake:
         self,
         listener: socket.socket,
         service: TelemetryService,
+        spool: Path,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._listener = listener
+        self._frames_path = listener.getsockname()
         self._service = service
         self._now_ns = now_ns
+        self._spool = SpoolReader(spool, service.open_source, now_ns)
+        self._spool.on_begin = self._forget_spooled
+        self._workers: dict[str, _Worker] = {}  # by token
         self._selector = selectors.DefaultSelector()
         self._connections: set[_Connection] = set()
-        self._finishing = False
+        self._finishing = self._reads_spool = False
         self._woken, self._waker = socket.socketpair()
         self._next_commit = 0.0
         self._defects = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
@@ -127,21 +146,57 @@ class FrameIntake:
         for sock, takes in ((self._listener, self._accept), (self._woken, self._wake_up)):
             sock.setblocking(False)  # noqa: FBT003 - its only parameter
             self._selector.register(sock, selectors.EVENT_READ, takes)
+        self._commit()
         while not (self._finishing and not self._connections and not self._accept()):
-            for key, _ in self._selector.select(self._wait_seconds()):
-                key.data()
-            if time.monotonic() >= self._next_commit:
-                self._commit()
+            self._step()
+        self._finish_spool()
+        for worker in tuple(self._workers.values()):
+            self._lose(worker)
         self._commit()
         for sock in (self._listener, self._woken, self._waker):
             sock.close()
         self._selector.close()
 
+    def _step(self) -> None:
+        """Read what has come, or of the spool, and commit when it is time."""
+        ready = self._selector.select(self._wait_seconds())
+        for key, _ in ready:
+            key.data()
+        if not ready:  # rule 5
+            self._reads_spool = self._service.has_room and self._read_spool()
+        if time.monotonic() >= self._next_commit:
+            self._commit()
+
     def _wait_seconds(self) -> float:
         """Until something is to be done even if nothing comes."""
-        if not self._service.waiting:
+        if self._reads_spool:
+            return 0.0
+        is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
+        if not (self._service.waiting or is_waited_for):
             return IDLE_SECONDS
         return max(0.0, self._next_commit - time.monotonic())
+
+    def _read_spool(self) -> bool:
+        """Feed a slice of the spool; whether there was one."""
+        try:
+            return self._spool.read()
+        except Exception as error:  # noqa: BLE001 - rule 4
+            self._tell("frames in the spool are lost: %s", type(error).__name__)
+            return False
+
+    def _finish_spool(self) -> None:
+        """Read the spool for a while; what is left is for the next start."""
+        until = time.monotonic() + SPOOL_SECONDS
+        self._commit()
+        while time.monotonic() < until and self._service.has_room and self._read_spool():
+            if time.monotonic() >= self._next_commit:
+                self._commit()
+        self._commit()
+        if unread_bytes := self._spool.unread_bytes:
+            _log.warning(
+                "%d MiB of calls are still to be observed; they stay in the spool",
+                -(-unread_bytes >> 20),
+            )
 
     def _accept(self) -> bool:
         """Take a worker that connects; whether there was one."""
@@ -150,7 +205,7 @@ class FrameIntake:
         except OSError:
             return False
         sock.setblocking(False)  # noqa: FBT003 - its only parameter
-        connection = _Connection(sock, self._service.open_source())
+        connection = _Connection(sock)
         self._connections.add(connection)
         self._selector.register(sock, selectors.EVENT_READ, lambda: self._read(connection))
         return True
@@ -166,45 +221,90 @@ class FrameIntake:
         except OSError:
             data = b""
         if not data:
-            self._end(connection)
+            self._disconnect(connection)
             return
         try:
-            connection.feed(data)
+            self._feed(connection, data)
         except MalformedRecordError as error:
             self._tell("a worker is disconnected, and will send again: %s", error)
-            self._forget(connection)
+            self._disconnect(connection)
         except Exception as error:  # noqa: BLE001 - rule 4
             self._tell("frames of a worker are lost: %s", type(error).__name__)
         if connection.unsent_acks and connection in self._connections:
             self._acknowledge(connection)
 
+    def _feed(self, connection: _Connection, data: bytes) -> None:
+        """Take a read.
+
+        Raises:
+            MalformedRecordError: it holds no frames.
+        """
+        for record in connection.reader.feed(data):
+            if (worker := connection.worker) is None:
+                self._greet(connection, _check_version(decode_hello(record)))
+            else:
+                worker.source.feed(*decode_record(record))
+
+    def _greet(self, connection: _Connection, hello: Hello) -> None:
+        """Know a worker, or know it again (rule 2)."""
+        source = self._service.open_source()
+        worker = self._workers.get(hello.token)
+        if worker is None:
+            worker = self._workers[hello.token] = _Worker(hello, source, connection)
+        else:
+            if worker.connection is not None:
+                self._disconnect(worker.connection)
+            worker.source.forget_all()
+            worker.source, worker.connection = source, connection
+        connection.worker = worker
+
+    def _forget_spooled(self, token: str, number: int) -> None:
+        """All frames of an exchange come from the spool, from its beginning."""
+        if (worker := self._workers.get(token)) is not None:
+            worker.source.forget(number)
+
     def _tell(self, what: str, why: object) -> None:
         if self._defects.admit() is not None:
             _log.error(what, why)
 
-    def _end(self, connection: _Connection) -> None:
-        """The worker closed its connection (rule 2)."""
-        pid = connection.hello.pid if connection.hello is not None else 0
-        lost = connection.source.lose(self._now_ns(), f"the worker process {pid} ended")
-        if lost:
-            _log.error("the worker process %d ended with %d exchanges open", pid, lost)
-        self._forget(connection)
+    def _disconnect(self, connection: _Connection) -> None:
+        self._connections.remove(connection)
+        self._selector.unregister(connection.sock)
+        connection.sock.close()
+        if (worker := connection.worker) is not None:
+            worker.connection = None
+            self._look_after(worker)
 
-    def _forget(self, connection: _Connection) -> None:
-        if connection in self._connections:
-            self._connections.remove(connection)
-            self._selector.unregister(connection.sock)
-            connection.sock.close()
+    def _look_after(self, worker: _Worker) -> None:
+        """Whether a worker without a connection comes back, only time or its end can tell."""
+        token = worker.hello.token
+        if not (is_held(life_path(self._frames_path, token)) or self._spool.has_unread(token)):
+            self._lose(worker)
+
+    def _lose(self, worker: _Worker) -> None:
+        """The worker is gone (rule 2)."""
+        del self._workers[worker.hello.token]
+        if self._spool.has_unread(worker.hello.token):
+            # At our own end. What it had open is there, for it ends before us.
+            worker.source.forget_all()
+            return
+        pid = worker.hello.pid
+        if lost := worker.source.lose(self._now_ns(), f"the worker process {pid} ended"):
+            _log.error("the worker process %d ended with %d exchanges open", pid, lost)
 
     def _commit(self) -> None:
         self._service.commit()
         self._next_commit = time.monotonic() + COMMIT_SECONDS
         for connection in tuple(self._connections):
             self._acknowledge(connection)
+        self._spool.look()
+        for worker in tuple(self._workers.values()):
+            if worker.connection is None:
+                self._look_after(worker)
 
     def _acknowledge(self, connection: _Connection) -> None:
         """Tell what is settled; what the socket does not take waits for the next time."""
-        data = connection.unsent_acks + encode_acks(connection.source.take_settled())
+        data = connection.unsent_acks + encode_acks(_take_settled(connection))
         if not data:
             return
         try:
@@ -213,3 +313,8 @@ class FrameIntake:
             # Full, or broken: reading will tell which.
             sent = 0
         connection.unsent_acks = data[sent:]
+
+
+def _take_settled(connection: _Connection) -> list[int]:
+    worker = connection.worker
+    return [] if worker is None else worker.source.take_settled()

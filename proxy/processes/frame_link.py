@@ -3,9 +3,11 @@
 Rules:
 
 1. Taking a frame appends and returns (R2). What is to be sent is gathered for
-   :data:`GATHER_SECONDS`, so that a thousand streams cost a few writes.
+   :data:`GATHER_SECONDS`, so that a thousand streams cost a few writes; but what ends an exchange
+   goes in the next turn of the loop, for a worker may be killed once its client has the answer.
 2. A telemetry process that is away, slow or stuck delays nobody: frames wait in the outbox, within
-   its limits. After a reconnect all that is not acknowledged is sent again (R8).
+   its limits. After a reconnect all that is not acknowledged is sent again (R8). While frames wait
+   longer than :data:`DIVERT_SECONDS`, exchanges that begin go to the spool.
 3. A large body is sent as it is, in parts of :data:`_TURN_BYTES`, with a turn of the loop after
    each: while telemetry reads as fast as we write, one send would take all of it.
 """
@@ -35,8 +37,16 @@ _log = logging.getLogger("spantap.worker")
 GATHER_SECONDS = 0.01
 """How long frames are gathered: no part of any delay that a client sees, little of R8's 250 ms."""
 
+DIVERT_SECONDS = 0.1
+"""How long the socket may not take all that is to be sent. A commit takes telemetry less; and what
+has waited so long is what a kill of the worker takes with it."""
+
 RECONNECT_SECONDS = 0.1
 """Between two tries to connect. The listening end is always there; this is for its backlog."""
+
+SPOOL_SECONDS = 1.0
+"""How long the end waits for telemetry to take what is left; the spool keeps it for the next
+start. A telemetry that follows takes a tenth of that."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines of one kind."""
@@ -66,21 +76,44 @@ class FrameLink:
         self._path = path
         self._hello = encode_hello(hello)
         self.outbox = FrameOutbox() if outbox is None else outbox
-        self.outbox.when_unsent = self._gather
+        self.outbox.to_telemetry.when_unsent = self._gather
+        self.outbox.when_ended = self._send_soon
         self.open_exchange = self.outbox.open_exchange
         self._reach_lines, self._shed_lines, self._defect_lines = (
             RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(3)
         )
         self._told_shed = (0, 0)
         self._to_send = asyncio.Event()
-        self._gathering = False
+        self._gathering = self._sends_soon = False
+        self._diversion: asyncio.TimerHandle | None = None
         self._moved = asyncio.Event()  # something was sent, or acknowledged
 
     def _gather(self) -> None:
         """Send what is there in a while, and what has come until then."""
         if not self._gathering:
             self._gathering = True
-            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._to_send.set)
+            loop = asyncio.get_running_loop()
+            loop.call_later(GATHER_SECONDS, self._to_send.set)
+            if self._diversion is None:
+                self._diversion = loop.call_later(DIVERT_SECONDS, self._divert)
+
+    def _divert(self) -> None:
+        """Let what telemetry does not take go to the spool, until it follows."""
+        self.outbox.divert()
+        self._diversion = asyncio.get_running_loop().call_later(DIVERT_SECONDS, self._divert)
+
+    def _send_soon(self) -> None:
+        """Send what is there once all that is ready now had its turn."""
+        if not self._sends_soon:
+            self._sends_soon = True
+            asyncio.get_running_loop().call_soon(self._to_send.set)
+
+    def _note_sent(self) -> None:
+        """Nothing waits any more: telemetry follows."""
+        self.outbox.spools = False
+        if self._diversion is not None:
+            self._diversion.cancel()
+            self._diversion = None
 
     async def run(self) -> None:
         """Keep a connection and send over it; ends when it is cancelled."""
@@ -100,15 +133,21 @@ class FrameLink:
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def finish(self, patience_seconds: float, max_seconds: float) -> int:
-        """Wait until everything is acknowledged.
+        """Wait until everything is acknowledged, or in the spool.
 
         Args:
             patience_seconds: how long nothing may move.
             max_seconds: how long it may take though something does.
 
         Returns:
-            How many exchanges are not acknowledged, and so are lost with us, or may be.
+            How many exchanges are neither, and so are lost with us, or may be.
         """
+        if len(self.outbox) and self.outbox.can_spool:
+            await self._wait_until_empty(SPOOL_SECONDS, SPOOL_SECONDS)
+            self.outbox.divert_all()
+        return await self._wait_until_empty(patience_seconds, max_seconds)
+
+    async def _wait_until_empty(self, patience_seconds: float, max_seconds: float) -> int:
         loop = asyncio.get_running_loop()
         until = loop.time() + max_seconds
         while len(self.outbox) and (left_seconds := until - loop.time()) > 0:
@@ -151,6 +190,7 @@ class FrameLink:
             await loop.sock_connect(sock, self._path)
             await loop.sock_sendall(sock, self._hello)
             self.outbox.rewind()
+            self._gather()
             self._to_send.set()
             steps = [asyncio.ensure_future(step(sock)) for step in (self._send, self._receive)]
             try:
@@ -168,17 +208,19 @@ class FrameLink:
         while True:
             await self._to_send.wait()
             self._to_send.clear()
-            self._gathering = False
+            self._gathering = self._sends_soon = False
             while pieces := self.outbox.take(_WRITE_BYTES):
                 for data in pieces if len(pieces) == 1 else _join_small(pieces):
                     if len(data) > _TURN_BYTES:
                         await self._send_large(sock, data)
                     else:
                         await loop.sock_sendall(sock, data)
+                self.outbox.to_telemetry.taken = []
                 self._moved.set()
                 if self.outbox.has_unsent:
                     # A send that need not wait would keep the loop from others.
                     await asyncio.sleep(0)
+            self._note_sent()
 
     async def _send_large(self, sock: socket.socket, data: bytes) -> None:
         """Send a body in parts (rule 3)."""

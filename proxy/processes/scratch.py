@@ -18,7 +18,7 @@ from proxy.configuration_error import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("frames_socket", "remove_frames_folder", "settings_file")
+__all__ = ("frames_socket", "life_path", "remove_frames_folder", "settings_file")
 
 _PREFIX = "spantap-"
 
@@ -66,6 +66,11 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
             sock.close()
             shutil.rmtree(folder, ignore_errors=True)
     raise _no_folder(Path(store))
+
+
+def life_path(frames_path: str, token: str) -> Path:
+    """The file beside the socket that a worker holds while it lives."""
+    return Path(f"{frames_path}.{token}")
 
 
 def remove_frames_folder(path: str) -> None:

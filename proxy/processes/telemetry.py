@@ -28,6 +28,7 @@ from proxy.processes.messages import Counters, Finish, Finished, Ready
 from proxy.processes.scratch import remove_frames_folder
 from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
+from telemetry.frame_spool import spool_folder
 from telemetry.metrics.snapshot import merge
 from telemetry.otel_environment import find_reason_for_no_spans
 from telemetry.pipeline import Pipeline
@@ -60,7 +61,9 @@ def main() -> int:
     pipeline.start()
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)
-    intake = FrameIntake(socket.socket(fileno=frames), pipeline.service)
+    intake = FrameIntake(
+        socket.socket(fileno=frames), pipeline.service, spool_folder(settings.path)
+    )
     obeying = _Obedience(control, intake, others)
     obeying.start()
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import socket
 import sys
 from typing import TYPE_CHECKING
@@ -25,9 +26,13 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_chi
 from proxy.processes.frame_link import FrameLink
 from proxy.processes.garbage import collect_rarely
 from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
+from proxy.processes.scratch import life_path
+from proxy.processes.spool_link import SpoolLink
 from proxy.worker_settings import WorkerSettings
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import Hello
+from telemetry.frame_spool import FrameSpool, spool_folder
+from telemetry.held_file import hold
 from telemetry.sdk_logs import quiet_sdk_logs
 from telemetry.shedding import Shedding
 
@@ -75,13 +80,19 @@ async def _work(
     """
     quieten_file_limit(asyncio.get_running_loop(), SystemClock())
     control = AsyncControl(channel)
-    hello = Hello(worker=start.number, pid=os.getpid(), version=__version__)
+    token = secrets.token_hex(8)
+    hello = Hello(worker=start.number, pid=os.getpid(), version=__version__, token=token)
+    with contextlib.suppress(OSError):  # telemetry then takes us for dead if the connection breaks
+        hold(life_path(start.frames_path, token))
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
     link = FrameLink(start.frames_path, hello, outbox)
+    spool = FrameSpool(spool_folder(settings.store), token, settings.max_spool_bytes)
     proxy = Proxy(settings, link)
     proxy.metrics.read_from(link.read_metrics)
     collect_rarely()
-    linking = asyncio.ensure_future(link.run())
+    linking = [asyncio.ensure_future(link.run())]
+    if settings.max_spool_bytes:
+        linking.append(asyncio.ensure_future(SpoolLink(outbox, spool).run()))
     await control.send(Ready(notes=_describe(settings)))
     ending = asyncio.Event()
     reporting = asyncio.ensure_future(_report(proxy, link, control, ending))
@@ -91,7 +102,8 @@ async def _work(
         await proxy.close()
         if lost := await link.finish(ACK_SECONDS, MAX_ACK_SECONDS):
             _log.error("%d calls are lost: telemetry did not store them in time", lost)
-        linking.cancel()
+        for link_task in linking:
+            link_task.cancel()
         ending.set()
         # Not cancelled, for half a message would spoil what follows it.
         await asyncio.wait({reporting}, timeout=REPORT_SECONDS)

@@ -83,7 +83,7 @@ class _Telemetry:
         with socket.socket(socket.AF_UNIX) as worker:
             worker.connect(self._path)
             worker.sendall(encode_hello(HELLO) + frames)
-        intake = FrameIntake(listener, self._pipeline.service)
+        intake = FrameIntake(listener, self._pipeline.service, Path(self._path).parent / "spool")
         intake.finish()
         return intake
 

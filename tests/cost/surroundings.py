@@ -31,7 +31,7 @@ __all__ = ("HELLO", "START_NS", "Surroundings")
 START_NS = 1_700_000_000_000_000_000
 """Since the epoch: when the worker starts."""
 
-HELLO = Hello(worker=1, pid=1, version=__version__)
+HELLO = Hello(worker=1, pid=1, version=__version__, token="c0")
 
 WAIT_SECONDS = 10.0
 """How long a step waits for what the worker has sent, or has been sent, on loopback."""

@@ -64,7 +64,7 @@ def test_who_sends_is_told_once_until_all_is_sent() -> None:
     """Of the first frame that waits; of the next one after everything was taken."""
     outbox = FrameOutbox()
     told: list[int] = []
-    outbox.when_unsent = lambda: told.append(len(outbox))
+    outbox.to_telemetry.when_unsent = lambda: told.append(len(outbox))
     for number in (1, 2, 3):
         emit(outbox, [tap_frames.begin(number)])
     assert len(told) == 1

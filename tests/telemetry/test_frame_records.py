@@ -25,7 +25,7 @@ from telemetry.frames import Frame, RequestBody, ResponseData
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import WHOLE_STREAM, exchange_frames
 
-HELLO = Hello(worker=2, pid=77, version="1.2")
+HELLO = Hello(worker=2, pid=77, version="1.2", token="2f")
 LARGE = bytes(range(256)) * 400
 FRAMES: list[Frame] = [
     *exchange_frames(*WHOLE_STREAM, number=7),

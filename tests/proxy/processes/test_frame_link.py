@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,9 +35,13 @@ from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, add_frame, excha
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
 
-HELLO = Hello(worker=1, pid=4321, version=__version__)
+_tokens = itertools.count(1)
+
+
+def hello(version: str = __version__) -> Hello:
+    """What a worker says that nobody has heard of."""
+    return Hello(worker=1, pid=4321, version=version, token=f"{next(_tokens):x}")
 
 
 class Intake:
@@ -45,7 +51,8 @@ class Intake:
         self.store = FailingStore()
         recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
         service = TelemetryService(recorder, self.store, now_ns=time.time_ns)  # type: ignore[arg-type]  # quacks
-        self._intake = FrameIntake(listener.dup(), service)
+        self.spool = Path(listener.getsockname()).parent / "spool"
+        self._intake = FrameIntake(listener.dup(), service, self.spool)
         self._thread = threading.Thread(target=self._intake.run, daemon=True)
 
     def start(self) -> None:
@@ -72,7 +79,7 @@ async def linked(
     listener: socket.socket, outbox: FrameOutbox | None = None
 ) -> AsyncIterator[FrameLink]:
     """A link that runs; its end closes the connection."""
-    link = FrameLink(listener.getsockname(), HELLO, outbox)
+    link = FrameLink(listener.getsockname(), hello(), outbox)
     running = asyncio.ensure_future(link.run())
     try:
         yield link
@@ -168,8 +175,8 @@ async def test_rule_2_a_worker_that_goes_with_exchanges_open_is_lost(
 @pytest.mark.parametrize(
     ("sent", "words"),
     [
-        (encode_hello(HELLO) + b"\0\0\0\1\0\0\0\0\xc1", "a record holds no frame"),
-        (encode_hello(Hello(worker=1, pid=7, version="9.9")), "worker process 7 is spantap 9.9"),
+        (encode_hello(hello()) + b"\0\0\0\1\0\0\0\0\xc1", "a record holds no frame"),
+        (encode_hello(hello("9.9")), "worker process 4321 is spantap 9.9"),
     ],
 )
 async def test_rule_2_who_sends_no_frames_is_disconnected(
@@ -241,7 +248,7 @@ async def test_a_broken_way_to_telemetry_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once in a while, and calls go on."""
-    link = FrameLink(str(tmp_path / "gone"), HELLO)
+    link = FrameLink(str(tmp_path / "gone"), hello())
     running = asyncio.ensure_future(link.run())
     emit(link, 1)
     await asyncio.sleep(0.3)
@@ -324,6 +331,6 @@ async def test_others_have_their_turn_after_each_part_of_a_large_body(
     monkeypatch.setattr(asyncio.get_running_loop(), "sock_sendall", take)
     data = bytes(range(256)) * (_TURN_BYTES // 64) + b"end"
     with socket.socket() as sock:
-        assert count_turns(FrameLink("", HELLO)._send_large(sock, data)) == len(parts) == 5
+        assert count_turns(FrameLink("", hello())._send_large(sock, data)) == len(parts) == 5
     assert b"".join(parts) == data
     assert max(map(len, parts)) == _TURN_BYTES

@@ -1,0 +1,86 @@
+"""A worker's end of the spool: frames to a file, on a thread of its own.
+
+Rules:
+
+1. A disk that is slow, full or stuck delays nobody (R2): frames wait in the outbox, within its
+   limits, and exchanges that begin meanwhile go to telemetry.
+2. The spool is let go of once no exchange is open that goes there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from telemetry.errors import SpoolFull
+from telemetry.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from telemetry.frame_outbox import FrameOutbox
+    from telemetry.frame_spool import FrameSpool
+
+__all__ = ("SpoolLink",)
+
+_log = logging.getLogger("spantap.worker")
+
+RETRY_SECONDS = 1.0
+"""After a write that failed: telemetry may have made room by then, or somebody else."""
+
+_LOG_SECONDS = 60.0
+"""Between two log lines of one kind."""
+
+_TURN_BYTES = 64 * 1024
+"""Encoded before others have their turn, half a millisecond of the loop."""
+
+
+class SpoolLink:
+    """Writes what the outbox has for the spool. For one event loop.
+
+    Args:
+        outbox: what is to be written.
+        spool: takes it.
+    """
+
+    def __init__(self, outbox: FrameOutbox, spool: FrameSpool) -> None:
+        self._outbox = outbox
+        self._spool = spool
+        self._to_write = asyncio.Event()
+        outbox.to_spool.when_unsent = self._to_write.set
+        outbox.can_spool = True
+        self._lines = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
+
+    async def run(self) -> None:
+        """Write until it is cancelled."""
+        disk = ThreadPoolExecutor(1, "spantap-spool")
+        try:
+            while True:
+                await self._to_write.wait()
+                self._to_write.clear()
+                await self._write(disk)
+        finally:
+            disk.shutdown(wait=False, cancel_futures=True)
+
+    async def _write(self, disk: ThreadPoolExecutor) -> None:
+        """Write what is there."""
+        loop = asyncio.get_running_loop()
+        outbox = self._outbox
+        while pieces := outbox.to_spool.take(_TURN_BYTES):
+            try:
+                await loop.run_in_executor(disk, self._spool.write, pieces)
+            except (OSError, SpoolFull) as error:
+                outbox.note_unwritten()
+                self._tell(error)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                outbox.note_written()
+                outbox.can_spool = True
+        if not outbox.has_spooled:
+            await loop.run_in_executor(disk, self._spool.close)
+
+    def _tell(self, error: OSError | SpoolFull) -> None:
+        if self._lines.admit() is not None:
+            why = error if isinstance(error, SpoolFull) else error.strerror
+            _log.warning("calls wait in memory, for the spool does not take them: %s", why)
