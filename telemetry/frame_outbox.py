@@ -39,7 +39,7 @@ class Way:
 
     Attributes:
         unsent: exchanges with something to send, or settled.
-        taken: those of which frames were taken last, while these are being sent.
+        taken: those of which frames were taken, until it is known what became of these.
         when_unsent: called where frames are to be sent and none were.
     """
 
@@ -77,7 +77,7 @@ class Way:
             left_count += 1
             if taken_bytes >= limit_bytes:
                 break
-        self.taken = unsent[:taken_count]
+        self.taken += unsent[:taken_count]
         del unsent[:left_count]
         return encode_records(frames, largest_bytes)
 
@@ -131,6 +131,7 @@ class FrameOutbox:
         to_telemetry: the usual way.
         to_spool: the other one.
         when_ended: called after the last frame of each exchange.
+        when_written: called after the spool has taken something.
         can_spool: whether there is a spool, and it takes something.
         spools: whether exchanges that begin now go to the spool.
     """
@@ -142,6 +143,7 @@ class FrameOutbox:
         self.to_telemetry = Way()
         self.to_spool = Way()
         self.when_ended: Callable[[], None] = _nothing
+        self.when_written: Callable[[], None] = _nothing
         self.can_spool = self.spools = False
         # By exchange, in the order of their begins.
         self._kept: dict[int, _Exchange] = {}
@@ -200,9 +202,13 @@ class FrameOutbox:
         pieces = way.take(limit_bytes)
         forgettable = self._forgettable
         for kept in way.taken:
-            if kept.has_sent_bodies:
+            if kept.has_sent_bodies and kept.way is way:
                 forgettable[kept.number] = kept
         return pieces
+
+    def note_sent(self) -> None:
+        """What was taken for telemetry is on its way."""
+        self.to_telemetry.taken.clear()
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
         """These exchanges are settled: forget them. One that is not known is nothing."""
@@ -217,7 +223,7 @@ class FrameOutbox:
         for kept in unsent:  # with those that were acknowledged unsent, on another connection
             kept.is_queued = False
         unsent.clear()
-        self.to_telemetry.taken = []
+        self.note_sent()
         self._forgettable.clear()
         for number, kept in self._kept.items():
             before_bytes = kept.size_bytes
@@ -266,16 +272,17 @@ class FrameOutbox:
         unsent[:] = [kept for kept in unsent if kept.way is self.to_telemetry]
 
     def note_written(self) -> None:
-        """What was last taken for the spool is in it: forget it."""
+        """What was taken for the spool is in it: forget it."""
         written, self.to_spool.taken = self.to_spool.taken, []
         for kept in written:
             freed_bytes, is_ended = kept.drop_sent()
             self.held_bytes -= freed_bytes
             if is_ended:
                 self._spooled.pop(kept.number, None)
+        self.when_written()
 
     def note_unwritten(self) -> None:
-        """What was last taken for the spool is not in it: it comes again."""
+        """What was taken for the spool is not in it: it comes again."""
         self.can_spool = self.spools = False
         unwritten, self.to_spool.taken = self.to_spool.taken, []
         for kept in unwritten:

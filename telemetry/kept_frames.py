@@ -143,6 +143,7 @@ class KeptFrames:
         freed_bytes, self.size_bytes = self.size_bytes, 0
         self.is_queued = self.has_sent_bodies = False
         self._sent_count = self._sent_bytes = 0
+        self._missing_bytes = self._missing_request_bytes = 0
         self.frames = []
         return freed_bytes
 

@@ -55,7 +55,7 @@ COMMIT_SECONDS = 0.1
 IDLE_SECONDS = 1.0
 """Between two looks at the store's limits and at the spool while nothing ends."""
 
-SPOOL_SECONDS = 1.0
+SPOOL_SECONDS = 4.0
 """How long the end reads the spool; what is left waits for the next start."""
 
 _LOG_SECONDS = 60.0
@@ -278,7 +278,10 @@ class FrameIntake:
     def _look_after(self, worker: _Worker) -> None:
         """Whether a worker without a connection comes back, only time or its end can tell."""
         token = worker.hello.token
-        if not (is_held(life_path(self._frames_path, token)) or self._spool.has_unread(token)):
+        if is_held(life_path(self._frames_path, token)):
+            return
+        self._spool.look()
+        if not self._spool.has_unread(token):
             self._lose(worker)
 
     def _lose(self, worker: _Worker) -> None:

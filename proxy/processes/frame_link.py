@@ -20,6 +20,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from proxy.processes.turns import Turns
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import AckReader, Hello, encode_hello
 from telemetry.metrics.instruments import SPANS_DROPPED, TAP_QUEUE, TAP_SHED, DropReason
@@ -85,8 +86,10 @@ class FrameLink:
         self._told_shed = (0, 0)
         self._to_send = asyncio.Event()
         self._gathering = self._sends_soon = False
+        self._turns = Turns()
         self._diversion: asyncio.TimerHandle | None = None
-        self._moved = asyncio.Event()  # something was sent, or acknowledged
+        self._moved = asyncio.Event()  # something was sent, acknowledged, or written
+        self.outbox.when_written = self._moved.set
 
     def _gather(self) -> None:
         """Send what is there in a while, and what has come until then."""
@@ -142,12 +145,18 @@ class FrameLink:
         Returns:
             How many exchanges are neither, and so are lost with us, or may be.
         """
-        if len(self.outbox) and self.outbox.can_spool:
+        outbox = self.outbox
+        if len(outbox) and outbox.can_spool:
             await self._wait_until_empty(SPOOL_SECONDS, SPOOL_SECONDS)
-            self.outbox.divert_all()
-        return await self._wait_until_empty(patience_seconds, max_seconds)
+            outbox.divert_all()
+        if await self._wait_until_empty(patience_seconds, max_seconds) and outbox.can_spool:
+            outbox.note_sent()  # nothing more of it will be
+            outbox.divert_all()
+            await self._wait_until_empty(SPOOL_SECONDS, SPOOL_SECONDS)
+        return len(outbox)
 
     async def _wait_until_empty(self, patience_seconds: float, max_seconds: float) -> int:
+        """Wait until the outbox is, see :meth:`finish`; how many exchanges are left."""
         loop = asyncio.get_running_loop()
         until = loop.time() + max_seconds
         while len(self.outbox) and (left_seconds := until - loop.time()) > 0:
@@ -215,11 +224,11 @@ class FrameLink:
                         await self._send_large(sock, data)
                     else:
                         await loop.sock_sendall(sock, data)
-                self.outbox.to_telemetry.taken = []
+                self.outbox.note_sent()
                 self._moved.set()
                 if self.outbox.has_unsent:
                     # A send that need not wait would keep the loop from others.
-                    await asyncio.sleep(0)
+                    await self._turns.pass_on()
             self._note_sent()
 
     async def _send_large(self, sock: socket.socket, data: bytes) -> None:
@@ -229,7 +238,7 @@ class FrameLink:
         for start in range(0, len(view), _TURN_BYTES):
             await loop.sock_sendall(sock, view[start : start + _TURN_BYTES])
             self._moved.set()
-            await asyncio.sleep(0)
+            await self._turns.pass_on()
 
     async def _receive(self, sock: socket.socket) -> None:
         """Take acknowledgements until the other side closes.

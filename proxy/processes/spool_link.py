@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from proxy.processes.turns import Turns
 from telemetry.errors import SpoolFull
 from telemetry.rate_limit import RateLimit
 
@@ -35,6 +36,9 @@ _LOG_SECONDS = 60.0
 _TURN_BYTES = 64 * 1024
 """Encoded before others have their turn, half a millisecond of the loop."""
 
+_WRITE_BYTES = 4 * 1024 * 1024
+"""Written at a time. In a busy worker it takes two turns of the loop to hear of a write."""
+
 
 class SpoolLink:
     """Writes what the outbox has for the spool. For one event loop.
@@ -48,9 +52,12 @@ class SpoolLink:
         self._outbox = outbox
         self._spool = spool
         self._to_write = asyncio.Event()
+        self._turns = Turns()
         outbox.to_spool.when_unsent = self._to_write.set
         outbox.can_spool = True
-        self._lines = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
+        self._lines, self._defects = (
+            RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(2)
+        )
 
     async def run(self) -> None:
         """Write until it is cancelled."""
@@ -59,7 +66,13 @@ class SpoolLink:
             while True:
                 await self._to_write.wait()
                 self._to_write.clear()
-                await self._write(disk)
+                try:
+                    await self._write(disk)
+                except Exception:  # noqa: BLE001 - recording must not end with one defect
+                    self._outbox.note_unwritten()
+                    if self._defects.admit() is not None:
+                        _log.exception("frames could not be spooled, and are spooled again")
+                    await asyncio.sleep(RETRY_SECONDS)
         finally:
             disk.shutdown(wait=False, cancel_futures=True)
 
@@ -67,7 +80,7 @@ class SpoolLink:
         """Write what is there."""
         loop = asyncio.get_running_loop()
         outbox = self._outbox
-        while pieces := outbox.to_spool.take(_TURN_BYTES):
+        while pieces := await self._gather():
             try:
                 await loop.run_in_executor(disk, self._spool.write, pieces)
             except (OSError, SpoolFull) as error:
@@ -79,6 +92,16 @@ class SpoolLink:
                 outbox.can_spool = True
         if not outbox.has_spooled:
             await loop.run_in_executor(disk, self._spool.close)
+
+    async def _gather(self) -> list[bytes]:
+        """Pieces of what is there: a thread costs the same for many as for one."""
+        gathered: list[bytes] = []
+        gathered_bytes = 0
+        while gathered_bytes < _WRITE_BYTES and (pieces := self._outbox.to_spool.take(_TURN_BYTES)):
+            gathered += pieces
+            gathered_bytes += sum(map(len, pieces))
+            await self._turns.pass_on()
+        return gathered
 
     def _tell(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:

@@ -269,3 +269,152 @@ def test_whatever_happens_each_exchange_is_there_whole_after_the_last_rewind(
     made = [exchange for exchange in map(observer.feed, sent(outbox)) if exchange is not None]
     assert [int(exchange.identity.span_id, 16) for exchange in made] == sorted(unsettled)
     assert all(exchange.outcome is Outcome.COMPLETED for exchange in made)
+
+
+def spooled(outbox: FrameOutbox) -> list[Frame]:
+    """All frames that the outbox gives to the spool now."""
+    pieces = []
+    while taken := outbox.to_spool.take(1 << 20):
+        pieces += taken
+    outbox.note_written()
+    return [f for record in RecordReader().feed(b"".join(pieces)) for f in decode_record(record)]
+
+
+def test_rule_4_what_begins_while_telemetry_does_not_follow_goes_to_the_spool() -> None:
+    """With what waits from its beginning; what was begun to be sent goes on as it was."""
+    outbox = FrameOutbox()
+    outbox.can_spool = True
+    one, two, three = (list(exchange_frames(*WHOLE_STREAM, number=number)) for number in (1, 2, 3))
+    emit(outbox, one[:3])
+    assert len(sent(outbox)) == 3
+    emit(outbox, one[3:5] + two)
+    outbox.divert()
+    exchange = outbox.open_exchange(3)
+    for frame in three[:4]:
+        exchange.add(frame, frame_bytes(frame))
+    assert spooled(outbox) == two + three[:4]
+    outbox.spools = False
+    for frame in three[4:]:
+        exchange.add(frame, frame_bytes(frame))
+    emit(outbox, one[5:])
+    assert (spooled(outbox), sent(outbox)) == (three[4:], one[3:])
+    outbox.acknowledge([1])
+    assert (len(outbox), outbox.held_bytes, outbox.has_spooled) == (0, 0, False)
+
+
+def test_rule_4_what_changes_over_goes_to_the_spool_from_its_beginning() -> None:
+    """Sent or not; but not while its begin is on its way, nor with something forgotten."""
+    outbox = FrameOutbox()
+    outbox.can_spool = True
+    one, two = (list(exchange_frames(*WHOLE_STREAM, number=number)) for number in (1, 2))
+    emit(outbox, one[:3])
+    sent(outbox)
+    outbox.note_sent()
+    emit(outbox, two[:3])
+    assert len(sent(outbox)) == 3
+    emit(outbox, [one[3], two[3]])
+    outbox.divert_unsent()
+    assert spooled(outbox) == one[:4]
+    outbox.note_sent()
+    outbox.divert_all()
+    assert (spooled(outbox), sent(outbox)) == (two[:4], [])
+    outbox.rewind()
+    assert sent(outbox) == []
+
+
+def test_rule_2_while_the_spool_takes_something_nothing_is_left_out() -> None:
+    """Of a stream that telemetry had begun to read, too."""
+    outbox = FrameOutbox(Shedding(shed_bytes=10_000, max_bytes=20_000))
+    outbox.can_spool = True
+    *frames, end = exchange_frames(*LONG, *WHOLE_STREAM, number=1)
+    emit(outbox, frames[:2])
+    assert len(sent(outbox)) == 2
+    outbox.note_sent()
+    wanted = [*frames, end]
+    got: list[Frame] = []
+    exchange = outbox._kept[1]
+    for frame in wanted[2:]:
+        exchange.add(frame, frame_bytes(frame))
+        if outbox.held_bytes > 15_000:
+            got += spooled(outbox)
+    got += spooled(outbox)
+    assert got == wanted
+    assert outbox.shedding.shed_bytes == 0
+
+
+def test_rule_4_what_the_client_wants_unrecorded_is_never_spooled() -> None:
+    """A header that says so; it waits in memory."""
+    outbox = FrameOutbox()
+    outbox.can_spool = outbox.spools = True
+    for name, value in (("x-spantap-content", "none"), ("content-type", "application/json")):
+        frames = exchange_frames(ANSWER, number=len(outbox) + 1, request_headers=[(name, value)])
+        exchange = outbox.open_exchange(frames[0].exchange)
+        for frame in frames:
+            exchange.add(frame, frame_bytes(frame))
+    outbox.divert_all()
+    assert {frame.exchange for frame in spooled(outbox)} == {2}
+    assert {frame.exchange for frame in sent(outbox)} == {1}
+
+
+def test_rule_2_what_the_spool_did_not_take_comes_again() -> None:
+    """With what was added meanwhile, in its order; new exchanges go to telemetry until then."""
+    outbox = FrameOutbox()
+    outbox.can_spool = outbox.spools = True
+    frames = list(exchange_frames(*WHOLE_STREAM, number=1))
+    exchange = outbox.open_exchange(1)
+    for frame in frames[:4]:
+        exchange.add(frame, frame_bytes(frame))
+    assert outbox.to_spool.take(300)
+    assert outbox.to_spool.take(300)
+    exchange.add(frames[4], frame_bytes(frames[4]))
+    outbox.note_unwritten()
+    assert [outbox.can_spool, outbox.spools] == [False, False]
+    for frame in frames[5:]:
+        exchange.add(frame, frame_bytes(frame))
+    assert spooled(outbox) == frames
+    assert (len(outbox), outbox.held_bytes) == (0, 0)
+
+
+_STEPS = ("add", "add", "add", "take", "sent", "write", "written", "unwritten", "divert")
+_MORE_STEPS = ("unsent", "all", "ack", "rewind")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(_STEPS + _MORE_STEPS), st.integers(1, 5), st.integers(1, 5_000)),
+        max_size=80,
+    ),
+    st.sampled_from([(5_000, 3_000), (100_000, 60_000)]),
+)
+def test_whatever_happens_what_is_held_is_what_all_frames_weigh(
+    steps: list[tuple[str, int, int]], limits: tuple[int, int]
+) -> None:
+    """On both ways, with writes that fail, acknowledgements and rewinds in any order."""
+    outbox = FrameOutbox(Shedding(limits[0], shed_bytes=limits[1]))
+    outbox.can_spool = True
+    open_ones = {
+        number: (outbox.open_exchange(number), exchange_frames(*WHOLE_STREAM, number=number))
+        for number in range(1, 6)
+    }
+    for step, number, limit_bytes in steps:
+        exchange, frames = open_ones[number]
+        if step == "add" and frames:
+            frame = frames.pop(0)
+            exchange.add(frame, frame_bytes(frame))
+        elif step == "ack" and not frames:
+            outbox.acknowledge([number])
+        elif step == "unwritten":
+            outbox.note_unwritten()
+            outbox.can_spool = True
+        elif step == "take":
+            outbox.take(limit_bytes)
+        elif step == "write":
+            outbox.to_spool.take(limit_bytes)
+        else:
+            act = {"sent": outbox.note_sent, "written": outbox.note_written}
+            act |= {"divert": outbox.divert, "unsent": outbox.divert_unsent}
+            act |= {"all": outbox.divert_all, "rewind": outbox.rewind}
+            act.get(step, lambda: None)()
+        kept = [*outbox._kept.values(), *outbox._spooled.values()]
+        weight_bytes = sum(frame_bytes(frame) for one in kept for frame in one.frames)
+        assert outbox.held_bytes == weight_bytes == sum(one.size_bytes for one in kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import socket
 import threading
 import time
@@ -20,10 +21,13 @@ from codec._version import __version__
 from proxy.processes import frame_link
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.frame_link import _TURN_BYTES, FrameLink, _join_small
-from proxy.processes.scratch import frames_socket
+from proxy.processes.scratch import frames_socket, life_path
+from proxy.processes.spool_link import SpoolLink
 from telemetry.errors import StoreUnavailable
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import Hello, encode_hello
+from telemetry.frame_spool import FrameSpool, measure_spool
+from telemetry.held_file import hold
 from telemetry.metrics.instruments import TAP_QUEUE
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
@@ -62,6 +66,16 @@ class Intake:
         self._intake.finish()
         self._thread.join(10)
         assert not self._thread.is_alive()
+
+    @property
+    def open_exchanges(self) -> int:
+        workers = tuple(self._intake._workers.values())
+        return sum(len(worker.source) for worker in workers if worker.connection is not None)
+
+    def break_connections(self) -> None:
+        """As a network would."""
+        for connection in tuple(self._intake._connections):
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
     @property
     def outcomes(self) -> dict[int, str]:
@@ -334,3 +348,117 @@ async def test_others_have_their_turn_after_each_part_of_a_large_body(
         assert count_turns(FrameLink("", hello())._send_large(sock, data)) == len(parts) == 5
     assert b"".join(parts) == data
     assert max(map(len, parts)) == _TURN_BYTES
+
+
+@contextlib.asynccontextmanager
+async def spooling(link: FrameLink, folder: Path) -> AsyncIterator[SpoolLink]:
+    """The other way of a link's outbox; its end lets go of the spool."""
+    spool_link = SpoolLink(link.outbox, FrameSpool(folder, "a1"))
+    running = asyncio.ensure_future(spool_link.run())
+    try:
+        yield spool_link
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+async def test_rule_1_what_ends_an_exchange_does_not_wait_for_more(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client has the answer: a kill of the worker would take the span with it."""
+    monkeypatch.setattr(frame_link, "GATHER_SECONDS", 60.0)
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener) as link:
+        emit(link, 1, ended=False)
+        emit(link, 2)
+        await until(lambda: intake.outcomes == {2: "completed"})
+    intake.finish()
+
+
+async def test_rule_2_what_a_telemetry_that_stands_still_does_not_take_is_spooled_whole(
+    listener: socket.socket, tmp_path: Path
+) -> None:
+    """Far more than memory may hold; all of it is recorded once somebody reads it."""
+    outbox = FrameOutbox(Shedding(3_000_000, shed_bytes=2_000_000))
+    intake = Intake(listener)
+    async with linked(listener, outbox) as link, spooling(link, intake.spool):
+        for number in range(1, 200):
+            for frame in exchange_frames(*WHOLE_STREAM, number=number, asked=b"x" * 100_000):
+                add_frame(outbox, frame)
+            await asyncio.sleep(0.002)
+        await until(lambda: len(outbox) < 100)
+        assert await link.finish(0.1, 1) == 0
+    assert (outbox.shedding.shed_bytes, outbox.held_bytes) == (0, 0)
+    assert measure_spool(intake.spool) > 10_000_000
+    intake.start()
+    await until(lambda: len(intake.outcomes) == 199)
+    intake.finish()
+    assert set(intake.outcomes.values()) == {"completed"}
+    assert measure_spool(intake.spool) == 0
+
+
+async def test_rule_2_a_spool_that_takes_nothing_hurts_nobody(
+    listener: socket.socket, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was to go there waits in memory, within its limits, and goes when it can."""
+    link = FrameLink(listener.getsockname(), hello())
+    (tmp_path / "spool").write_bytes(b"in the way")
+    async with spooling(link, tmp_path / "spool"):
+        link.outbox.divert()
+        emit(link, 1)
+        await until(lambda: not link.outbox.can_spool)
+        (tmp_path / "spool").unlink()
+        await until(lambda: not len(link.outbox))
+    assert caplog.text.count("the spool does not take them") == 1
+
+
+async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exchange(
+    listener: socket.socket,
+) -> None:
+    """It sends all again; only its end makes what is open ``worker_lost``."""
+    intake = Intake(listener)
+    intake.start()
+    token = "51"
+    life = hold(life_path(listener.getsockname(), token))
+    said = Hello(worker=1, pid=4321, version=__version__, token=token)
+    link = FrameLink(listener.getsockname(), said)
+    running = asyncio.ensure_future(link.run())
+    emit(link, 1, ended=False)
+    emit(link, 2, ended=False)
+    await until(lambda: intake.open_exchanges == 2)
+    intake.break_connections()
+    await until(lambda: intake.open_exchanges == 2)
+    for frame in exchange_frames(*WHOLE_STREAM, number=1)[5:]:
+        add_frame(link.outbox, frame)
+    await until(lambda: intake.outcomes == {1: "completed"})
+    running.cancel()
+    await asyncio.sleep(0.3)
+    assert intake.outcomes == {1: "completed"}
+    os.close(life)
+    await until(lambda: intake.outcomes == {1: "completed", 2: "worker_lost"})
+    intake.finish()
+
+
+async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
+    listener: socket.socket,
+) -> None:
+    """An exchange that changed over to the spool is whole there."""
+    intake = Intake(listener)
+    said = Hello(worker=1, pid=4321, version=__version__, token="a1")
+    link = FrameLink(listener.getsockname(), said)
+    running = asyncio.ensure_future(link.run())
+    async with spooling(link, intake.spool):
+        *frames, end = exchange_frames(*WHOLE_STREAM, number=1)
+        for frame in frames:
+            add_frame(link.outbox, frame)
+        await until(lambda: not link.outbox.has_unsent)
+        add_frame(link.outbox, end)
+        link.outbox.divert_unsent()
+        await until(lambda: not len(link.outbox))
+    running.cancel()
+    intake.start()
+    await until(lambda: bool(intake.outcomes))
+    intake.finish()
+    assert intake.outcomes == {1: "completed"}

@@ -1,0 +1,28 @@
+"""Turns of the loop, shared between relaying and what is sent to telemetry."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+__all__ = ("Turns",)
+
+_SHARE = 0.25
+"""Of the time that all others took. In a busy worker they take many milliseconds for a turn: with
+one batch in each, frames would leave it more slowly than they come."""
+
+
+class Turns:
+    """Work in slices that gives others their turn, and takes no more than a share of their time."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    async def pass_on(self) -> None:
+        """Let all others have their turn, unless our share of the last one is left."""
+        begin = monotonic()
+        if begin < self._until:
+            return
+        await asyncio.sleep(0)
+        now = monotonic()
+        self._until = now + _SHARE * (now - begin)
