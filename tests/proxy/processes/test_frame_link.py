@@ -351,16 +351,17 @@ async def test_others_have_their_turn_after_each_part_of_a_large_body(
 
 
 @contextlib.asynccontextmanager
-async def spooling(link: FrameLink, folder: Path) -> AsyncIterator[SpoolLink]:
+async def spooling(link: FrameLink, folder: Path) -> AsyncIterator[None]:
     """The other way of a link's outbox; its end lets go of the spool."""
-    spool_link = SpoolLink(link.outbox, FrameSpool(folder, "a1"))
-    running = asyncio.ensure_future(spool_link.run())
+    spool = FrameSpool(folder, "a1")
+    running = asyncio.ensure_future(SpoolLink(link.outbox, spool).run())
     try:
-        yield spool_link
+        yield
     finally:
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
+        spool.close()
 
 
 async def test_rule_1_what_ends_an_exchange_does_not_wait_for_more(
