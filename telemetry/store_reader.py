@@ -7,7 +7,8 @@ Rules:
 2. Numbers (``seq``) say where the next read goes on, so that spans added or pruned in between are
    neither shown twice nor skipped.
 3. What a listed span costs does not depend on how many there are: it is found by its number.
-4. Bytes that are not what was recorded are not shown (:mod:`telemetry.span_checksum`).
+4. Bytes that are not what was recorded are not shown (:mod:`telemetry.span_checksum`); the last
+   error says so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.schema import connect_reader, explain_sqlite_errors
-from telemetry.span_checksum import is_whole
+from telemetry.span_checksum import DAMAGED_WORDS, is_whole
 from telemetry.store_rows import SpanState, SpanSummary, StoredSpan
 
 if TYPE_CHECKING:
@@ -165,8 +166,13 @@ class StoreReader:
         for summary in summaries:
             with self._use() as connection:
                 row = connection.execute(self._span_bytes, (summary.seq,)).fetchone()
-            if row is not None:
-                yield StoredSpan(summary=summary, span=row[0] if is_whole(*row) else b"")
+            if row is None:
+                continue
+            if is_whole(*row):
+                yield StoredSpan(summary=summary, span=row[0])
+            else:
+                told = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
+                yield StoredSpan(summary=told, span=b"")
 
     def _summaries(
         self, where: str, values: tuple[int | str, ...], limit: int

@@ -97,6 +97,7 @@ def test_a_damaged_span_is_shown_as_such(tmp_path: Path) -> None:
     assert "the stored span is damaged" in ran.out
     assert "ello there" not in ran.out
     assert span_id_of(1) in Ran(path).out
+    assert Ran(path, as_json=True).records[0]["last_error"] == "the stored span is damaged"
 
 
 def test_list_as_json(store: Path) -> None:
