@@ -186,6 +186,7 @@ class Pipeline:
             yield STORE_OLDEST_PENDING_AGE, (), waited_ns / 1e9
             yield STORE_SIZE, (), stored.size_bytes
             yield SPANS_DROPPED, (DropReason.STORE_FULL,), stored.lost
+            yield SPANS_DROPPED, (DropReason.STORE_DAMAGED,), stored.damaged
 
     def close(self, flush_seconds: float) -> int:
         """Send what is pending as far as time allows, and close.

@@ -116,6 +116,31 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # a third of what recording it cost. Who looks for a trace reads all rows, in some 0.1 s.
         "DROP INDEX spans_by_trace",
     ),
+    (
+        # Of the bytes as they were recorded (telemetry.span_checksum); older spans have none.
+        "ALTER TABLE spans ADD COLUMN checksum INTEGER",
+        # One row (telemetry.store_tally).
+        """
+        CREATE TABLE tally (
+            store_id TEXT NOT NULL,
+            recorded INTEGER NOT NULL,
+            pending INTEGER NOT NULL,
+            delivered INTEGER NOT NULL,
+            rejected INTEGER NOT NULL,
+            kept INTEGER NOT NULL
+        )
+        """,
+        """
+        INSERT INTO tally SELECT
+            lower(hex(randomblob(8))),
+            count(*),
+            count(*) FILTER (WHERE state = 'pending'),
+            count(*) FILTER (WHERE state = 'delivered'),
+            count(*) FILTER (WHERE state = 'rejected'),
+            count(*) FILTER (WHERE state = 'kept')
+        FROM spans
+        """,
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 
@@ -146,6 +171,10 @@ def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = FAST")
         for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
             _migrate(connection, number, statements)
+        if version < len(MIGRATIONS):
+            # Without its WAL the file still is this store. Where this fails it is folded in later.
+            with contextlib.suppress(sqlite3.OperationalError):
+                fold_wal(connection)
         return connection
 
 

@@ -17,19 +17,24 @@ Rules (``design.md`` section 3, "The store"; R8):
    that finds the file damaged.
 7. A file that is damaged, a disk that is full, read-only or away: each is mended as far as it can
    be (:mod:`telemetry.store_file`), else the call raises, has done nothing, and may be repeated.
+8. Bytes that were read are given out only if they are what was recorded
+   (:mod:`telemetry.span_checksum`). A span of which that is not true is set aside, counted, told.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
-
-from msgspec.structs import replace
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.fresh_spans import FreshSpans
-from telemetry.schema import transaction
+from telemetry.rate_limit import RateLimit
+from telemetry.span_checksum import DAMAGED_WORDS, is_whole
 from telemetry.store_file import StoreFile
 from telemetry.store_retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store_rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
+from telemetry.store_tally import read_tally
+from telemetry.store_writing import as_storable, as_text, insert, settle
 
 if TYPE_CHECKING:
     import sqlite3
@@ -43,15 +48,10 @@ __all__ = ("MAX_ERROR_CHARS", "Store")
 MAX_ERROR_CHARS = 500
 """A backend's words are kept up to here: enough to see the reason, not enough to fill the file."""
 
-_INSERT = """
-INSERT INTO spans (
-    seq, span_id, trace_id, name, start_ns, end_ns, model, status, outcome,
-    prompt_tokens, completion_tokens, total_tokens, size_bytes, state, recorded_ns
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (span_id) DO NOTHING
-"""
+_LOG_SECONDS = 60.0
+"""Between two log lines about spans that are damaged."""
 
-_INSERT_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
+_logger = logging.getLogger("spantap.store")
 
 _DUE = """
 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns <= ?
@@ -63,7 +63,8 @@ SELECT 1 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns
 """
 
 _DUE_ALONE = """
-SELECT seq, span_id, span, failed_alone FROM spans JOIN span_bytes USING (seq)
+SELECT seq, span_id, CAST(span AS BLOB), failed_alone, checksum
+FROM spans JOIN span_bytes USING (seq)
 WHERE state = 'pending' AND failed_alone > 0 AND next_try_ns <= ? ORDER BY next_try_ns, seq LIMIT 1
 """
 
@@ -74,9 +75,11 @@ class Store:
     def __init__(self, file: StoreFile, *, delivers: bool, retention: Retention) -> None:
         """Take over what :meth:`open` opened."""
         self._file = file
-        self._first_state = (SpanState.PENDING if delivers else SpanState.KEPT).value
+        self._first_state = SpanState.PENDING if delivers else SpanState.KEPT
         self._retention = retention
         self._lost = 0
+        self._damaged = 0
+        self._damaged_lines = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
         self._fresh = FreshSpans()
         self._fresh_of = 0  # the opening of the file that they are of
 
@@ -131,7 +134,7 @@ class Store:
         try:
             return self._file.run(lambda connection: self._insert(connection, rows))
         except (OverflowError, UnicodeEncodeError):
-            storable = [_storable(row) for row in rows]
+            storable = [as_storable(row) for row in rows]
         return self._file.run(lambda connection: self._insert(connection, storable))
 
     def take(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
@@ -145,7 +148,7 @@ class Store:
             StoreError: the store cannot be read.
         """
 
-        def select(connection: sqlite3.Connection) -> list[PendingSpan]:
+        def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
             count = total_bytes = 0
             sizes = connection.execute(
                 f"SELECT size_bytes, recorded_ns {_DUE}", (now_ns, limit_spans)
@@ -156,17 +159,22 @@ class Store:
                     break
                 count += 1
             rows = connection.execute(
-                "SELECT seq, span_id, span FROM span_bytes JOIN"  # noqa: S608 - constants
-                f" (SELECT seq, span_id, recorded_ns {_DUE}) USING (seq) ORDER BY recorded_ns, seq",
+                "SELECT seq, span_id, CAST(span AS BLOB), failed_alone, checksum FROM span_bytes"  # noqa: S608 - constants
+                f" JOIN (SELECT seq, span_id, failed_alone, checksum, recorded_ns {_DUE})"
+                " USING (seq) ORDER BY recorded_ns, seq",
                 (now_ns, count),
-            )
-            spans = [PendingSpan(*row) for row in rows]
+            ).fetchall()
+            if self._set_aside_damaged(connection, rows):
+                return None
+            spans = [PendingSpan(*row[:-1]) for row in rows]
             if len(spans) == len(sizes) < limit_spans and not self._has_waiting(connection, now_ns):
                 self._fresh.begin(spans, sizes[-1][1] if sizes else 0)
                 self._fresh_of = self._file.openings
             return spans
 
-        return self._file.run(select)
+        while (spans := self._file.run(select)) is None:
+            pass  # those were damaged: the next ones
+        return spans
 
     def take_fresh(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
         """What :meth:`take` would give at any time, without reading the file.
@@ -191,10 +199,16 @@ class Store:
         Raises:
             StoreError: the store cannot be read.
         """
-        row = self._file.run(
-            lambda connection: connection.execute(_DUE_ALONE, (now_ns,)).fetchone()
-        )
-        return None if row is None else PendingSpan(*row)
+
+        def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
+            rows = connection.execute(_DUE_ALONE, (now_ns,)).fetchall()
+            if self._set_aside_damaged(connection, rows):
+                return None
+            return [PendingSpan(*row[:-1]) for row in rows]
+
+        while (spans := self._file.run(select)) is None:
+            pass  # that one was damaged: the next one
+        return spans[0] if spans else None
 
     def mark_delivered(self, seqs: Iterable[int]) -> None:
         """The backend has these spans.
@@ -202,7 +216,7 @@ class Store:
         Raises:
             StoreError: they stay pending and will be sent again.
         """
-        self._settle("state = 'delivered', last_error = NULL", (), seqs)
+        self._settle("last_error = NULL", (), seqs, state=SpanState.DELIVERED)
 
     def mark_retry(self, seqs: Iterable[int], next_try_ns: int, error: str) -> None:
         """These spans could not be sent because of `error`; try again at `next_try_ns`.
@@ -212,7 +226,7 @@ class Store:
         """
         self._settle(
             "attempts = attempts + 1, next_try_ns = ?, last_error = ?",
-            (next_try_ns, _text(error[:MAX_ERROR_CHARS])),
+            (next_try_ns, as_text(error[:MAX_ERROR_CHARS])),
             seqs,
             put_off=True,
         )
@@ -226,7 +240,7 @@ class Store:
         self._settle(
             "attempts = attempts + 1, failed_alone = failed_alone + 1,"
             " next_try_ns = ?, last_error = ?",
-            (next_try_ns, _text(error[:MAX_ERROR_CHARS])),
+            (next_try_ns, as_text(error[:MAX_ERROR_CHARS])),
             (seq,),
         )
 
@@ -237,9 +251,10 @@ class Store:
             StoreError: they stay pending and due.
         """
         self._settle(
-            "state = 'rejected', attempts = attempts + 1, last_error = ?",
-            (_text(error[:MAX_ERROR_CHARS]),),
+            "attempts = attempts + 1, last_error = ?",
+            (as_text(error[:MAX_ERROR_CHARS]),),
             seqs,
+            state=SpanState.REJECTED,
         )
 
     def counts(self) -> StoreCounts:
@@ -250,14 +265,14 @@ class Store:
         """
 
         def count(connection: sqlite3.Connection) -> StoreCounts:
-            by_state = dict(connection.execute("SELECT state, count(*) FROM spans GROUP BY state"))
             (oldest_ns,) = connection.execute(
                 "SELECT min(recorded_ns) FROM spans WHERE state = 'pending'"
             ).fetchone()
             return StoreCounts(
-                **by_state,
+                **read_tally(connection).counts,
                 oldest_pending_ns=oldest_ns,
                 lost=self._lost,
+                damaged=self._damaged + self._file.missing,
                 size_bytes=measure_disk_bytes(self.path),
             )
 
@@ -275,13 +290,13 @@ class Store:
 
         def step(connection: sqlite3.Connection) -> PruneResult:
             surplus = find_surplus(connection, self._retention, now_ns)
-            if surplus.seqs:
-                remove(connection, surplus.seqs)
+            if surplus.rows:
+                remove(connection, surplus.rows)
                 self._lost += surplus.lost
                 if surplus.lost:
                     self._fresh.forget()
             more = shrink(connection, self.path, self._retention.max_bytes) or surplus.more
-            return PruneResult(removed=len(surplus.seqs), lost=surplus.lost, more=more)
+            return PruneResult(removed=len(surplus.rows), lost=surplus.lost, more=more)
 
         self._file.hold_reserve()
         return self._file.run(step)
@@ -294,40 +309,16 @@ class Store:
         """
         first_seq = self._file.last_seq + 1
         self._file.note_seq(self._file.last_seq + len(rows))  # never again, if this fails too
-        numbered = list(enumerate(rows, first_seq))
-        values = [
-            (
-                seq,
-                row.span_id,
-                row.trace_id,
-                row.name,
-                row.start_ns,
-                row.end_ns,
-                row.model,
-                row.status,
-                row.outcome,
-                row.prompt_tokens,
-                row.completion_tokens,
-                row.total_tokens,
-                len(row.span),
-                self._first_state,
-                row.recorded_ns,
-            )
-            for seq, row in numbered
-        ]
         try:
-            with self._file.growth(connection), transaction(connection):
-                if connection.executemany(_INSERT, values).rowcount < len(rows):  # some are known
-                    given = connection.execute("SELECT seq FROM spans WHERE seq >= ?", (first_seq,))
-                    new = {seq for (seq,) in given}
-                    numbered = [pair for pair in numbered if pair[0] in new]
-                connection.executemany(_INSERT_BYTES, [(seq, row.span) for seq, row in numbered])
+            with self._file.growth(connection):
+                new, recorded = insert(connection, rows, first_seq, self._first_state)
         except BaseException:
             self._fresh.forget()  # they may have been committed all the same
             raise
-        if self._first_state == SpanState.PENDING:
-            self._fresh.add(numbered)
-        return len(numbered)
+        self._file.note_recorded(recorded)
+        if self._first_state is SpanState.PENDING:
+            self._fresh.add(new)
+        return len(new)
 
     def _has_waiting(self, connection: sqlite3.Connection, now_ns: int) -> bool:
         """Whether spans are pending that are not due yet, and have not failed alone."""
@@ -339,18 +330,14 @@ class Store:
         values: tuple[str | int, ...],
         seqs: Iterable[int],
         *,
+        state: SpanState | None = None,
         put_off: bool = False,
     ) -> None:
         """Report the fate of spans, in one transaction; a settled span is not changed again."""
         settled = set(seqs)
-        parameters = [(*values, *run) for run in _runs(settled)]
 
         def update(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                connection.executemany(
-                    f"UPDATE spans SET {change} WHERE seq BETWEEN ? AND ? AND state = 'pending'",  # noqa: S608 - constants
-                    parameters,
-                )
+            settle(connection, settled, change, values, state)
             if put_off:
                 self._fresh.forget()
             else:
@@ -358,39 +345,25 @@ class Store:
 
         self._file.run(update)
 
+    def _set_aside_damaged(
+        self, connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]
+    ) -> bool:
+        """Set those aside whose bytes are not what was recorded (rule 8); whether there were any.
 
-def _runs(seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """The same numbers as ranges (first, last): a statement for each, usually one for them all."""
-    runs: list[tuple[int, int]] = []
-    first = last = 0
-    for seq in sorted(seqs):
-        if runs and seq <= last + 1:
-            runs[-1] = (first, seq)
-        else:
-            first = seq
-            runs.append((first, first))
-        last = seq
-    return runs
-
-
-def _storable(row: SpanRow) -> SpanRow:
-    """The same, as SQLite can hold it."""
-    return replace(
-        row,
-        name=_text(row.name),
-        model=None if row.model is None else _text(row.model),
-        outcome=_text(row.outcome),
-        prompt_tokens=_int64(row.prompt_tokens),
-        completion_tokens=_int64(row.completion_tokens),
-        total_tokens=_int64(row.total_tokens),
-    )
-
-
-def _text(value: str) -> str:
-    """`value` as SQLite takes it: JSON can spell lone surrogates, UTF-8 cannot."""
-    return value.encode("utf-8", "replace").decode()
-
-
-def _int64(value: int | None) -> int | None:
-    """`value` where SQLite can hold it: a larger one is no count, and would cost all the rows."""
-    return value if value is not None and -(1 << 63) <= value < 1 << 63 else None
+        Args:
+            connection: to the store.
+            rows: number, span id and bytes of pending spans first, the checksum last.
+        """
+        damaged = {row[0]: row[1] for row in rows if not is_whole(row[2], row[-1])}
+        if damaged:
+            settle(connection, damaged, "last_error = ?", (DAMAGED_WORDS,), SpanState.REJECTED)
+            self._damaged += len(damaged)
+            if self._damaged_lines.admit() is not None:
+                _logger.error(
+                    "%d spans of the store %s are damaged so far, the last of them %s: they are set"
+                    " aside and not sent; look to the disk",
+                    self._damaged,
+                    self.path,
+                    list(damaged.values())[-1],
+                )
+        return bool(damaged)

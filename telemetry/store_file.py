@@ -16,6 +16,8 @@ Rules (``design.md`` section 3, "The store"; R8):
    not make the file grow: what is left of the disk is for the fates of those that are there.
 6. After an error that may lie in the open file the next call opens it again: what was read-only,
    or away, and is back needs no restart.
+7. A file that knows of fewer spans than were recorded in it has lost the others, mostly with its
+   write-ahead log, of which SQLite says nothing. That is one line in the log, with their number.
 """
 
 from __future__ import annotations
@@ -32,11 +34,14 @@ from telemetry.schema import connect_owner, explain_sqlite_errors, is_stale
 from telemetry.store_lock import StoreLock
 from telemetry.store_rescue import carry_over, is_marked_as_store, set_aside
 from telemetry.store_retention import make_room
+from telemetry.store_tally import read_tally
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from telemetry.store_rescue import CarriedOver
 
 __all__ = ("MIN_ANEW_SECONDS", "StoreFile")
 
@@ -57,6 +62,7 @@ class StoreFile:
     Attributes:
         path: the file.
         openings: how often it was opened: what is known of one need not be true in the next.
+        missing: spans that were recorded and are lost, by rules 2 and 7.
     """
 
     def __init__(
@@ -69,10 +75,12 @@ class StoreFile:
         """
         self.path = path
         self.openings = 0
+        self.missing = 0
         self._fsync_each_commit = fsync_each_commit
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._last_seq = 0
+        self._store_id = ""
         self._set_aside: Path | None = None
         self._damage_words = ""
         self._anew_seconds: float | None = None
@@ -138,6 +146,10 @@ class StoreFile:
         """A span was recorded under this number; :meth:`run`'s operations tell."""
         self._last_seq = max(self._last_seq, seq)
 
+    def note_recorded(self, recorded: int) -> None:
+        """So many spans were ever recorded, by a commit that is over (rule 7)."""
+        self._owner.note_recorded(self._store_id, recorded)
+
     @property
     def last_seq(self) -> int:
         """The greatest number that a span was given here; :meth:`run`'s operations may ask."""
@@ -183,7 +195,22 @@ class StoreFile:
             self._set_aside = None
         for (seq,) in connection.execute(_GIVEN):
             self.note_seq(seq)
+        tally = read_tally(connection)
+        self._tell_missing(self._owner.recorded(tally.store_id) - tally.recorded)
+        self._store_id = tally.store_id
         self._owner.vouch_for(self.path)
+        self._owner.note_recorded(tally.store_id, tally.recorded)
+
+    def _tell_missing(self, count: int) -> None:
+        """Say by rule 7 that so many spans are lost, where any are."""
+        if count > 0:
+            self.missing += count
+            _logger.error(
+                "the store %s lacks the last %d spans that were recorded in it: its write-ahead "
+                "log was damaged or removed, or an older copy of it was put in its place",
+                self.path,
+                count,
+            )
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -212,9 +239,17 @@ class StoreFile:
             self._damage_words,
             damaged,
             saved.spans,
-            "" if saved.complete else " (not all could be read)",
+            _lack(saved),
             damaged,
         )
+        self.missing += saved.missing
+
+
+def _lack(saved: CarriedOver) -> str:
+    """What was not carried over."""
+    if saved.missing:
+        return f" ({saved.missing} more could not be read)"
+    return "" if saved.complete else " (not all could be read)"
 
 
 _GIVEN = """

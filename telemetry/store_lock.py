@@ -6,6 +6,10 @@ name.
 
 Its second line, where there is one, says which file an owner has last found to be a store: device
 and inode. So a store that is damaged beyond recognition is known from a file that never was one.
+
+The third says in which store how many spans were ever recorded: its id, and the number. It is
+written after a commit, never before. So a store that has lost its write-ahead log is known from one
+that lacks nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +23,8 @@ from telemetry.errors import StoreLocked, StoreUnavailable
 
 __all__ = ("StoreLock",)
 
-_MAX_BYTES = 80
-"""Three numbers of 64 bits, and room to spare."""
+_MAX_BYTES = 160
+"""Four numbers of 64 bits and an id, and room to spare."""
 
 
 class StoreLock:
@@ -59,6 +63,7 @@ class StoreLock:
             ) from error
         self._holder_pid = os.getpid() if holder_pid is None else holder_pid
         self._store = _read_line(self._descriptor, 1)
+        self._recorded = _read_line(self._descriptor, 2)
         try:
             self._write()
         except OSError as error:
@@ -81,6 +86,17 @@ class StoreLock:
         except OSError:
             return False
 
+    def note_recorded(self, store_id: str, recorded: int) -> None:
+        """Write down that so many spans were ever recorded; where that fails fewer are known."""
+        self._recorded = f"{store_id} {recorded}"
+        with contextlib.suppress(OSError):
+            self._write()
+
+    def recorded(self, store_id: str) -> int:
+        """How many spans the store with that id had, as far as it was written down."""
+        known_id, _, recorded = self._recorded.partition(" ")
+        return int(recorded) if known_id == store_id and recorded.isdecimal() else 0
+
     def release(self) -> None:
         """Let the next owner in; done twice, it does nothing."""
         if self._descriptor >= 0:
@@ -89,8 +105,7 @@ class StoreLock:
 
     def _write(self) -> None:
         pid = str(self._holder_pid)
-        lines = (pid, self._store) if self._store else (pid,)
-        content = "".join(f"{line}\n" for line in lines).encode()
+        content = f"{pid}\n{self._store}\n{self._recorded}".rstrip("\n").encode() + b"\n"
         os.pwrite(self._descriptor, content, 0)
         os.ftruncate(self._descriptor, len(content))
 

@@ -6,7 +6,8 @@ Rules:
    where ``sqlite3 <file> .recover`` may find more than we do.
 2. At most :data:`MAX_DAMAGED_KEPT` of them stay; the oldest goes.
 3. Spans that exist here alone (pending, then rejected, then kept) are carried over to the new
-   store under their numbers, as far as they can be read, in :data:`MAX_CARRY_SECONDS`.
+   store under their numbers, as far as they can be read and are what was recorded, in
+   :data:`MAX_CARRY_SECONDS`.
 4. No number is given twice, to spans that were not carried over either: whoever holds a number
    means the same span by it in the new store, or none.
 """
@@ -18,12 +19,15 @@ import itertools
 import re
 import sqlite3
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from telemetry.schema import APPLICATION_ID, explain_os_errors, open_file, transaction
+from telemetry.span_checksum import is_whole
 from telemetry.store_rows import SpanState
+from telemetry.store_tally import count_added, read_tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,15 +82,24 @@ _COLUMNS = (
     "attempts",
     "last_error",
     "recorded_ns",
+    "checksum",
 )
-"""What is carried over; all that the first schema had but the wait of a span, which is over."""
+"""What is carried over: all but the wait of a span, which is over."""
 
 # Not by an index, which may be what is damaged, and the tables in this order: a span whose bytes
 # cannot be read does not hide those behind it. "+" keeps the planner from the index as well.
 _READ = f"""
-SELECT {", ".join(_COLUMNS)} FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
+SELECT {", ".join(_COLUMNS[:-1])}, {{checksum}}
+FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
 """  # noqa: S608 - constants
+
+_STATE_AT = _COLUMNS.index("state")
+
+_HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
+
+_CARRIED = (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT)
+"""States of spans that exist here alone, in the order of their worth (rule 3)."""
 
 _SPAN_COLUMNS = tuple(name for name in _COLUMNS if name != "span")
 
@@ -104,10 +117,12 @@ class CarriedOver:
     Attributes:
         spans: how many.
         complete: all that was there was read, and written.
+        missing: how many more there were by the store's own count, where that can be read.
     """
 
     spans: int
     complete: bool
+    missing: int = 0
 
 
 def is_marked_as_store(path: Path) -> bool:
@@ -167,10 +182,12 @@ def carry_over(damaged: Path, connection: sqlite3.Connection, last_seq: int) -> 
             while batch := list(itertools.islice(rows, _COMMIT_ROWS)):
                 with transaction(connection):
                     written = _write(connection, batch)
-                spans += written
+                    count_added(connection, written)
+                spans += written.total()
         except sqlite3.Error:
-            return CarriedOver(spans=spans, complete=False)
-        return CarriedOver(spans=spans, complete=reading.complete)
+            reading.complete = False
+        missing = max(0, reading.expected - spans)
+        return CarriedOver(spans=spans, complete=reading.complete, missing=missing)
 
 
 class _Reading:
@@ -181,6 +198,8 @@ class _Reading:
         self._deadline = deadline
         self.last_seq = last_seq
         self.complete = True
+        self.expected = 0
+        self._read = _READ.format(checksum="NULL")
         try:
             with open_file(damaged, "ro") as source:
                 source.text_factory = _decode
@@ -191,6 +210,12 @@ class _Reading:
         else:
             self._source = source
             self.last_seq = max((last_seq, *self._greatest_seqs(source)))
+            # An older schema has neither checksums nor counts.
+            with contextlib.suppress(sqlite3.Error, TypeError):  # it may be damaged, too
+                if source.execute(_HAS_TALLY).fetchone() is not None:
+                    self._read = _READ.format(checksum="checksum")
+                    counts = read_tally(source).counts
+                    self.expected = sum(counts[state] for state in _CARRIED)
 
     def close(self) -> None:
         if self._source is not None:
@@ -200,12 +225,12 @@ class _Reading:
         """The rows that are whole, those that are waited for first."""
         if self._source is None:
             return
-        for state in (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT):
+        for state in _CARRIED:
             ranges = [(1, self.last_seq)]
             while ranges and not self._is_late():
                 low, high = ranges.pop()
                 try:
-                    for row in self._source.execute(_READ, (low, high, state)):
+                    for row in self._source.execute(self._read, (low, high, state)):
                         low = row[0] + 1
                         if _is_whole(row):
                             yield row
@@ -233,24 +258,25 @@ class _Reading:
         return time.monotonic() > self._deadline
 
 
-def _write(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> int:
-    """Write rows of :data:`_COLUMNS`; how many were new."""
-    written = 0
-    for seq, span_id, span, *others in rows:
-        if connection.execute(_WRITE, (seq, span_id, *others)).rowcount:
-            connection.execute("INSERT INTO span_bytes (seq, span) VALUES (?, ?)", (seq, span))
-            written += 1
+def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
+    """Write rows of :data:`_COLUMNS`; how many were new, by state."""
+    written = Counter[str]()
+    for row in rows:
+        if connection.execute(_WRITE, row[:2] + row[3:]).rowcount:
+            connection.execute("INSERT INTO span_bytes (seq, span) VALUES (?, ?)", (row[0], row[2]))
+            written[row[_STATE_AT]] += 1
     return written
 
 
 def _is_whole(row: tuple[object, ...]) -> bool:
     """Whether the parts of a row that can be checked fit together."""
-    _, span_id, span, size_bytes, *_ = row
+    _, span_id, span, size_bytes, *_, recorded = row
     return (
         isinstance(span_id, str)
         and len(span_id) == 16
         and isinstance(span, bytes)
         and len(span) == size_bytes
+        and is_whole(span, recorded)
     )
 
 

@@ -18,10 +18,12 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from telemetry.schema import fold_wal, transaction, wal_path
 from telemetry.store_rows import SpanState
+from telemetry.store_tally import count_removed
 
 if TYPE_CHECKING:
     import sqlite3
@@ -72,16 +74,20 @@ _UNAWAITED = (SpanState.DELIVERED, SpanState.REJECTED, SpanState.KEPT)
 """Spans that nobody waits for, in the order in which they go (rules 2 and 3)."""
 
 
+_Row: TypeAlias = "tuple[int, str, int]"
+"""Number, state and bytes of a span."""
+
+
 class Surplus(NamedTuple):
     """Spans for one step to remove.
 
     Attributes:
-        seqs: their numbers.
+        rows: number, state and bytes of each.
         lost: how many of them are still to be sent.
         more: whether further ones are to go.
     """
 
-    seqs: Sequence[int] = ()
+    rows: Sequence[_Row] = ()
     lost: int = 0
     more: bool = False
 
@@ -93,27 +99,28 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
     ).fetchall()
     if expired:
         chosen = _up_to(MAX_PRUNE_BYTES, expired)
-        return Surplus(seqs=[seq for seq, _, _ in chosen], more=True)
+        return Surplus(rows=chosen, more=True)
     excess_bytes = _used_bytes(connection) - int(retention.max_bytes * _FULL_SHARE)
     if excess_bytes <= 0:
         return Surplus()
     oldest = _oldest(connection, (*_UNAWAITED, SpanState.PENDING))
     chosen = _up_to(min(excess_bytes, MAX_PRUNE_BYTES), oldest)
     return Surplus(
-        seqs=[seq for seq, _, _ in chosen],
+        rows=chosen,
         lost=sum(state == SpanState.PENDING for _, state, _ in chosen),
         more=bool(chosen) and sum(size_bytes for _, _, size_bytes in chosen) < excess_bytes,
     )
 
 
-def remove(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
-    """Remove the spans with these numbers, in one transaction."""
+def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
+    """Remove these spans, in one transaction."""
     with transaction(connection):
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
-                [(seq,) for seq in seqs],
+                [(seq,) for seq, _, _ in rows],
             )
+        count_removed(connection, Counter(state for _, state, _ in rows))
 
 
 def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
@@ -141,7 +148,7 @@ def make_room(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
     free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
     if free_bytes < ROOM_BYTES and (oldest := _oldest(connection, _UNAWAITED)):
-        remove(connection, [seq for seq, _, _ in _up_to(ROOM_BYTES - free_bytes, oldest)])
+        remove(connection, _up_to(ROOM_BYTES - free_bytes, oldest))
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
@@ -163,18 +170,16 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _oldest(
-    connection: sqlite3.Connection, states: Iterable[SpanState]
-) -> list[tuple[int, str, int]]:
-    """The oldest spans (number, state, bytes) of the first of `states` that has any."""
+def _oldest(connection: sqlite3.Connection, states: Iterable[SpanState]) -> list[_Row]:
+    """The oldest spans of the first of `states` that has any."""
     for state in states:
         if rows := connection.execute(_OLDEST, (state, MAX_PRUNE_ROWS)).fetchall():
             return rows
     return []
 
 
-def _up_to(limit_bytes: int, rows: Sequence[tuple[int, str, int]]) -> list[tuple[int, str, int]]:
-    """The first of `rows` (number, state, bytes), until they make up `limit_bytes`."""
+def _up_to(limit_bytes: int, rows: Sequence[_Row]) -> list[_Row]:
+    """The first of `rows`, until they make up `limit_bytes`."""
     chosen = []
     total_bytes = 0
     for row in rows:

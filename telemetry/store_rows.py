@@ -35,7 +35,8 @@ class SpanState(StrEnum):
     DELIVERED = "delivered"
     """The backend answered 2xx and rejected nothing."""
     REJECTED = "rejected"
-    """The backend refused this very span; its words are in the last error."""
+    """The backend refused this very span, or its stored bytes are damaged; the last error says
+    which."""
     KEPT = "kept"
     """Recorded while no endpoint was configured: the store is its backend. Not sent later either:
     whoever sets an endpoint does not expect last month's prompts to go out to it."""
@@ -119,7 +120,11 @@ class SpanSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSpan:
-    """A span with its bytes, a serialised ``ExportTraceServiceRequest``."""
+    """A span with its bytes.
+
+    Attributes:
+        span: a serialised ``ExportTraceServiceRequest``; empty where it is damaged.
+    """
 
     summary: SpanSummary
     span: bytes
@@ -132,6 +137,7 @@ class StoreCounts:
     Attributes:
         oldest_pending_ns: when the oldest pending span was recorded; ``None`` where none waits.
         lost: spans that this owner removed before they were sent, for want of room.
+        damaged: spans that this owner found damaged or missing in its files.
         size_bytes: of the file, its write-ahead log included.
     """
 
@@ -141,6 +147,7 @@ class StoreCounts:
     kept: int = 0
     oldest_pending_ns: int | None = None
     lost: int = 0
+    damaged: int = 0
     size_bytes: int = 0
 
 

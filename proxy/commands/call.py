@@ -17,6 +17,7 @@ from codec.answer import ToolCall
 from codec.jsontext import decode_json
 from telemetry.otlp import DecodedSpan, decode_spans
 from telemetry.semconv import MetadataMember
+from telemetry.span_checksum import DAMAGED_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -220,7 +221,7 @@ def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
             start_ns=summary.start_ns,
             end_ns=summary.end_ns,
             status=summary.status,
-            status_message="the stored span cannot be decoded",
+            status_message=DAMAGED_WORDS,
             attributes={},
             events=(),
             links=(),

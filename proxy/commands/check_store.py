@@ -130,8 +130,8 @@ def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
     if survey.rejected:
         yield note(
             "spans",
-            f"{_count(survey.rejected)} set aside because the backend refused them; the last with: "
-            f"{survey.rejected_error or 'no words'}",
+            f"{_count(survey.rejected)} set aside because the backend refused them, or for damage; "
+            f"the last with: {survey.rejected_error or 'no words'}",
             "see `spantap traces`, then let the backend take them, or lower SPANTAP_MAX_SPAN_BYTES",
         )
 

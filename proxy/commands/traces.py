@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from proxy.commands.call import RecordedCall
-    from telemetry.store_rows import SpanSummary
+    from telemetry.store_rows import StoredSpan
 
 __all__ = ("DEFAULT_LIMIT", "latest_calls", "run_traces")
 
 DEFAULT_LIMIT = 20
 """How many calls a list shows: about a screen."""
+
+TABLE_ROWS = 100
+"""So many calls are laid out together; the cells of so many are in memory."""
 
 POLL_SECONDS = 0.5
 """How often ``--follow`` looks: soon enough for a person, and a read of a millisecond."""
@@ -72,12 +76,10 @@ def run_traces(
         with StoreReader(store) as reader:
             if call_id is not None:
                 return _show(reader, call_id, console, complaints, as_json=as_json)
-            summaries = reader.latest(limit)[::-1]
-            _list(console, _decode(reader, summaries), as_json=as_json)
+            last_seq = _list(console, reader.newest(limit), as_json=as_json)
             if follow:
-                last_seq = summaries[-1].seq if summaries else 0
                 _follow(reader, last_seq, console, wait, as_json=as_json)
-            elif not summaries:
+            elif not last_seq:
                 complaints.out(f"spantap traces: no call is recorded in {store} yet.")
     except (StoreError, OSError) as error:
         complaints.out(f"spantap traces: {_explain(error, store)}")
@@ -98,30 +100,41 @@ def _explain(error: Exception, store: Path) -> str:
 
 
 def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:
-    """The newest calls, oldest of them first, decoded one at a time.
+    """The newest calls, oldest of them first, read and decoded one at a time.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    yield from _decode(reader, reader.latest(limit)[::-1])
+    return map(_decode, reader.newest(limit))
 
 
-def _decode(reader: StoreReader, summaries: Iterable[SpanSummary]) -> Iterator[RecordedCall]:
-    for summary in summaries:
-        for stored in reader.find(summary.span_id):
-            # A trace id may begin with a span id; and what was pruned meanwhile is not found.
-            if stored.summary.seq == summary.seq:
-                yield decode_call(stored.summary, stored.span)
+def _decode(stored: StoredSpan) -> RecordedCall:
+    return decode_call(stored.summary, stored.span)
 
 
 def _list(
-    console: Console, calls: Iterable[RecordedCall], *, as_json: bool, header: bool = True
-) -> None:
+    console: Console, spans: Iterator[StoredSpan], *, as_json: bool, header: bool = True
+) -> int:
+    """List calls as they are read; the number of the last one, 0 where there is none."""
+    last_seq = 0
+
+    def decode(page: Iterable[StoredSpan]) -> Iterator[RecordedCall]:
+        nonlocal last_seq
+        for stored in page:
+            last_seq = stored.summary.seq
+            yield _decode(stored)
+
     if as_json:
-        for call in calls:
+        for call in decode(spans):
             console.out(encode_line(build_summary_record(call)))
-    else:
-        print_table(console, calls, header=header)
+        return last_seq
+    for first in spans:
+        page = chain((first,), islice(spans, TABLE_ROWS - 1))
+        print_table(console, decode(page), header=header)
+        header = False
+    if header:
+        print_table(console, ())
+    return last_seq
 
 
 def _follow(
@@ -136,9 +149,8 @@ def _follow(
     try:
         while True:
             wait(POLL_SECONDS)
-            if summaries := reader.after(last_seq):
-                last_seq = summaries[-1].seq
-                _list(console, _decode(reader, summaries), as_json=as_json, header=False)
+            spans = reader.since(last_seq)
+            last_seq = _list(console, spans, as_json=as_json, header=False) or last_seq
     except KeyboardInterrupt:
         return
 
@@ -146,9 +158,7 @@ def _follow(
 def _show(
     reader: StoreReader, call_id: str, console: Console, complaints: Console, *, as_json: bool
 ) -> int:
-    found = reader.find(call_id)
-    exact = [stored for stored in found if stored.summary.span_id == call_id.lower()]
-    calls = [decode_call(stored.summary, stored.span) for stored in exact or found]
+    calls = [_decode(stored) for stored in reader.find(call_id)]
     if len(calls) != 1:
         count = "several calls have" if calls else "no call has"
         complaints.out(

@@ -85,6 +85,8 @@ class DropReason(StrEnum):
 
     STORE_FULL = "store_full"
     """It was pending when the store needed its room."""
+    STORE_DAMAGED = "store_damaged"
+    """It was in the store, and is damaged or missing there. The backend may have had it before."""
     STORE_UNAVAILABLE = "store_unavailable"
     """The store did not take it, and memory was needed for later ones."""
     OBSERVER_FAILED = "observer_failed"
@@ -272,7 +274,7 @@ SPANS_DROPPED: Final = Instrument(
     name="spantap.spans.dropped",
     kind=Kind.COUNTER,
     unit="{span}",
-    description="Spans given up before they were sent, by reason",
+    description="Spans given up or lost, by reason",
     labels=("reason",),
 )
 SPANS_FAILED: Final = Instrument(

@@ -165,7 +165,7 @@ def test_damaged_blob_gives_a_call_that_says_so(store: Path) -> None:
     good = read_call(store, make_exchange())
     for blob in (b"\xff\xff", b""):
         call = decode_call(good.summary, blob)
-        assert call.span.status_message == "the stored span cannot be decoded"
+        assert call.span.status_message == "the stored span is damaged"
         assert call.span.span_id == good.summary.span_id
         assert (call.input_messages, call.request, call.metadata) == ((), None, {})
 

@@ -262,9 +262,9 @@ def test_delivery_says_what_stands_in_its_way(store: Path) -> None:
 def test_call_without_anything_is_shown(store: Path) -> None:
     """A call whose span is damaged has a head and says what is wrong."""
     call = read_call(store, make_exchange())
-    span = replace(call.span, attributes={}, status_message="the stored span cannot be decoded")
+    span = replace(call.span, attributes={}, status_message="the stored span is damaged")
     text = piped(replace(call, span=span))
-    assert "error       the stored span cannot be decoded\n" in text
+    assert "error       the stored span is damaged\n" in text
     assert "upstream" not in text
     assert "parameters" not in text
 

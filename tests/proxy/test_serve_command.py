@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from telemetry.store import Store
 from telemetry.store_reader import StoreReader
 from tests.otlp_sink import HttpSink
+from tests.telemetry.span_rows import make_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +125,23 @@ def test_a_chat_is_in_the_store_when_serve_has_ended(upstream: int, tmp_path: Pa
         assert running.end() == 0
     with StoreReader(store) as reader:
         assert [row.outcome for row in reader.latest(10)] == ["completed"]
+
+
+def test_a_start_tells_what_the_store_has_lost(upstream: int, tmp_path: Path) -> None:
+    """In the log and in the metrics, where the write-ahead log is gone."""
+    with Store.open(tmp_path / "before.db") as killed:
+        killed.add(make_rows(range(60)))
+        for suffix in ("", ".lock"):
+            shutil.copy(f"{killed.path}{suffix}", tmp_path / f"traces.db{suffix}")
+    with serve(upstream, tmp_path / "traces.db") as running:
+        _, admin = running.wait_listening()
+        told = 'spantap_spans_dropped_total{reason="store_damaged"} 60'
+        until = time.monotonic() + 20
+        while told not in get(admin, "/metrics")[1]:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert running.end() == 0
+    assert "lacks the last 60 spans" in "".join(running.said)
 
 
 def test_traces_reads_the_store_while_serve_runs(upstream: int, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import sqlite3
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec.jsontext import decode_json_object
+from proxy.commands import traces
 from proxy.commands.traces import POLL_SECONDS, latest_calls, run_traces
+from telemetry import store_reader
 from telemetry.store import Store
 from telemetry.store_reader import StoreReader
 from tests.proxy.recorded_calls import (
@@ -66,6 +70,34 @@ def test_limit_keeps_the_newest(store: Path) -> None:
         span_id_of(2),
         span_id_of(3),
     ]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_large_limit_means_what_it_says(
+    store: Path, as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More calls than are read, or laid out, at once: all are listed, under one header."""
+    monkeypatch.setattr(store_reader, "MAX_LISTED", 2)
+    monkeypatch.setattr(traces, "TABLE_ROWS", 2)
+    ran = Ran(store, limit=10_000, as_json=as_json)
+    lines = ran.out.splitlines()
+    assert len(lines) == (3 if as_json else 4)
+    assert all(span_id_of(n) in line for n, line in zip((1, 2, 3), lines[-3:], strict=True))
+
+
+def test_a_damaged_span_is_shown_as_such(tmp_path: Path) -> None:
+    """Nothing of its content, for that is not what was recorded."""
+    path = make_store(tmp_path / "traces.db", make_exchange(1))
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE span_bytes SET span = replace(span, x'48656c6c6f', x'4a656c6c6f')"
+        )
+    ran = Ran(path, call_id=span_id_of(1))
+    assert ran.status == 0
+    assert "the stored span is damaged" in ran.out
+    assert "ello there" not in ran.out
+    assert span_id_of(1) in Ran(path).out
+    assert Ran(path, as_json=True).records[0]["last_error"] == "the stored span is damaged"
 
 
 def test_list_as_json(store: Path) -> None:

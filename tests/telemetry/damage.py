@@ -25,6 +25,7 @@ __all__ = (
     "fold",
     "forget_pages",
     "integrity",
+    "make_older",
     "pages_of",
     "small_disk",
 )
@@ -74,6 +75,14 @@ def damaged_sets(path: Path) -> list[Path]:
         for file in path.parent.glob(f"{path.name}.damaged-*")
         if not file.name.endswith(("-wal", "-shm"))
     )
+
+
+def make_older(path: Path) -> None:
+    """Take from a store what the schema of the versions before checksums did not have."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "ALTER TABLE spans DROP COLUMN checksum; DROP TABLE tally; PRAGMA user_version = 3"
+        )
 
 
 def integrity(path: Path) -> list[str]:

@@ -162,6 +162,7 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
         'spantap_spans_dropped_total{reason="tap_shed"}': 0,
         'spantap_spans_dropped_total{reason="observer_failed"}': 0,
         'spantap_spans_dropped_total{reason="store_full"}': 0,
+        'spantap_spans_dropped_total{reason="store_damaged"}': 0,
         "spantap_export_failures_total": 0,
         'spantap_store_spans{state="pending"}': 0,
         'spantap_store_spans{state="delivered"}': 0,

@@ -75,7 +75,9 @@ def test_rule_2_whoever_finds_the_damage_a_new_store_is_begun(
     assert len(caplog.records) == 1
 
 
-def test_rule_2_pending_spans_go_along(store: Store, path: Path) -> None:
+def test_rule_2_pending_spans_go_along(
+    store: Store, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """What can be read around one bad page is carried over; the numbers mean what they meant."""
     before = {span.seq: span.span_id for span in store.take(1000, MANY_BYTES, FOREVER_NS)}
     damage_page(path, pages_of(path, "spans")[2])
@@ -89,6 +91,8 @@ def test_rule_2_pending_spans_go_along(store: Store, path: Path) -> None:
     kept = {seq: one for seq, one in after.items() if seq <= 200}
     assert 120 < len(kept) < 200
     assert kept.items() <= before.items()
+    assert store.counts().damaged == 200 - len(kept)
+    assert f"({200 - len(kept)} more could not be read)" in caplog.text
 
 
 def test_numbers_in_hand_settle_no_other_span(store: Store, path: Path) -> None:

@@ -50,6 +50,29 @@ def test_it_vouches_for_one_file(tmp_path: Path) -> None:
     lock.release()
 
 
+def test_it_knows_how_many_spans_were_recorded(tmp_path: Path) -> None:
+    """Of one store, by its id; the next owner is told, and so is the one after a mere look."""
+    lock = StoreLock(tmp_path / "s.db")
+    assert lock.recorded("0f" * 8) == 0
+    lock.note_recorded("0f" * 8, 12345678901234567890)
+    lock.note_recorded("0f" * 8, 60)
+    lock.release()
+    StoreLock(tmp_path / "s.db").release()
+    lock = StoreLock(tmp_path / "s.db")
+    assert lock.recorded("0f" * 8) == 60
+    assert lock.recorded("0e" * 8) == 0
+    lock.release()
+
+
+@pytest.mark.parametrize("line", ["0f0f", "0f0f ", "0f0f x", " 7", "\xff"])
+def test_a_number_that_cannot_be_read_is_none(tmp_path: Path, line: str) -> None:
+    """What is damaged there tells of no loss."""
+    (tmp_path / "s.db.lock").write_text(f"1\n\n{line}\n", encoding="latin-1")
+    lock = StoreLock(tmp_path / "s.db")
+    assert lock.recorded("0f0f") == 0
+    lock.release()
+
+
 def test_what_cannot_be_written_down_is_forgotten(tmp_path: Path) -> None:
     """To vouch for a file that is not there changes nothing."""
     lock = StoreLock(tmp_path / "s.db")

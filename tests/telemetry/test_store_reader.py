@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from telemetry import store_reader
 from telemetry.errors import StoreUnavailable
 from telemetry.store import Store
 from telemetry.store_reader import MAX_LISTED, StoreReader
@@ -79,6 +80,50 @@ def test_limits_are_bounded(store: Store, reader: StoreReader, limit: int) -> No
     """No limit makes a read long, a negative one neither."""
     store.add(make_rows(range(MAX_LISTED + 1)))
     assert len(reader.latest(limit)) == max(0, min(limit, MAX_LISTED))
+
+
+@pytest.mark.parametrize("limit", [1, 9, 10, 11, 25, 30, 99])
+def test_the_newest_are_as_many_as_asked_for(
+    store: Store, reader: StoreReader, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 1: however many pages that takes; what is added meanwhile is not among them."""
+    monkeypatch.setattr(store_reader, "MAX_LISTED", 10)
+    rows = make_rows(range(1, 31))
+    store.add(rows)
+    spans = reader.newest(limit)
+    found = [next(spans)]
+    store.add([make_row(31)])
+    found.extend(spans)
+    assert [one.span for one in found] == [row.span for row in rows[-limit:]]
+
+
+def test_since_goes_on_until_nothing_is_left(
+    store: Store, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 2: page after page, with what is added meanwhile."""
+    monkeypatch.setattr(store_reader, "MAX_LISTED", 2)
+    store.add(make_rows(range(1, 6)))
+    spans = reader.since(1)
+    first = next(spans)
+    store.add([make_row(6)])
+    ids = [one.summary.span_id for one in (first, *spans)]
+    assert ids == [span_id(number) for number in range(2, 7)]
+
+
+def test_rule_3_no_listed_span_is_searched_for(store: Store, reader: StoreReader) -> None:
+    """Each is found by its number or by the index of span ids: nothing is scanned or sorted."""
+    store.add(make_rows(range(1, 31)))
+    statements: list[str] = []
+    connection = reader._connection
+    connection.set_trace_callback(statements.append)
+    assert len(list(reader.newest(20))) == 20
+    assert len(list(reader.since(20))) == 10
+    assert len(reader.find(span_id(7))) == 1
+    connection.set_trace_callback(None)
+    assert len(statements) > 31
+    for statement in set(statements):
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+        assert all(detail.startswith("SEARCH") for *_, detail in plan), (statement, plan)
 
 
 def test_finding_by_prefix(store: Store, reader: StoreReader) -> None:

@@ -20,7 +20,8 @@ from telemetry.store_rescue import (
     is_marked_as_store,
     set_aside,
 )
-from tests.telemetry.damage import damage_page, damaged_sets, fold, pages_of
+from telemetry.store_tally import read_tally
+from tests.telemetry.damage import damage_page, damaged_sets, fold, make_older, pages_of
 from tests.telemetry.span_rows import make_row, make_rows, span_id
 
 if TYPE_CHECKING:
@@ -211,10 +212,26 @@ def test_rule_3_rows_that_make_no_sense_are_left_out(
         old.execute("UPDATE spans SET status = 'FINE' WHERE seq = 203")
         old.execute("UPDATE spans SET model = CAST(x'ff' AS TEXT) WHERE seq = 204")
         old.execute("UPDATE spans SET span_id = x'00' WHERE seq = 205")
+        old.execute("UPDATE span_bytes SET span = zeroblob(length(span)) WHERE seq = 206")
     saved = carry_over(damaged, new, 0)
-    assert saved == CarriedOver(spans=205, complete=False)
-    assert {200, 201, 202, 203, 205}.isdisjoint(seqs(new))
+    assert saved == CarriedOver(spans=204, complete=False, missing=6)
+    assert {200, 201, 202, 203, 205, 206}.isdisjoint(seqs(new))
     assert new.execute("SELECT model FROM spans WHERE seq = 204").fetchone() == ("\ufffd",)
+
+
+def test_rule_3_an_older_schema(damaged: Path, new: sqlite3.Connection) -> None:
+    """Without checksums and counts the spans are carried over all the same, and counted."""
+    make_older(damaged)
+    assert carry_over(damaged, new, 0) == CarriedOver(spans=210, complete=True)
+    assert read_tally(new).counts == {"pending": 190, "delivered": 0, "rejected": 10, "kept": 10}
+
+
+def test_rule_3_a_count_that_is_damaged(damaged: Path, new: sqlite3.Connection) -> None:
+    """Then it is not known how many are missing, and the spans are carried over."""
+    with contextlib.closing(sqlite3.connect(damaged, isolation_level=None)) as old:
+        old.execute("UPDATE tally SET pending = 'x', store_id = x'ff'")
+        old.execute("UPDATE spans SET size_bytes = 1 WHERE seq = 200")
+    assert carry_over(damaged, new, 0) == CarriedOver(spans=209, complete=False)
 
 
 def test_rule_3_it_ends_in_time(
@@ -222,7 +239,7 @@ def test_rule_3_it_ends_in_time(
 ) -> None:
     """What was not read in time is left where it is, and that is told."""
     monkeypatch.setattr(store_rescue, "MAX_CARRY_SECONDS", -1.0)
-    assert carry_over(damaged, new, 0) == CarriedOver(spans=0, complete=False)
+    assert carry_over(damaged, new, 0) == CarriedOver(spans=0, complete=False, missing=210)
 
 
 def test_rule_3_a_disk_that_fills_meanwhile(
