@@ -9,6 +9,7 @@ numbers, obey the supervisor, and export.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -28,14 +29,19 @@ from proxy.processes.messages import Counters, Finish, Finished, Ready
 from proxy.processes.scratch import remove_frames_folder
 from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
-from telemetry.frame_spool import spool_folder
+from telemetry.frame_spool import measure_spool, spool_folder
+from telemetry.metrics.instruments import SPOOL_SIZE
 from telemetry.metrics.snapshot import merge
 from telemetry.otel_environment import find_reason_for_no_spans
 from telemetry.pipeline import Pipeline
 from telemetry.store_rows import Retention
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from proxy.processes.control import Control
+    from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
 
 __all__ = ("main",)
@@ -100,6 +106,12 @@ def _open_pipeline(settings: StoreSettings, handed: bytes, others: _OthersNumber
         holder_pid=os.getppid(),  # the supervisor: to end this process alone would not end it
         more_numbers=others.take,
     )
+
+
+def _read_spool(spool: Path) -> Iterator[Reading]:
+    """How much waits there; absent where that cannot be told."""
+    with contextlib.suppress(OSError):
+        yield SPOOL_SIZE, (), measure_spool(spool)
 
 
 def _describe(

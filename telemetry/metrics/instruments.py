@@ -51,6 +51,7 @@ __all__ = (
     "SPANS_RECORDED",
     "SPANS_REJECTED",
     "SPANS_WAITING",
+    "SPOOL_SIZE",
     "STORE_OLDEST_PENDING_AGE",
     "STORE_SIZE",
     "STORE_SPANS",
@@ -341,6 +342,12 @@ TAP_SHED: Final = Instrument(
     unit="By",
     description="Content left out of spans because telemetry fell behind or was away",
 )
+SPOOL_SIZE: Final = Instrument(
+    name="spantap.spool.size",
+    kind=Kind.GAUGE,
+    unit="By",
+    description="The spool on disk: calls that wait whole, because telemetry could not follow",
+)
 PROCESSES: Final = Instrument(
     name="spantap.processes",
     kind=Kind.GAUGE,
@@ -401,6 +408,7 @@ INSTRUMENTS: Final = (
     STORE_OLDEST_PENDING_AGE,
     TAP_QUEUE,
     TAP_SHED,
+    SPOOL_SIZE,
     PROCESSES,
     PROCESS_RESTARTS,
     LABEL_OVERFLOWS,

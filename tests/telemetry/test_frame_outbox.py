@@ -346,7 +346,7 @@ def test_rule_4_what_the_client_wants_unrecorded_is_never_spooled() -> None:
     """A header that says so; it waits in memory."""
     outbox = FrameOutbox()
     outbox.can_spool = outbox.spools = True
-    for name, value in (("x-spantap-content", "none"), ("content-type", "application/json")):
+    for name, value in (("x-spantap-content", "off"), ("content-type", "application/json")):
         frames = exchange_frames(ANSWER, number=len(outbox) + 1, request_headers=[(name, value)])
         exchange = outbox.open_exchange(frames[0].exchange)
         for frame in frames:
