@@ -116,6 +116,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # a third of what recording it cost. Who looks for a trace reads all rows, in some 0.1 s.
         "DROP INDEX spans_by_trace",
     ),
+    (
+        # Calls that were relayed and not observed, by run of the proxy and path
+        # (telemetry.unobserved_calls).
+        """
+        CREATE TABLE unobserved (
+            run_ns INTEGER NOT NULL,
+            path TEXT NOT NULL,
+            calls INTEGER NOT NULL,
+            last_ns INTEGER NOT NULL,
+            UNIQUE (run_ns, path)
+        )
+        """,
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.schema import connect_reader, explain_sqlite_errors
 from telemetry.store_rows import SpanState, SpanSummary, StoredSpan
+from telemetry.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
     from pathlib import Path
+
+    from telemetry.unobserved_calls import UnobservedCalls
 
 __all__ = ("MAX_LISTED", "StoreReader")
 
@@ -104,6 +107,15 @@ class StoreReader:
             ]
         # A span pruned between the two reads is gone.
         return [StoredSpan(summary=summary, span=row[0]) for summary, row in spans if row]
+
+    def unobserved(self) -> list[UnobservedCalls]:
+        """The calls that were relayed and not observed, the most frequent path first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._use() as connection:
+            return read_unobserved(connection)
 
     def _summaries(
         self, where: str, values: tuple[int | str, ...], limit: int

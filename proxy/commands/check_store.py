@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.commands.check_findings import bad, good, note
+from proxy.commands.unobserved import describe_unobserved
 from telemetry.errors import StoreError, StoreLocked
 from telemetry.schema import wal_path
 from telemetry.store_lock import StoreLock
 from telemetry.store_survey import survey_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from proxy.commands.check_findings import Finding
     from proxy.settings import Settings
     from telemetry.store_survey import StoreSurvey
+    from telemetry.unobserved_calls import UnobservedCalls
 
 __all__ = ("check_store",)
 
@@ -58,6 +60,7 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
             survey = survey_store(path, is_in_use=holder is not None)
             yield from _judge_file(path, survey, holder)
             yield from _judge_spans(survey, sends=sends)
+            yield from _judge_unobserved(survey.unobserved)
     except StoreError as error:
         yield bad("store", str(error), f"follow that, or {_ANOTHER}")
         return
@@ -134,6 +137,13 @@ def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
             f"{survey.rejected_error or 'no words'}",
             "see `spantap traces`, then let the backend take them, or lower SPANTAP_MAX_SPAN_BYTES",
         )
+
+
+def _judge_unobserved(unobserved: Sequence[UnobservedCalls]) -> Iterator[Finding]:
+    """Calls that somebody may look for in vain."""
+    if unobserved:
+        mend = "let the client use one of these, or look for those calls at the provider"
+        yield note("calls", describe_unobserved(unobserved), mend)
 
 
 def _judge_past_damage(path: Path) -> Iterator[Finding]:

@@ -22,19 +22,21 @@ from rich.text import Text
 
 from codec.jsontext import decode_json
 from proxy.commands.escape import escape, escape_line
+from proxy.commands.unobserved import describe_unobserved
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
     from typing import TextIO
 
     from codec.answer import ToolCall
     from codec.jsontext import JsonObject
     from proxy.commands.call import RecordedCall, RecordedMessage
+    from telemetry.unobserved_calls import UnobservedCalls
 
-__all__ = ("format_duration", "open_console", "print_call", "print_table")
+__all__ = ("format_duration", "open_console", "print_call", "print_table", "print_unobserved")
 
 MAX_URL_CHARACTERS = 120
 """A longer URL is cut: an image inside a ``data:`` URL is nothing to read."""
@@ -136,6 +138,13 @@ def print_call(console: Console, call: RecordedCall, *, zone: tzinfo | None = No
         lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
         for line in lines:
             console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+
+
+def print_unobserved(console: Console, unobserved: Sequence[UnobservedCalls]) -> None:
+    """Print a paragraph about calls that are in no row; nothing where there are none."""
+    if unobserved:
+        text = Text(f"\n{describe_unobserved(unobserved)}", style="yellow")
+        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def format_duration(duration_ns: float) -> str:

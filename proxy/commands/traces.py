@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
 from proxy.commands.record import build_call_record, build_summary_record, encode_line
-from proxy.commands.render import open_console, print_call, print_table
+from proxy.commands.render import open_console, print_call, print_table, print_unobserved
 from telemetry.errors import StoreError, StoreUnavailable
 from telemetry.store_reader import StoreReader
 
@@ -77,8 +77,11 @@ def run_traces(
             if follow:
                 last_seq = summaries[-1].seq if summaries else 0
                 _follow(reader, last_seq, console, wait, as_json=as_json)
-            elif not summaries:
+                return 0
+            if not summaries:
                 complaints.out(f"spantap traces: no call is recorded in {store} yet.")
+            if not as_json:
+                print_unobserved(console, reader.unobserved())
     except (StoreError, OSError) as error:
         complaints.out(f"spantap traces: {_explain(error, store)}")
         return 1

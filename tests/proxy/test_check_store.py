@@ -73,6 +73,15 @@ def test_a_store_that_nobody_uses_is_good_and_is_not_changed(store: Path) -> Non
     Store.open(store).close()
 
 
+def test_calls_that_were_relayed_and_not_recorded_are_told_of(store: Path) -> None:
+    """Whoever looks for their spans finds out why."""
+    with Store.open(store) as owner:
+        owner.keep_unobserved(1, {"/v1/responses": 7}, 1)
+    [found] = about("calls", look(store))
+    assert found.verdict is Verdict.NOTE
+    assert found.words.startswith("Relayed and not recorded: 7 x POST /v1/responses; ")
+
+
 def test_a_store_whose_owner_was_killed_is_good_and_its_last_spans_are_seen(
     store: Path, tmp_path: Path
 ) -> None:

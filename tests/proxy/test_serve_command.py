@@ -124,6 +124,26 @@ def test_a_chat_is_in_the_store_when_serve_has_ended(upstream: int, tmp_path: Pa
         assert [row.outcome for row in reader.latest(10)] == ["completed"]
 
 
+def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
+    upstream: int, tmp_path: Path
+) -> None:
+    """Also where the end comes before anybody has told its number."""
+    store = tmp_path / "traces.db"
+    with serve(upstream, store) as running:
+        port, _ = running.wait_listening()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("POST", "/v1/responses?key=canary", "{}")
+        connection.getresponse().read()
+        connection.close()
+        assert running.end() == 0
+    with StoreReader(store) as reader:
+        [told] = reader.unobserved()
+    assert told[:2] == ("/v1/responses", 1)
+    log = "".join(running.said)
+    assert log.count("POST /v1/responses is relayed and not recorded: ") == 1
+    assert "canary" not in log
+
+
 def test_traces_reads_the_store_while_serve_runs(upstream: int, tmp_path: Path) -> None:
     """The last line of the quick start."""
     store = tmp_path / "traces.db"
