@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from proxy.app import Proxy
-from proxy.commands.render import open_console, print_call, print_table
+from proxy.commands.render import open_console, print_call
+from proxy.commands.table import print_table
 from proxy.commands.traces import latest_calls
 from proxy.demo.chats import CALL_COUNT, run_chats
 from proxy.demo.clients import is_sdk_installed

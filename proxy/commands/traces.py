@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
 from proxy.commands.record import build_call_record, build_summary_record, encode_line
-from proxy.commands.render import open_console, print_call, print_table, print_unobserved
+from proxy.commands.render import open_console, print_call, print_unobserved
+from proxy.commands.table import print_table
 from telemetry.errors import StoreError, StoreUnavailable
 from telemetry.store_reader import StoreReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -73,10 +74,10 @@ def run_traces(
             if call_id is not None:
                 return _show(reader, call_id, console, complaints, as_json=as_json)
             summaries = reader.latest(limit)[::-1]
-            _list(console, _decode(reader, summaries), as_json=as_json)
+            above = _list(console, _decode(reader, summaries), as_json=as_json)
             if follow:
                 last_seq = summaries[-1].seq if summaries else 0
-                _follow(reader, last_seq, console, wait, as_json=as_json)
+                _follow(reader, last_seq, console, wait, as_json=as_json, above=above)
                 return 0
             if not summaries:
                 complaints.out(f"spantap traces: no call is recorded in {store} yet.")
@@ -118,13 +119,14 @@ def _decode(reader: StoreReader, summaries: Iterable[SpanSummary]) -> Iterator[R
 
 
 def _list(
-    console: Console, calls: Iterable[RecordedCall], *, as_json: bool, header: bool = True
-) -> None:
-    if as_json:
-        for call in calls:
-            console.out(encode_line(build_summary_record(call)))
-    else:
-        print_table(console, calls, header=header)
+    console: Console, calls: Iterable[RecordedCall], *, as_json: bool, above: Sequence[str] = ()
+) -> Sequence[str]:
+    """List calls below rows with these titles; the titles that they have."""
+    if not as_json:
+        return print_table(console, calls, above=above)
+    for call in calls:
+        console.out(encode_line(build_summary_record(call)))
+    return above
 
 
 def _follow(
@@ -134,6 +136,7 @@ def _follow(
     wait: Callable[[float], object],
     *,
     as_json: bool,
+    above: Sequence[str],
 ) -> None:
     """List calls as they are recorded; an interrupt is how it is meant to end."""
     try:
@@ -141,7 +144,8 @@ def _follow(
             wait(POLL_SECONDS)
             if summaries := reader.after(last_seq):
                 last_seq = summaries[-1].seq
-                _list(console, _decode(reader, summaries), as_json=as_json, header=False)
+                calls = _decode(reader, summaries)
+                above = _list(console, calls, as_json=as_json, above=above)
     except KeyboardInterrupt:
         return
 
