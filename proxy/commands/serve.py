@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from proxy.commands.signals import SHUTDOWN_SIGNALS
+from proxy.logs import set_up_logging
 from proxy.processes.handed_settings import hand_over
 from proxy.processes.scratch import settings_file
+from proxy.variable_names import describe_unknown_names
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
 
 __all__ = ("run_serve",)
+
+_log = logging.getLogger("spantap")
 
 
 def run_serve(settings: Settings) -> NoReturn:
@@ -26,6 +31,10 @@ def run_serve(settings: Settings) -> NoReturn:
     Raises:
         ConfigurationError: there is no place for a temporary file.
     """
+    if unknown := list(describe_unknown_names(os.environ, type(settings).model_fields)):
+        set_up_logging(settings.log_level, settings.log_format, "supervisor")
+        for sentence in unknown:
+            _log.warning("%s", sentence)
     file = settings_file(settings.store, hand_over(settings))
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
     sys.stdout.flush()

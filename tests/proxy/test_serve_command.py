@@ -124,6 +124,19 @@ def test_a_chat_is_in_the_store_when_serve_has_ended(upstream: int, tmp_path: Pa
         assert [row.outcome for row in reader.latest(10)] == ["completed"]
 
 
+def test_a_variable_that_changes_nothing_is_in_the_log(tmp_path: Path) -> None:
+    """In the form that was asked for, and without its value."""
+    environment = {"SPANTAP_LOGLEVL": "canary", "SPANTAP_LOG_FORMAT": "json"}
+    with serve(1, tmp_path / "traces.db", **environment) as running:
+        running.wait_listening()
+    first = json.loads(running.said[0])  # noqa: TID251 - an independent reader
+    assert first["level"] == "WARNING"
+    assert first["message"] == (
+        "SPANTAP_LOGLEVL is no setting and changes nothing; is SPANTAP_LOG_LEVEL meant?"
+    )
+    assert "canary" not in "".join(running.said)
+
+
 def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
     upstream: int, tmp_path: Path
 ) -> None:
