@@ -82,10 +82,10 @@ def test_everything_is_named_in_the_order_in_which_a_call_meets_it(store: Path) 
 
 def test_variables_that_change_nothing_are_told_of(store: Path) -> None:
     """With the name that is nearest."""
-    [_, found] = about("settings", check({"SPANTAP_LOGLEVL": "DEBUG"}, store=store)[1])
+    [_, found] = about("settings", check({"SPANTAP_LISTEN_PORT": "DEBUG"}, store=store)[1])
     assert found == (
-        "note  settings: SPANTAP_LOGLEVL is no setting and changes nothing\n"
-        "      -> is SPANTAP_LOG_LEVEL meant?"
+        "note  settings: SPANTAP_LISTEN_PORT is no setting and changes nothing\n"
+        "      -> is SPANTAP_ADMIN_PORT meant?"
     )
 
 

@@ -126,13 +126,13 @@ def test_a_chat_is_in_the_store_when_serve_has_ended(upstream: int, tmp_path: Pa
 
 def test_a_variable_that_changes_nothing_is_in_the_log(tmp_path: Path) -> None:
     """In the form that was asked for, and without its value."""
-    environment = {"SPANTAP_LOGLEVL": "canary", "SPANTAP_LOG_FORMAT": "json"}
+    environment = {"SPANTAP_LISTEN_PORT": "canary", "SPANTAP_LOG_FORMAT": "json"}
     with serve(1, tmp_path / "traces.db", **environment) as running:
         running.wait_listening()
     first = json.loads(running.said[0])  # noqa: TID251 - an independent reader
     assert first["level"] == "WARNING"
     assert first["message"] == (
-        "SPANTAP_LOGLEVL is no setting and changes nothing; is SPANTAP_LOG_LEVEL meant?"
+        "SPANTAP_LISTEN_PORT is no setting and changes nothing; is SPANTAP_ADMIN_PORT meant?"
     )
     assert "canary" not in "".join(running.said)
 

@@ -24,9 +24,8 @@ def describe(**environ: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("SPANTAP_LOGLEVL", "is SPANTAP_LOG_LEVEL meant?"),
         ("SPANTAP_LISTEN_PORT", "is SPANTAP_ADMIN_PORT meant?"),
-        ("spantap_max_connection", "is SPANTAP_MAX_CONNECTIONS meant?"),
+        ("spantap_max_conn", "is SPANTAP_MAX_CONNECTIONS meant?"),
         ("SPANTAP_XYZ", "docs/settings.md lists them"),
     ],
 )
