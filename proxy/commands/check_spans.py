@@ -113,7 +113,7 @@ def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Find
         hint = (
             f"the path is doubled, for it is appended to OTEL_EXPORTER_OTLP_ENDPOINT: leave "
             f"{doubled[1]} out of that, or say it in OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which is "
-            "used as it is"
+            f"used as it is; else {hint}"
         )
         if answer.verdict is Verdict.DELIVERED:
             return note("OTLP", f"{place} takes {kind}, though its path is doubled", hint)
