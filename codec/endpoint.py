@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ("Endpoint", "find_endpoint")
+__all__ = ("OBSERVED", "Endpoint", "calls_model_unobserved", "find_endpoint")
+
+OBSERVED = "POST …/chat/completions, …/completions and …/embeddings"
+"""What is observed, for people."""
+
+_UNOBSERVED_ENDS = (
+    "/responses",  # OpenAI
+    "/messages",  # Anthropic
+    ":generateContent",  # Gemini and Vertex
+    ":streamGenerateContent",
+    "/converse",  # Bedrock
+    "/converse-stream",
+    "/invoke",
+    "/invoke-with-response-stream",
+    "/api/chat",  # Ollama
+    "/api/generate",
+    "/rerank",  # Cohere, Jina, vLLM
+)
+"""How paths of other APIs end by which models are called."""
 
 
 class Endpoint(StrEnum):
@@ -38,3 +56,8 @@ def find_endpoint(method: str, target: str) -> Endpoint:
     if method == "POST" and path.endswith("/embeddings"):
         return Endpoint.EMBEDDINGS
     return Endpoint.OTHER
+
+
+def calls_model_unobserved(target: str) -> bool:
+    """Whether a ``POST`` to this target calls a model by an API that is not observed."""
+    return target.partition("?")[0].endswith(_UNOBSERVED_ENDS)

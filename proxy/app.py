@@ -25,6 +25,7 @@ from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
 from proxy.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.tls_port import TlsPort
+from proxy.unobserved import UnobservedCalls
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.client_context import HeaderMap
 from telemetry.identity import SpanIdentitySource
@@ -111,6 +112,7 @@ class Proxy:
             open_exchanges=self.open_exchanges,
             inbound_keys=read_inbound_keys(settings),
             on_refused=self._count_refused,
+            on_relayed=UnobservedCalls(self.metrics).note,
         )
         self._server = DownstreamServer(
             handler,

@@ -61,6 +61,7 @@ class Handler:
         open_exchanges: those that a shutdown waits for.
         inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
         on_refused: called with a sentence for each request that has none.
+        on_relayed: called with the status of each answer that is relayed unobserved.
 
     Attributes:
         bodies: what observed calls hold of their requests.
@@ -78,6 +79,7 @@ class Handler:
         open_exchanges: OpenExchanges,
         inbound_keys: InboundKeys | None = None,
         on_refused: Callable[[str], None] = lambda _: None,
+        on_relayed: Callable[[Downstream, int], None] = lambda *_: None,
     ) -> None:
 
         @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
@@ -95,6 +97,7 @@ class Handler:
         self._open = open_exchanges
         self._inbound_keys = inbound_keys
         self._on_refused = on_refused
+        self._on_relayed = on_relayed
 
     async def __call__(self, downstream: Downstream) -> web.StreamResponse:
         """Relay one request."""
@@ -187,6 +190,7 @@ class Handler:
         except GatewayError as error:
             return await downstream.answer_error(error.status, error.code, error.message)
         try:
+            self._on_relayed(downstream, response.status)
             answered, _ = await relay_answer(response, downstream, self._taps.open(observed=False))
         finally:
             response.close()

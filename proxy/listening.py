@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
+from typing import TYPE_CHECKING
 
 from proxy.configuration_error import ConfigurationError
 
-__all__ = ("ACCEPTED_AT_ONCE", "LISTEN_BACKLOG", "listen")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("ACCEPTED_AT_ONCE", "LISTEN_BACKLOG", "bind", "listen", "name_other_port")
 
 LISTEN_BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
@@ -18,8 +23,21 @@ Without descriptors left it fails so often in one turn, too. Of several workers 
 time: whoever is first would take all that wait, and the others have nothing to do."""
 
 
-def listen(what: str, host: str, port: int) -> socket.socket:
-    """Bind and listen.
+_OTHER_PORT = {
+    "traffic": "--port or SPANTAP_PORT",
+    "admin": "--admin-port or SPANTAP_ADMIN_PORT",
+    "demo upstream": "--port",
+}
+"""How another number is named for a port of ours."""
+
+
+def name_other_port(what: str) -> str:
+    """What to do where the port of that name cannot be had."""
+    return f"name another port with {_OTHER_PORT[what]}"
+
+
+def bind(what: str, host: str, port: int) -> socket.socket:
+    """Bind without listening, which keeps nobody else from the port but who is not to share it.
 
     Args:
         what: which port this is, for the message.
@@ -36,15 +54,34 @@ def listen(what: str, host: str, port: int) -> socket.socket:
         sock = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
         raise ConfigurationError(f"cannot resolve the {what} host {host!r}: {error}") from error
-    try:
+    with _explained(sock, what, host, port):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
+    return sock
+
+
+def listen(what: str, host: str, port: int) -> socket.socket:
+    """Bind and listen; see :func:`bind`.
+
+    Raises:
+        ConfigurationError: the port is taken, or the address is not ours.
+    """
+    sock = bind(what, host, port)
+    with _explained(sock, what, host, port):
         sock.listen(LISTEN_BACKLOG)
+    sock.setblocking(False)  # noqa: FBT003 - its only parameter
+    return sock
+
+
+@contextlib.contextmanager
+def _explained(sock: socket.socket, what: str, host: str, port: int) -> Iterator[None]:
+    """Close the socket where it fails, and say what that means."""
+    try:
+        yield
     except OSError as error:
         sock.close()
         reason = error.strerror or str(error)
-        hint = "; another program listens there" if error.errno == errno.EADDRINUSE else ""
-        message = f"cannot listen on {host}:{port} ({what} port): {reason}{hint}"
+        if error.errno == errno.EADDRINUSE:
+            reason = f"{reason}; another program listens there: {name_other_port(what)}"
+        message = f"cannot listen on {host}:{port} ({what} port): {reason}"
         raise ConfigurationError(message) from error
-    sock.setblocking(False)  # noqa: FBT003 - its only parameter
-    return sock

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -23,6 +22,7 @@ from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.routes import check_url, read_key
+from proxy.variable_names import check_names
 from telemetry.client_context import HeaderMap
 from telemetry.errors import ConfigurationError as TelemetryConfigurationError
 from telemetry.frame_spool import MAX_SPOOL_BYTES
@@ -284,7 +284,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
         ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
     """
     path = config or os.environ.get("SPANTAP_CONFIG")
-    _check_names(os.environ)
+    check_names(os.environ, Settings.model_fields)
     try:
         values = {
             **(_read_file(Path(path)) if path else {}),
@@ -299,28 +299,22 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
 _MESSAGES = {
     "dict_type": "must be a table of names and values",
     "frozen_set_type": "must be a list of words",
-    "int_parsing": "must be a whole number, bytes without a unit",
+    "bool_parsing": "must be true or false",
+    "float_parsing": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
     "missing": "is missing",
 }
 """Where pydantic speaks of Python's types."""
+
+_UNITS = {"bytes", "seconds", "days"}
+"""With which the name of a number ends that is of them, and is written without a unit."""
 
 _TABLES = {"upstreams": "upstream", "prices": "price"}
 """Settings that a file has as tables, by another name."""
 
 _JSON_SETTINGS = {"upstreams", "headers", "redact_patterns", "prices"}
 """Tables: a variable has them as JSON, and every other setting as its text."""
-
-
-def _check_names(environ: Mapping[str, str]) -> None:
-    """Refuse a variable that is a slip of one of ours: what it was to hide would be recorded.
-
-    Others that begin like ours are let be: Kubernetes makes some for a service of that name.
-    """
-    known = [f"SPANTAP_{name.upper()}" for name in Settings.model_fields]
-    for name in sorted(environ):
-        if name.startswith("SPANTAP_") and name not in {*known, "SPANTAP_CONFIG"}:
-            for meant in get_close_matches(name, known, n=1, cutoff=0.92):
-                raise ConfigurationError(f"{name} is no setting; is {meant} meant?")
 
 
 def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -374,6 +368,8 @@ def _explain(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return f"unknown setting {name!r}: see docs/settings.md for the names"
     message = _MESSAGES.get(first["type"]) or str(first["msg"]).removeprefix("Value error, ")
+    if (unit := str(head).rpartition("_")[2]) in _UNITS and message.endswith("number"):
+        message = f"{message} of {unit}, without a unit"
     if head in _TABLES and not rest:
         message = f"must be tables, each under [[{_TABLES[str(head)]}]]"
     return f"setting {name!r}: {message}"

@@ -141,6 +141,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         FROM spans
         """,
     ),
+    (
+        # Calls that were relayed and not observed, by run of the proxy and path
+        # (telemetry.unobserved_calls).
+        """
+        CREATE TABLE unobserved (
+            run_ns INTEGER NOT NULL,
+            path TEXT NOT NULL,
+            calls INTEGER NOT NULL,
+            last_ns INTEGER NOT NULL,
+            UNIQUE (run_ns, path)
+        )
+        """,
+    ),
 )
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 

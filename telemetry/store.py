@@ -35,10 +35,11 @@ from telemetry.store_retention import find_surplus, measure_disk_bytes, remove, 
 from telemetry.store_rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store_tally import read_tally
 from telemetry.store_writing import as_storable, as_text, insert, settle
+from telemetry.unobserved_calls import write_unobserved
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from telemetry.store_rows import SpanRow
@@ -277,6 +278,15 @@ class Store:
             )
 
         return self._file.run(count)
+
+    def keep_unobserved(self, run_ns: int, counts: Mapping[str, int], now_ns: int) -> None:
+        """Remember how many calls a run has relayed unobserved (:mod:`telemetry.unobserved_calls`).
+
+        Raises:
+            StoreError: nothing of it was recorded.
+        """
+        max_age_ns = self._retention.max_age_ns
+        self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
     def prune(self, now_ns: int) -> PruneResult:
         """Take one step to what retention wants: remove spans, give room back (rule 5).

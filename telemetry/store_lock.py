@@ -4,6 +4,9 @@ The lock is ``flock`` on ``<store>.lock``, so the kernel frees it when its holde
 dies. The file itself stays: removing it would let two processes hold locks on two files of one
 name.
 
+Who only wants to know whether it is free (:func:`find_holder`) shares the lock for some
+microseconds and writes nothing; an owner that comes just then waits.
+
 Its second line, where there is one, says which file an owner has last found to be a store: device
 and inode. So a store that is damaged beyond recognition is known from a file that never was one.
 
@@ -17,14 +20,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from telemetry.errors import StoreLocked, StoreUnavailable
 
-__all__ = ("StoreLock",)
+__all__ = ("StoreLock", "find_holder")
 
 _MAX_BYTES = 160
 """Four numbers of 64 bits and an id, and room to spare."""
+
+
+_WAIT_SECONDS = 0.5
+"""How long an owner waits for those who only look: far longer than one takes on a busy machine."""
+
+_RETRY_SECONDS = 0.01
 
 
 class StoreLock:
@@ -51,7 +61,7 @@ class StoreLock:
                 " mend the permissions of its folder, or name another store"
             ) from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._descriptor)
         except OSError as error:
             holder = _read_pid(self._descriptor)
             os.close(self._descriptor)
@@ -108,6 +118,46 @@ class StoreLock:
         content = f"{pid}\n{self._store}\n{self._recorded}".rstrip("\n").encode() + b"\n"
         os.pwrite(self._descriptor, content, 0)
         os.ftruncate(self._descriptor, len(content))
+
+
+def find_holder(path: Path) -> str | None:
+    """The process that owns the store at `path`, ``None`` where nobody does; nothing is changed.
+
+    Raises:
+        StoreUnavailable: the lock cannot be looked at.
+    """
+    lock_path = Path(f"{path}.lock")
+    try:
+        with lock_path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return str(_read_pid(file.fileno()) or "unknown")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the lock file {lock_path} cannot be looked at: {error.strerror}"
+        ) from error
+    return None
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock; who holds it for longer than a look keeps it.
+
+    Raises:
+        OSError: it is taken, or there are no locks.
+    """
+    until_seconds = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until_seconds:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
 
 
 def _identify(path: Path) -> str:

@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING, Any, Self
 from telemetry.schema import connect_reader, explain_sqlite_errors
 from telemetry.span_checksum import DAMAGED_WORDS, is_whole
 from telemetry.store_rows import SpanState, SpanSummary, StoredSpan
+from telemetry.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from telemetry.unobserved_calls import UnobservedCalls
 
 __all__ = ("MAX_LISTED", "StoreReader")
 
@@ -173,6 +176,15 @@ class StoreReader:
             else:
                 told = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
                 yield StoredSpan(summary=told, span=b"")
+
+    def unobserved(self) -> list[UnobservedCalls]:
+        """The calls that were relayed and not observed, the most frequent path first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._use() as connection:
+            return read_unobserved(connection)
 
     def _summaries(
         self, where: str, values: tuple[int | str, ...], limit: int

@@ -24,9 +24,13 @@ from telemetry.schema import (
     explain_sqlite_errors,
     wal_path,
 )
+from telemetry.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from telemetry.unobserved_calls import UnobservedCalls
 
 __all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "survey_store")
 
@@ -57,6 +61,7 @@ class StoreSurvey:
         oldest_pending_ns: when the oldest pending span was recorded; ``None`` where none waits.
         pending_error: why the last pending span that was tried could not be sent.
         rejected_error: why the last rejected one was refused.
+        unobserved: calls that were relayed and are in no span.
         damage: what SQLite finds wrong with the file; empty where nothing was found.
         is_checked: the file was looked through to its end.
     """
@@ -67,6 +72,7 @@ class StoreSurvey:
     oldest_pending_ns: int | None
     pending_error: str | None
     rejected_error: str | None
+    unobserved: Sequence[UnobservedCalls] = ()
     damage: str
     is_checked: bool
 
@@ -94,6 +100,7 @@ def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
             oldest_pending_ns=oldest_ns,
             pending_error=pending_error,
             rejected_error=rejected_error,
+            unobserved=read_unobserved(connection),
             damage=damage or "",
             is_checked=damage is not None,
         )

@@ -5,17 +5,21 @@ Nothing is recorded, made or changed by it. Exit statuses: 0; 1 where something 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
 from proxy.commands.check_access import check_file_limit, check_inbound_keys
 from proxy.commands.check_certificates import check_certificates
-from proxy.commands.check_findings import good, print_findings
-from proxy.commands.check_ports import check_ports
+from proxy.commands.check_findings import good, note, print_findings
+from proxy.commands.check_ports import check_ports, count_sent_spans
 from proxy.commands.check_spans import check_backend, check_content, sends_spans
 from proxy.commands.check_store import check_store
 from proxy.commands.check_upstreams import check_upstreams
+from proxy.variable_names import describe_unknown_names
+from telemetry.errors import StoreError
+from telemetry.store_lock import find_holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,6 +40,9 @@ def run_check(
 def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """In the order in which a call meets what they are about."""
     yield good("settings", "they can be read")
+    for sentence in describe_unknown_names(environ, type(settings).model_fields):
+        what_it_is, _, mend = sentence.partition("; ")
+        yield note("settings", what_it_is, mend)
     yield from check_ports(settings)
     yield from check_file_limit(settings)
     yield from check_inbound_keys(settings)
@@ -43,4 +50,14 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     yield from check_upstreams(settings)
     yield from check_content(settings, environ)
     yield from check_store(settings, sends=sends_spans(environ))
-    yield from check_backend(environ)
+    yield from check_backend(environ, other=_describe_running(settings))
+
+
+def _describe_running(settings: Settings) -> str | None:
+    """Of a spantap that runs, which has an environment of its own: does it send spans?"""
+    if (sent := count_sent_spans(settings)) is not None:
+        return f"the spantap that runs has its own, and has sent {sent:,} spans since it began"
+    with contextlib.suppress(StoreError):
+        if (holder := find_holder(settings.store)) is not None:
+            return f"process {holder}, which has the store, has its own"
+    return None

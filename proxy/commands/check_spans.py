@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ("check_backend", "check_content", "sends_spans")
 
+
+_DOUBLED = re.compile(r"(/v1/(?:traces|metrics|logs))/v1/(?:traces|metrics)$")
+"""A path that was appended to an endpoint that had it, or its sibling."""
 
 _UNSET = "unset it where that is not meant"
 
@@ -67,8 +71,13 @@ def sends_spans(environ: Mapping[str, str]) -> bool:
         return False
 
 
-def check_backend(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding for the backend of spans, and one for that of metrics where there is one."""
+def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> Iterator[Finding]:
+    """A finding for the backend of spans, and one for that of metrics where there is one.
+
+    Args:
+        environ: where they are named.
+        other: words about the environment of a spantap that runs; ``None`` where none does.
+    """
     try:
         check_otel_environment(environ)
         spans, metrics = read_otlp_settings(environ), read_metrics_settings(environ)
@@ -80,6 +89,9 @@ def check_backend(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield _probe("spans", spans, open_sender(spans), hint)
     elif environ.get("OTEL_TRACES_EXPORTER") == "none":
         yield good("OTLP", "OTEL_TRACES_EXPORTER is none: spans stay in the store")
+    elif other is not None:
+        mend = "its log says at the start where spans go; to probe that, check in its environment"
+        yield note("OTLP", f"no endpoint in this environment; {other}", mend)
     else:
         yield good(
             "OTLP",
@@ -97,6 +109,14 @@ def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Find
     finally:
         sender.close()
     place = _place(settings)
+    if doubled := _DOUBLED.search(place):
+        hint = (
+            f"the path is doubled, for it is appended to OTEL_EXPORTER_OTLP_ENDPOINT: leave "
+            f"{doubled[1]} out of that, or say it in OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which is "
+            f"used as it is; else {hint}"
+        )
+        if answer.verdict is Verdict.DELIVERED:
+            return note("OTLP", f"{place} takes {kind}, though its path is doubled", hint)
     if answer.verdict is Verdict.DELIVERED and answer.words:
         return note("OTLP", f"{place} takes {kind}, and says: {answer.words}", hint)
     if answer.verdict is Verdict.DELIVERED:

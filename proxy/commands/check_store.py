@@ -9,21 +9,23 @@ import glob
 import os
 import shutil
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.commands.check_findings import bad, good, note
-from telemetry.errors import StoreError, StoreLocked
+from proxy.commands.unobserved import describe_unobserved
+from telemetry.errors import StoreError
 from telemetry.schema import wal_path
-from telemetry.store_lock import StoreLock
+from telemetry.store_lock import find_holder
 from telemetry.store_survey import survey_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from proxy.commands.check_findings import Finding
     from proxy.settings import Settings
     from telemetry.store_survey import StoreSurvey
+    from telemetry.unobserved_calls import UnobservedCalls
 
 __all__ = ("check_store",)
 
@@ -51,13 +53,15 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
         return
     size_bytes = _size_bytes(path)
     try:
-        holder = _find_holder(path)
+        holder = find_holder(path)
         if size_bytes == 0:
             yield good("store", f"{path} will be made when served")
         else:
             survey = survey_store(path, is_in_use=holder is not None)
             yield from _judge_file(path, survey, holder)
-            yield from _judge_spans(survey, sends=sends)
+            # Whoever has the store has an environment of its own, and a backend if spans wait.
+            yield from _judge_spans(survey, sends=sends or holder is not None)
+            yield from _judge_unobserved(survey.unobserved)
     except StoreError as error:
         yield bad("store", str(error), f"follow that, or {_ANOTHER}")
         return
@@ -82,20 +86,6 @@ def _existing_folder(path: Path) -> Path:
     while not os.path.exists(folder):  # noqa: PTH110 - Path.exists raises below a closed folder
         folder = folder.parent
     return folder
-
-
-def _find_holder(path: Path) -> str | None:
-    """Who has the store, ``None`` where nobody has; found out without making a lock.
-
-    Raises:
-        StoreUnavailable: the lock cannot be looked at.
-    """
-    if Path(f"{path}.lock").exists():
-        try:
-            StoreLock(path).release()
-        except StoreLocked as error:
-            return str(error.holder_pid or "unknown")
-    return None
 
 
 def _judge_file(path: Path, survey: StoreSurvey, holder: str | None) -> Iterator[Finding]:
@@ -134,6 +124,13 @@ def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
             f"the last with: {survey.rejected_error or 'no words'}",
             "see `spantap traces`, then let the backend take them, or lower SPANTAP_MAX_SPAN_BYTES",
         )
+
+
+def _judge_unobserved(unobserved: Sequence[UnobservedCalls]) -> Iterator[Finding]:
+    """Calls that somebody may look for in vain."""
+    if unobserved:
+        mend = "let the client use one of these, or look for those calls at the provider"
+        yield note("calls", describe_unobserved(unobserved), mend)
 
 
 def _judge_past_damage(path: Path) -> Iterator[Finding]:

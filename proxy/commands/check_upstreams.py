@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from proxy.commands.check_findings import Finding
     from proxy.routes import Upstream, UpstreamTable
     from proxy.settings import Settings
+    from proxy.upstream_client import UpstreamClient
 
 __all__ = ("check_upstreams",)
 
-_PROBE = "/v1/models"
-"""Costs nothing, and every OpenAI-compatible server has it or says 404."""
+_MODELS, _CHATS = "/v1/models", "/v1/chat/completions"
+"""What is asked by ``GET``, which costs nothing. A server that lists no models is told from a wrong
+path by what it says of the other: that it is there, and not for ``GET``."""
+
+_NO_SUCH = frozenset({404, 405})
 
 _NOWHERE = logging.NullHandler()
 """The client's log lines say what the findings say."""
@@ -71,36 +75,74 @@ async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Findi
             joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
             findings.append(good(what, f"{upstream.prefix}/v1/chat/completions goes to {joined}"))
             try:
-                response = await client.send(_probe(upstream))
+                variable = variables.get(upstream.name)
+                findings.append(await _probe(client, upstream, what, variable))
             except GatewayError as error:
                 mend = _MENDS.get(error.code, "look to its URL")
                 findings.append(bad(what, error.message.rstrip("."), mend))
-            else:
-                findings.append(_judge(what, response.status, variables.get(upstream.name)))
-                response.close()
     finally:
         await client.close()
     return findings
 
 
-def _probe(upstream: Upstream) -> UpstreamRequest:
+async def _probe(
+    client: UpstreamClient, upstream: Upstream, what: str, variable: str | None
+) -> Finding:
+    """What an upstream says to two requests.
+
+    Raises:
+        GatewayError: it does not answer.
+    """
+    status, is_page = await _ask(client, upstream, _MODELS)
+    told = f"GET {upstream.join(_MODELS)} gets status {status}"
+    if status in _NO_SUCH:
+        of_chats, _ = await _ask(client, upstream, _CHATS)
+        if of_chats == 405 != status:
+            return good(what, f"reachable: it has a path for chats, and lists no models ({status})")
+        if of_chats not in _NO_SUCH:
+            status = of_chats
+    return _judge(what, status, told, variable, is_page=is_page)
+
+
+async def _ask(client: UpstreamClient, upstream: Upstream, path: str) -> tuple[int, bool]:
+    """The status of a ``GET``, and whether the answer is a page for people.
+
+    Raises:
+        GatewayError: there is none.
+    """
     changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)
-    return UpstreamRequest(
+    request = UpstreamRequest(
         upstream=upstream,
         method="GET",
-        target=upstream.join(_PROBE),
+        target=upstream.join(path),
         headers=request_headers(Head([(b"Accept", b"*/*")]), changes),
     )
+    response = await client.send(request)
+    kind = response.headers.find(b"content-type") or b""
+    response.close()
+    return response.status, kind.lower().startswith(b"text/html")
 
 
-def _judge(what: str, status: int, variable: str | None) -> Finding:
+def _judge(what: str, status: int, told: str, variable: str | None, *, is_page: bool) -> Finding:
     """By the status, and where we hold its key by the variable that has it."""
     if status in {401, 403} and variable is not None:
         words = f"refuses the key in {variable} (status {status})"
         return bad(what, words, f"put a key of this upstream into {variable}")
-    if status in {401, 403}:
-        return good(what, f"reachable (status {status}: it wants a key, which your client sends)")
+    if status == 401:
+        return good(what, "reachable (status 401: it wants a key, which your client sends)")
+    if status == 403:
+        words = "reachable, but refuses us (status 403): it wants a key, or not this machine"
+        return note(what, words, "call it with your client's key; if that gets 403 too, ask them")
     if status >= 500:
         words = f"reachable, but it answers with status {status}"
         return note(what, words, "look into its log; calls get the same answer through spantap")
+    if status in _NO_SUCH:
+        words = f"reachable, but {told}: it lists no models, or the path of its URL is wrong"
+        return note(what, words, "make one call; if that gets the same, look to the URL's path")
+    if 300 <= status < 400:
+        words = f"reachable, but {told}: it sends callers elsewhere"
+        return note(what, words, "name the URL where it sends them")
+    if is_page and status < 300:
+        words = f"reachable, but {told} and a web page: an API answers with JSON"
+        return note(what, words, "look to the URL's path, and to its port")
     return good(what, f"reachable (status {status})")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +18,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from proxy.app import Proxy
-from proxy.commands.render import open_console, print_call, print_table
+from proxy.commands.render import open_console, print_call
+from proxy.commands.table import print_table
 from proxy.commands.traces import latest_calls
 from proxy.demo.chats import CALL_COUNT, run_chats
 from proxy.demo.clients import is_sdk_installed
@@ -92,14 +95,28 @@ def _show(console: Console, calls: list[RecordedCall]) -> None:
     if shown is not None:
         console.print("\nOne of them in full", style="bold")
         print_call(console, shown)
-    console.print(f"\n{_NEXT}")
+    command = _find_command()
+    console.print(
+        f"\nYours next: start `{command} serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, "
+        f"and look with `{command} traces`.",
+        soft_wrap=True,
+    )
 
 
 def _calls_tools(call: RecordedCall) -> bool:
     return any(message.tool_calls for message in call.output_messages)
 
 
-_NEXT = (
-    "Yours next: start `spantap serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, "
-    "and look with `spantap traces`."
-)
+def _find_command() -> str:
+    """How this very program is called from where the user is."""
+    script = Path(sys.argv[0])
+    if script.name != "spantap":  # started as a module
+        script = Path(sys.executable).with_name("spantap")
+    if not script.is_file():
+        return f"{shlex.quote(sys.executable)} -m proxy"
+    found = shutil.which("spantap")
+    if found is not None and Path(found).samefile(script):
+        return "spantap"
+    path, here = script.absolute(), Path.cwd()
+    inside = path.is_relative_to(here) and path.parent != here
+    return shlex.quote(str(path.relative_to(here) if inside else path))

@@ -1,4 +1,4 @@
-"""Recorded calls on a terminal, for people: a table of many, and one in full.
+"""Recorded calls on a terminal, for people: one in full (a table: :mod:`proxy.commands.table`).
 
 Rules:
 
@@ -12,67 +12,39 @@ Rules:
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from math import floor, log10
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from codec.jsontext import decode_json
 from proxy.commands.escape import escape, escape_line
+from proxy.commands.table import cell, format_duration, local_time, outcome_cell
+from proxy.commands.unobserved import describe_unobserved
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
     from typing import TextIO
 
     from codec.answer import ToolCall
     from codec.jsontext import JsonObject
     from proxy.commands.call import RecordedCall, RecordedMessage
+    from telemetry.unobserved_calls import UnobservedCalls
 
-__all__ = ("format_duration", "open_console", "print_call", "print_table")
+__all__ = ("open_console", "print_call", "print_unobserved")
 
 MAX_URL_CHARACTERS = 120
 """A longer URL is cut: an image inside a ``data:`` URL is nothing to read."""
 
-MAX_CELL_CHARACTERS = 48
-"""A longer model name or the like is cut in the table; in full it is one ``show`` away."""
+MIN_TEXT_COLUMNS = 10
+"""What is left for text beside its indentation on a terminal that is narrower than any."""
 
 _PIPE_WIDTH = 1_000
 """Wide enough for any table whose cells are bounded, where no terminal sets a width (rule 2)."""
-
-_STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
-_ABSENT = Text("-", style="dim")
-
-WIDE_COLUMNS = 110
-"""The terminal width from which the whole table fits; a narrower one gets :data:`_NARROW` only."""
-
-_NARROW = frozenset({"time", "span id", "model", "outcome", "in", "out", "ttft", "took"})
-"""The columns that fit into 80 characters."""
-
-_MIN_WIDTHS = {
-    "time": 14,
-    "span id": 16,
-    "model": 8,
-    "outcome": 9,
-    "finish": 6,
-    "in": 4,
-    "out": 4,
-    "ttft": 6,
-    "took": 6,
-    "state": 5,
-}
-"""The columns with the widths of their usual contents, so that tables printed one after the other
-stand in line."""
-
-_FLEXIBLE = frozenset({"model", "outcome", "finish", "state"})
-"""The columns that give way where there is no room (rule 2)."""
-
-_NUMBERS = frozenset({"in", "out", "ttft", "took"})
 
 Line = tuple[int, Text]
 """A line and the columns by which it, and what wraps from it, is indented."""
@@ -91,77 +63,20 @@ def open_console(out: TextIO) -> Console:
     )
 
 
-def print_table(
-    console: Console,
-    calls: Iterable[RecordedCall],
-    *,
-    header: bool = True,
-    zone: tzinfo | None = None,
-) -> None:
-    """Print one row per call, in the order given.
-
-    Args:
-        console: where to; see :func:`open_console`.
-        calls: the calls.
-        header: whether a line of titles comes first.
-        zone: for the times; the local one where not given.
-    """
-    is_wide = console.width >= WIDE_COLUMNS
-    titles = [title for title in _MIN_WIDTHS if is_wide or title in _NARROW]
-    table = Table(
-        box=None,
-        padding=(0, 2 if is_wide else 1, 0, 0),
-        pad_edge=False,
-        show_header=header,
-        header_style="bold",
-    )
-    for title in titles:
-        table.add_column(
-            title,
-            min_width=_MIN_WIDTHS[title],
-            no_wrap=title not in _FLEXIBLE,
-            overflow="ellipsis",
-            justify="right" if title in _NUMBERS else "left",
-        )
-    for call in calls:
-        cells = dict(zip(_MIN_WIDTHS, _row(call, zone), strict=True))
-        table.add_row(*(cells[title] for title in titles))
-    console.print(table)
-
-
 def print_call(console: Console, call: RecordedCall, *, zone: tzinfo | None = None) -> None:
     """Print a call in full: what was asked, what came back, and how it went."""
     for indent, text in _call_lines(call, zone):
-        width = max(console.width - indent, 20)
+        width = max(console.width - indent, MIN_TEXT_COLUMNS)
         lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
         for line in lines:
             console.print(Text(" " * indent).append_text(line), soft_wrap=True)
 
 
-def format_duration(duration_ns: float) -> str:
-    """A duration with a precision that suits its size: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
-    seconds = duration_ns / 1e9
-    # The bounds are where the shorter form would round up to the next unit.
-    if seconds < 0.9995:
-        return f"{seconds * 1e3:.0f} ms"
-    if seconds < 59.995:
-        return f"{seconds:.2f} s"
-    minutes, rest = divmod(int(seconds + 0.005), 60)
-    return f"{minutes} min {rest:02d} s"
-
-
-def _row(call: RecordedCall, zone: tzinfo | None) -> Iterator[Text]:
-    summary = call.summary
-    yield Text(f"{_local(summary.start_ns, zone):%m-%d %H:%M:%S}")
-    yield Text(summary.span_id, style="bold")
-    yield _cell(summary.model)
-    yield _outcome(call)
-    yield _cell(call.finish_reason)
-    yield _cell(summary.prompt_tokens)
-    yield _cell(summary.completion_tokens)
-    yield _cell(None if call.ttft_ms is None else format_duration(call.ttft_ms * 1e6))
-    yield _cell(format_duration(call.duration_ns))
-    yield _cell(summary.state)
+def print_unobserved(console: Console, unobserved: Sequence[UnobservedCalls]) -> None:
+    """Print a paragraph about calls that are in no row; nothing where there are none."""
+    if unobserved:
+        text = Text(f"\n{describe_unobserved(unobserved)}", style="yellow")
+        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def _call_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
@@ -182,9 +97,9 @@ def _call_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
 
 def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     summary, span, metadata = call.summary, call.span, call.metadata
-    started = _local(summary.start_ns, zone)
-    head = Text(f"{summary.name} ", style="bold").append_text(_cell(summary.model))
-    yield 0, head.append("  ").append_text(_outcome(call))
+    started = local_time(summary.start_ns, zone)
+    head = Text(f"{summary.name} ", style="bold").append_text(cell(summary.model))
+    yield 0, head.append("  ").append_text(outcome_cell(call))
     yield _fact(
         "started", f"{started:%Y-%m-%d %H:%M:%S}.{started.microsecond // 1000:03d} {started:%z}"
     )
@@ -316,24 +231,9 @@ def _title(words: str) -> Iterator[Line]:
 
 
 def _fact(name: str, value: str, *, style: str = "") -> Line:
-    return 2, Text(f"{name:<11} ", style="dim").append(escape_line(value), style=f"not dim {style}")
-
-
-def _outcome(call: RecordedCall) -> Text:
-    words = call.summary.outcome
-    if call.error_type and call.error_type != words:
-        words = f"{words} {call.error_type}"
-    text = _cell(words)
-    text.stylize(_STATUS_STYLES[call.summary.status])
-    return text
-
-
-def _cell(value: object) -> Text:
-    if value is None:
-        return _ABSENT.copy()
-    text = Text(escape_line(str(value)))
-    text.truncate(MAX_CELL_CHARACTERS, overflow="ellipsis")
-    return text
+    # What is longer than a line, such as an id, is not folded (rule 2).
+    text = Text(f"{name:<11} ", style="dim", overflow="ignore")
+    return 2, text.append(escape_line(value), style=f"not dim {style}")
 
 
 def _pretty(arguments: str) -> str:
@@ -352,9 +252,3 @@ def _short_url(url: str) -> str:
     if len(url) <= MAX_URL_CHARACTERS:
         return escape_line(url)
     return f"{escape_line(url[:MAX_URL_CHARACTERS])}... ({len(url)} characters)"
-
-
-def _local(at_ns: int, zone: tzinfo | None) -> datetime:
-    # By whole microseconds: a float of seconds does not hold today's nanoseconds.
-    moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
-    return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from proxy.commands.signals import SHUTDOWN_SIGNALS
+from proxy.logs import set_up_logging
 from proxy.processes.handed_settings import hand_over
 from proxy.processes.scratch import settings_file
 from proxy.span_settings import hides_content
+from proxy.variable_names import describe_unknown_names
 
 if TYPE_CHECKING:
     from proxy.settings import Settings
 
 __all__ = ("run_serve",)
+
+_log = logging.getLogger("spantap")
 
 
 def run_serve(settings: Settings) -> NoReturn:
@@ -30,6 +35,10 @@ def run_serve(settings: Settings) -> NoReturn:
     """
     if hides_content(settings, os.environ):
         settings = settings.model_copy(update={"max_spool_bytes": 0})
+    if unknown := list(describe_unknown_names(os.environ, type(settings).model_fields)):
+        set_up_logging(settings.log_level, settings.log_format, "supervisor")
+        for sentence in unknown:
+            _log.warning("%s", sentence)
     file = settings_file(settings.store, hand_over(settings))
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
     sys.stdout.flush()

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from proxy.commands.call import decode_call
 from proxy.commands.record import build_call_record, build_summary_record, encode_line
-from proxy.commands.render import open_console, print_call, print_table
+from proxy.commands.render import open_console, print_call, print_unobserved
+from proxy.commands.table import print_table
 from telemetry.errors import StoreError, StoreUnavailable
 from telemetry.store_reader import StoreReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -76,11 +77,14 @@ def run_traces(
         with StoreReader(store) as reader:
             if call_id is not None:
                 return _show(reader, call_id, console, complaints, as_json=as_json)
-            last_seq = _list(console, reader.newest(limit), as_json=as_json)
+            last_seq, above = _list(console, reader.newest(limit), as_json=as_json)
             if follow:
-                _follow(reader, last_seq, console, wait, as_json=as_json)
-            elif not last_seq:
+                _follow(reader, last_seq, console, wait, as_json=as_json, above=above)
+                return 0
+            if not last_seq:
                 complaints.out(f"spantap traces: no call is recorded in {store} yet.")
+            if not as_json:
+                print_unobserved(console, reader.unobserved())
     except (StoreError, OSError) as error:
         complaints.out(f"spantap traces: {_explain(error, store)}")
         return 1
@@ -113,9 +117,13 @@ def _decode(stored: StoredSpan) -> RecordedCall:
 
 
 def _list(
-    console: Console, spans: Iterator[StoredSpan], *, as_json: bool, header: bool = True
-) -> int:
-    """List calls as they are read; the number of the last one, 0 where there is none."""
+    console: Console, spans: Iterator[StoredSpan], *, as_json: bool, above: Sequence[str] = ()
+) -> tuple[int, Sequence[str]]:
+    """List calls as they are read, below rows with the titles `above`.
+
+    Returns:
+        The number of the last one, 0 where there is none, and the titles of the last row.
+    """
     last_seq = 0
 
     def decode(page: Iterable[StoredSpan]) -> Iterator[RecordedCall]:
@@ -127,14 +135,13 @@ def _list(
     if as_json:
         for call in decode(spans):
             console.out(encode_line(build_summary_record(call)))
-        return last_seq
+        return last_seq, above
     for first in spans:
         page = chain((first,), islice(spans, TABLE_ROWS - 1))
-        print_table(console, decode(page), header=header)
-        header = False
-    if header:
-        print_table(console, ())
-    return last_seq
+        above = print_table(console, decode(page), above=above)
+    if not (last_seq or above):
+        above = print_table(console, ())
+    return last_seq, above
 
 
 def _follow(
@@ -144,13 +151,14 @@ def _follow(
     wait: Callable[[float], object],
     *,
     as_json: bool,
+    above: Sequence[str],
 ) -> None:
     """List calls as they are recorded; an interrupt is how it is meant to end."""
     try:
         while True:
             wait(POLL_SECONDS)
-            spans = reader.since(last_seq)
-            last_seq = _list(console, spans, as_json=as_json, header=False) or last_seq
+            listed_seq, above = _list(console, reader.since(last_seq), as_json=as_json, above=above)
+            last_seq = listed_seq or last_seq
     except KeyboardInterrupt:
         return
 

@@ -59,7 +59,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True, tag="counters"):
-    """From a child: its numbers. To telemetry: everybody else's, for the OTLP backend."""
+    """From a child: its numbers. To telemetry: everybody else's, for the store and OTLP."""
 
     snapshot: Snapshot
 

@@ -217,6 +217,7 @@ class Supervisor:
         telemetry = self._telemetry
         flush_seconds = 0.0 if signals.is_second else FLUSH_SECONDS
         telemetry.expect_end()
+        telemetry.tell_numbers(self._others_numbers())
         telemetry.order(Finish(flush_seconds=flush_seconds))
         stored = asyncio.ensure_future(telemetry.has_finished.wait())
         awaited: set[asyncio.Future[Any]] = {running, stored}
@@ -256,13 +257,17 @@ class Supervisor:
             parts += child.numbers()
         return merge(parts)
 
+    def _others_numbers(self) -> Snapshot:
+        """All but telemetry's own present numbers."""
+        parts = [self._registry.snapshot(), *self._telemetry.past_numbers()]
+        for worker in self._workers:
+            parts += worker.numbers()
+        return merge(parts)
+
     async def _tell_numbers(self) -> None:
-        """Tell telemetry all but its own present numbers, for the OTLP backend."""
+        """Tell telemetry everybody else's numbers, for the store and the OTLP backend."""
         while True:
-            parts = [self._registry.snapshot(), *self._telemetry.past_numbers()]
-            for worker in self._workers:
-                parts += worker.numbers()
-            self._telemetry.tell_numbers(merge(parts))
+            self._telemetry.tell_numbers(self._others_numbers())
             await asyncio.sleep(COUNTERS_SECONDS)
 
     def _read_metrics(self) -> Iterator[Reading]:

@@ -16,6 +16,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -35,9 +36,10 @@ from telemetry.metrics.snapshot import merge
 from telemetry.otel_environment import find_reason_for_no_spans
 from telemetry.pipeline import Pipeline
 from telemetry.store_rows import Retention
+from telemetry.unobserved_calls import UnobservedKeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from proxy.processes.control import Control
@@ -74,9 +76,11 @@ def main() -> int:
     obeying.start()
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
-    reporting = _Report(control, pipeline)
+    unobserved = UnobservedKeeper(pipeline.store, time.time_ns)
+    reporting = _Report(control, pipeline, lambda: unobserved.take(others.latest))
     reporting.start()
     intake.run()
+    unobserved.take(others.latest)
     control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
     lost = pipeline.close(obeying.flush_seconds)
     reporting.finish()
@@ -165,10 +169,16 @@ class _Obedience(threading.Thread):
 
 
 class _Report(threading.Thread):
-    """Tells the supervisor our numbers now and then; on a thread, for the store may be slow."""
+    """Tells the supervisor our numbers now and then, and the store what it keeps of others'.
 
-    def __init__(self, control: Control, pipeline: Pipeline) -> None:
+    On a thread, for the store may be slow.
+    """
+
+    def __init__(
+        self, control: Control, pipeline: Pipeline, keep_others: Callable[[], None]
+    ) -> None:
         super().__init__(name="spantap-report", daemon=True)
+        self._keep_others = keep_others
         self._control = control
         self._pipeline = pipeline
         self._ending = threading.Event()
@@ -177,6 +187,7 @@ class _Report(threading.Thread):
         """Until the end, and once more then."""
         while True:
             stopping = self._ending.wait(COUNTERS_SECONDS)
+            self._keep_others()
             self._control.send(Counters(snapshot=self._pipeline.metrics.snapshot()))
             if stopping:
                 return

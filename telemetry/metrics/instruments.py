@@ -24,6 +24,7 @@ from typing import Final
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
+from opentelemetry.semconv.attributes.url_attributes import URL_PATH
 
 from telemetry.chunk_timing import DURATION_BUCKETS_SECONDS
 
@@ -42,6 +43,7 @@ __all__ = (
     "PROCESS_RESTARTS",
     "REQUESTS",
     "REQUESTS_REFUSED",
+    "REQUESTS_UNOBSERVED",
     "SERIES_OVERFLOWS",
     "SPANS_CUT",
     "SPANS_DROPPED",
@@ -201,6 +203,13 @@ REQUESTS_REFUSED: Final = Instrument(
     kind=Kind.COUNTER,
     unit="{request}",
     description="Requests that never became an exchange: spantap answered them itself",
+)
+REQUESTS_UNOBSERVED: Final = Instrument(
+    name="spantap.requests.unobserved",
+    kind=Kind.COUNTER,
+    unit="{request}",
+    description="Calls by an API that is not observed: relayed, and in no span",
+    labels=(URL_PATH,),
 )
 CONNECTIONS_OPEN: Final = Instrument(
     name="spantap.connections.open",
@@ -386,6 +395,7 @@ INSTRUMENTS: Final = (
     EXCHANGES_OPEN,
     REQUESTS,
     REQUESTS_REFUSED,
+    REQUESTS_UNOBSERVED,
     CONNECTIONS_OPEN,
     CONNECTIONS_REFUSED,
     CONNECTIONS_STALLED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codec.endpoint import Endpoint, find_endpoint
+from codec.endpoint import Endpoint, calls_model_unobserved, find_endpoint
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,27 @@ def test_embeddings_are_known_by_the_end_of_the_path() -> None:
     """Azure puts a deployment before it."""
     for target in ("/v1/embeddings", "/openai/deployments/d/embeddings?api-version=1"):
         assert find_endpoint("POST", target) is Endpoint.EMBEDDINGS
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("/v1/responses", True),
+        ("/openai/responses?api-version=preview", True),
+        ("/anthropic/v1/messages?beta=true", True),
+        ("/v1beta/models/gemini:streamGenerateContent?alt=sse", True),
+        ("/model/anthropic.claude/converse-stream", True),
+        ("/api/chat", True),
+        ("/v1/responses/resp_1/cancel", False),
+        ("/v1/files?next=/v1/messages", False),
+        ("/v1/chat/completions", False),
+    ],
+)
+def test_other_apis_that_call_models_are_known_by_the_end_of_the_path(
+    target: str, *, expected: bool
+) -> None:
+    """They are relayed, and people look for their spans in vain."""
+    assert calls_model_unobserved(target) is expected
 
 
 def test_the_name_is_what_spans_carry() -> None:

@@ -43,7 +43,10 @@ async def test_a_start_that_fails_leaves_nothing_open() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         settings = Settings(upstream="http://127.0.0.1:1", port=other.getsockname()[1])
         proxy = Proxy(settings, ObservingSink())
-        with pytest.raises(ConfigurationError, match="another program listens there"):
+        with pytest.raises(
+            ConfigurationError,
+            match="another program listens there: name another port with --port or SPANTAP_PORT",
+        ):
             await proxy.start()
     assert proxy._client._connector.closed
 

@@ -16,6 +16,7 @@ import trustme
 from proxy.commands.check import run_check
 from proxy.commands.check_findings import bad, good, note, print_findings
 from proxy.settings import Settings
+from tests.faults.stage import running_spantap
 from tests.otlp_sink import HttpSink, SinkAnswer
 
 if TYPE_CHECKING:
@@ -79,6 +80,15 @@ def test_everything_is_named_in_the_order_in_which_a_call_meets_it(store: Path) 
     assert not list(store.parent.iterdir())
 
 
+def test_variables_that_change_nothing_are_told_of(store: Path) -> None:
+    """With the name that is nearest."""
+    [_, found] = about("settings", check({"SPANTAP_LISTEN_PORT": "DEBUG"}, store=store)[1])
+    assert found == (
+        "note  settings: SPANTAP_LISTEN_PORT is no setting and changes nothing\n"
+        "      -> is SPANTAP_ADMIN_PORT meant?"
+    )
+
+
 def test_an_upstream_that_is_away_is_bad_and_the_cause_is_told_once(
     store: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,12 +103,16 @@ def test_an_upstream_that_is_away_is_bad_and_the_cause_is_told_once(
 
 
 @contextlib.contextmanager
-def answering(status: int) -> Iterator[str]:
-    """The URL of an upstream that answers with a status."""
+def answering(
+    status: int, *, of_chats: int | None = None, kind: str = "application/json"
+) -> Iterator[str]:
+    """The URL of an upstream that answers with a status, and with another where chats go."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(status)
+            is_chat = self.path.endswith("/chat/completions")
+            self.send_response(of_chats if is_chat and of_chats else status)
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -116,7 +130,18 @@ def answering(status: int) -> Iterator[str]:
     [
         (200, "good", "reachable (status 200)"),
         (401, "good", "it wants a key, which your client sends"),
-        (404, "good", "reachable (status 404)"),
+        (301, "note", "GET /v1/models gets status 301: it sends callers elsewhere"),
+        (403, "note", "refuses us (status 403): it wants a key, or not this machine"),
+        (
+            404,
+            "note",
+            "GET /v1/models gets status 404: it lists no models, or the path of its URL is wrong",
+        ),
+        (
+            405,
+            "note",
+            "GET /v1/models gets status 405: it lists no models, or the path of its URL is wrong",
+        ),
         (503, "note", "it answers with status 503"),
     ],
 )
@@ -130,6 +155,35 @@ def test_an_upstream_that_answers_is_judged_by_its_status(
     assert found.startswith(verdict)
     assert words in found
     assert found_bad == 0
+
+
+@pytest.mark.parametrize(
+    ("of_chats", "verdict", "words"),
+    [
+        (405, "good", "reachable: it has a path for chats, and lists no models (404)"),
+        (401, "good", "it wants a key, which your client sends"),
+        (400, "good", "reachable (status 400)"),
+        (502, "note", "it answers with status 502"),
+    ],
+)
+def test_an_upstream_that_lists_no_models_is_asked_for_chats(
+    of_chats: int, verdict: str, words: str, store: Path
+) -> None:
+    """Where there are some, no model and no money is needed to see that they are there."""
+    with answering(404, of_chats=of_chats) as url:
+        _, lines = check(store=store, upstream=f"{url}/v1")
+    _, found = about("upstream", lines)
+    assert found.startswith(verdict)
+    assert words in found
+
+
+def test_an_upstream_that_answers_with_a_web_page_is_told_of(store: Path) -> None:
+    """Its URL is that of a site beside the API."""
+    with answering(200, kind="text/html; charset=utf-8") as url:
+        _, lines = check(store=store, upstream=f"{url}/docs")
+    _, found = about("upstream", lines)
+    assert found.startswith("note  ")
+    assert "GET /docs/v1/models gets status 200 and a web page" in found
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -293,6 +347,48 @@ def test_the_path_is_told_and_no_credential_of_the_endpoint(store: Path) -> None
     [found] = about("OTLP", lines)
     assert found.startswith(f"bad   OTLP: {sink.url}/v1/traces/v1/traces does not take spans: ")
     assert "canary" not in "".join(lines)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_doubled_path_is_told_as_what_it_is(status: int, store: Path) -> None:
+    """Whatever the backend says to it, with the variable that takes such a URL."""
+    with HttpSink() as sink:
+        sink.rule = lambda _: SinkAnswer(status=status)
+        [found] = about(
+            "OTLP", check({"OTEL_EXPORTER_OTLP_ENDPOINT": f"{sink.url}/v1/traces"}, store=store)[1]
+        )
+        environ = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{sink.url}/v1/traces"}
+        [single] = about("OTLP", check(environ, store=store)[1])
+    assert found.startswith("note " if status == 200 else "bad  ")
+    words, _, mend = found.partition("\n")
+    assert f"{sink.url}/v1/traces/v1/traces " in words
+    assert "the path is doubled" in mend
+    assert "leave /v1/traces out" in mend
+    assert "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" in mend
+    assert "doubled" not in single
+
+
+def test_without_an_endpoint_a_spantap_that_runs_is_asked_whether_it_sends(
+    store: Path, tmp_path: Path
+) -> None:
+    """Its environment is another one: nothing is said of it that is not known."""
+    with (
+        HttpSink() as sink,
+        running_spantap(
+            tmp_path,
+            upstream=NOWHERE,
+            environment={"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url},
+        ) as spantap,
+    ):
+        ports: dict[str, Any] = {"port": spantap.port, "admin_port": spantap.admin_port}
+        [found] = about("OTLP", check(store=store, **ports)[1])
+        assert found.startswith(
+            "note  OTLP: no endpoint in this environment; the spantap that runs has its own, and "
+            "has sent 0 spans since it began\n"
+        )
+        [found] = about("OTLP", check(store=spantap.store)[1])
+        assert "no endpoint in this environment; process " in found
+        assert found.splitlines()[0].endswith(", which has the store, has its own")
 
 
 def test_a_certificate_that_is_not_trusted_is_told_with_its_variable(

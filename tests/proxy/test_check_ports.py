@@ -12,6 +12,7 @@ import pytest
 
 from proxy.commands.check_findings import Verdict
 from proxy.commands.check_ports import check_ports
+from proxy.listening import bind, listen
 from proxy.settings import Settings
 
 if TYPE_CHECKING:
@@ -85,6 +86,22 @@ def test_free_ports_are_good_and_stay_free() -> None:
     assert traffic.words == f"127.0.0.1:{port} is free"
     assert admin.words == "any free port of 127.0.0.1 is free"
     socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_a_port_is_looked_at_without_listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ``serve`` that starts just then gets it, and no client is taken and dropped."""
+    port = free_port()
+    started = []
+
+    def bind_beside_one_that_starts(what: str, host: str, number: int) -> socket.socket:
+        sock = bind(what, host, number)
+        if what == "traffic":
+            started.append(listen(what, host, number))
+        return sock
+
+    monkeypatch.setattr("proxy.commands.check_ports.bind", bind_beside_one_that_starts)
+    assert verdicts(look(port, 0)) == [Verdict.GOOD] * 2
+    started[0].close()
 
 
 def test_ports_of_a_running_spantap_are_good() -> None:

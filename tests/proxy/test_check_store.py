@@ -34,11 +34,11 @@ def about(what: str, findings: list[Finding]) -> list[Finding]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All that is there, but for the lock, which names whoever looked last."""
+    """All that is there."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.suffix != ".lock"
+        if path.is_file()
     }
 
 
@@ -63,14 +63,23 @@ def test_an_empty_file_is_as_good_as_none(store: Path) -> None:
 
 
 def test_a_store_that_nobody_uses_is_good_and_is_not_changed(store: Path) -> None:
-    """Not by a byte, and no file appears beside it; what was locked to find out is let go."""
-    with Store.open(store) as owner:
+    """Not by a byte, the lock's file included, and no file appears beside it."""
+    with Store.open(store, holder_pid=1) as owner:
         owner.add([make_row(1)])
     before = contents(store.parent)
     [found] = about("store", look(store))
     assert (found.verdict, found.words) == (Verdict.GOOD, f"{store} is sound, and free")
     assert contents(store.parent) == before
     Store.open(store).close()
+
+
+def test_calls_that_were_relayed_and_not_recorded_are_told_of(store: Path) -> None:
+    """Whoever looks for their spans finds out why."""
+    with Store.open(store) as owner:
+        owner.keep_unobserved(1, {"/v1/responses": 7}, 1)
+    [found] = about("calls", look(store))
+    assert found.verdict is Verdict.NOTE
+    assert found.words.startswith("Relayed and not recorded: 7 x POST /v1/responses; ")
 
 
 def test_a_store_whose_owner_was_killed_is_good_and_its_last_spans_are_seen(
@@ -173,6 +182,9 @@ def test_spans_that_wait_are_counted_and_long_waits_are_told_with_the_reason(sto
     [found] = about("spans", look(store, sends=False))
     assert found.verdict is Verdict.NOTE
     assert "there is no backend" in found.words
+    with Store.open(store):
+        [found] = about("spans", look(store, sends=False))
+        assert "there is no backend" not in found.words, "whoever has the store has an environment"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy.commands.demo import _find_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # What a user's shell may hold that would send spans or chats elsewhere, or hide them.
 POISON = {
@@ -34,3 +44,43 @@ def test_the_demo_shows_every_call_and_one_in_full() -> None:
         assert words in table
     for words in ("get_weather", "first token after", "tokens", "finish", "tool_calls", "Lisbon"):
         assert words in full
+    called = re.findall(r"`(.*?) (?:serve|traces)`", done.stdout.replace("\n", " "))
+    assert len(called) == 2
+    assert all(shutil.which(command) for command in called)
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in a folder that is not on the path, below where the user is."""
+    script = tmp_path / "my env" / "bin" / "spantap"
+    script.parent.mkdir(parents=True)
+    script.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [str(script), "demo"])
+    return script
+
+
+def test_the_demo_names_a_command_that_is_there(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name where that finds this very program, else by its path from here."""
+    assert _find_command() == "'my env/bin/spantap'"
+    (tmp_path / "spantap").touch(mode=0o755)
+    assert _find_command() == "'my env/bin/spantap'", "the name is another program's"
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert _find_command() == "spantap"
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    monkeypatch.chdir(script.parent)
+    assert _find_command() == f"'{script}'"
+
+
+def test_the_demo_of_a_module_names_the_program_beside_its_interpreter(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or that module, where no program was installed."""
+    monkeypatch.setattr(sys, "argv", ["/somewhere/proxy/__main__.py", "demo"])
+    monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
+    assert _find_command() == "'my env/bin/spantap'"
+    script.unlink()
+    assert _find_command() == f"'{script.with_name('python')}' -m proxy"

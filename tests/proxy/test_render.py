@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +16,8 @@ from rich.text import Text
 
 from codec.answer import ChatResponse, Choice, Message
 from codec.cost import Cost
-from proxy.commands.render import format_duration, open_console, print_call, print_table
+from proxy.commands.render import open_console, print_call
+from proxy.commands.table import format_duration, print_table
 from telemetry.exchange import ClientContext, Outcome
 from telemetry.store_rows import SpanState
 from tests.proxy.recorded_calls import (
@@ -56,10 +59,10 @@ def terminal(width: int) -> tuple[Console, io.StringIO]:
     return Console(file=out, force_terminal=True, color_system="standard", width=width), out
 
 
-def tabulate(*calls: RecordedCall, header: bool = True) -> list[list[str]]:
+def tabulate(*calls: RecordedCall) -> list[list[str]]:
     """The table through a pipe, as words."""
     out = io.StringIO()
-    print_table(open_console(out), calls, header=header, zone=UTC)
+    print_table(open_console(out), calls, zone=UTC)
     return [line.split() for line in out.getvalue().splitlines()]
 
 
@@ -73,7 +76,7 @@ def test_table_has_a_row_per_call(store: Path) -> None:
 
 def test_table_marks_what_is_absent(store: Path) -> None:
     """What is not known is a dash, and an error says its type beside the outcome (R6)."""
-    (row,) = tabulate(read_call(store, make_failed_exchange()), header=False)
+    _, row = tabulate(read_call(store, make_failed_exchange()))
     assert row[4:] == ["upstream_error", "429", "-", "-", "-", "-", "342", "ms", "kept"]
 
 
@@ -81,7 +84,7 @@ def test_error_type_that_repeats_the_outcome_is_not_said_twice(store: Path) -> N
     """``timeout timeout`` would be odd."""
     exchange = make_failed_exchange()
     exchange = msgspec.structs.replace(exchange, outcome=Outcome.TIMEOUT, error_type="timeout")
-    (row,) = tabulate(read_call(store, exchange), header=False)
+    _, row = tabulate(read_call(store, exchange))
     assert row[4:6] == ["timeout", "-"]
 
 
@@ -90,10 +93,91 @@ def test_tables_printed_one_after_the_other_stand_in_line(store: Path) -> None:
     out = io.StringIO()
     console = open_console(out)
     call = read_call(store, make_exchange())
-    print_table(console, [call], zone=UTC)
-    print_table(console, [call], header=False, zone=UTC)
+    titles = print_table(console, [call], zone=UTC)
+    print_table(console, [call], above=titles, zone=UTC)
     _, first, second = out.getvalue().splitlines()
     assert first == second
+
+
+def test_rows_with_other_columns_than_those_above_have_titles_of_their_own(store: Path) -> None:
+    """A number that leaves no room for a column does not put others under its title."""
+    console, out = terminal(80)
+    call = read_call(store, make_exchange())
+    titles = print_table(console, [call], zone=UTC)
+    large = replace(call, summary=replace(call.summary, prompt_tokens=10**15))
+    assert print_table(console, [large], above=titles, zone=UTC) == (*titles[:-2], "took")
+    lines = [line.split() for line in Text.from_ansi(out.getvalue()).plain.splitlines()]
+    assert lines[2] == ["time", "span", "id", "model", "outcome", "in", "out", "took"]
+    assert lines[3][-5:] == ["completed", "1000000000000000", "2", "342", "ms"]
+
+
+def large_numbers(call: RecordedCall) -> RecordedCall:
+    """A long call of many tokens by a model with a long name, to a provider that said 429."""
+    summary = replace(
+        call.summary,
+        model="gpt-4o-mini-2024-07-18",
+        prompt_tokens=1_234_567,
+        completion_tokens=18,
+        end_ns=call.summary.start_ns + 754_000_000_000,
+    )
+    return replace(call, summary=summary)
+
+
+def test_no_number_is_cut_on_any_terminal(store: Path) -> None:
+    """Rule 2: rows are one line, and what stands under the title of a number is that number."""
+    call = read_call(store, make_exchange())
+    large = large_numbers(read_call(store, make_failed_exchange()))
+    expected = {
+        "in": ("7", "1234567"),
+        "out": ("2", "18"),
+        "ttft": ("131 ms", "-"),
+        "took": ("342 ms", "12 min 34 s"),
+    }
+    for width in range(20, 201):
+        console, out = terminal(width)
+        titles = print_table(console, [call, large], zone=UTC)
+        header, *rows = Text.from_ansi(out.getvalue()).plain.splitlines()
+        assert len(rows) == 2
+        assert max(map(len, (header, *rows))) <= width
+        assert header.split() == " ".join(titles).split()
+        for title in expected.keys() & set(titles):
+            end = next(re.finditer(rf"\b{title}\b", header)).end()
+            for row, value in zip(rows, expected[title], strict=True):
+                assert f" {row[:end]}".endswith(f" {value}"), (width, title, row)
+        words = " ".join(rows).split()
+        numbers = {word for word in words if word.isdecimal()}
+        assert numbers <= {"7", "2", "131", "342", "1234567", "18", "12", "34", "429"}
+        models = {word for word in words if word.startswith("gpt-4")}
+        assert models <= {f"gpt-4o-mini-2024-07-18{end}" for end in ("", "…")} | {
+            f"gpt-4o-{more}…"
+            for more in ("", "m", "mi", "min", "mini", "mini-", "mini-2024-", "mini-2024-07-")
+        }
+
+
+def test_columns_get_room_in_the_order_of_what_they_say(store: Path) -> None:
+    """The id, by which the rest can be asked for, is always there."""
+    call = read_call(store, make_exchange())
+    shown = [print_table(terminal(width)[0], [call], zone=UTC) for width in range(20, 201)]
+    assert shown[0] == ("span id",)
+    assert shown[40 - 20] == ("span id", "outcome", "in", "out")
+    assert shown[-1] == (
+        *("time", "span id", "model", "outcome", "finish", "in", "out", "ttft", "took", "state"),
+    )
+    for narrow, wide in pairwise(shown):
+        assert set(narrow) <= set(wide) or len(wide) == 10
+
+
+def test_ids_of_a_call_in_full_are_whole_on_any_terminal(store: Path) -> None:
+    """Rule 2: what is longer than a line goes over its end, and the terminal shows all of it."""
+    call = read_call(store, make_exchange())
+    for width in range(20, 201):
+        console, out = terminal(width)
+        print_call(console, call, zone=UTC)
+        text = Text.from_ansi(out.getvalue()).plain
+        whole = {call.summary.span_id, call.summary.trace_id, "14:04:06.123", "342"}
+        assert whole <= set(text.split())
+        longest = max(map(len, text.splitlines()))
+        assert longest <= max(width, 2 + len(call.summary.trace_id))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

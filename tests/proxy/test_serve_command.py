@@ -144,6 +144,39 @@ def test_a_start_tells_what_the_store_has_lost(upstream: int, tmp_path: Path) ->
     assert "lacks the last 60 spans" in "".join(running.said)
 
 
+def test_a_variable_that_changes_nothing_is_in_the_log(tmp_path: Path) -> None:
+    """In the form that was asked for, and without its value."""
+    environment = {"SPANTAP_LISTEN_PORT": "canary", "SPANTAP_LOG_FORMAT": "json"}
+    with serve(1, tmp_path / "traces.db", **environment) as running:
+        running.wait_listening()
+    first = json.loads(running.said[0])  # noqa: TID251 - an independent reader
+    assert first["level"] == "WARNING"
+    assert first["message"] == (
+        "SPANTAP_LISTEN_PORT is no setting and changes nothing; is SPANTAP_ADMIN_PORT meant?"
+    )
+    assert "canary" not in "".join(running.said)
+
+
+def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
+    upstream: int, tmp_path: Path
+) -> None:
+    """Also where the end comes before anybody has told its number."""
+    store = tmp_path / "traces.db"
+    with serve(upstream, store) as running:
+        port, _ = running.wait_listening()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("POST", "/v1/responses?key=canary", "{}")
+        connection.getresponse().read()
+        connection.close()
+        assert running.end() == 0
+    with StoreReader(store) as reader:
+        [told] = reader.unobserved()
+    assert told[:2] == ("/v1/responses", 1)
+    log = "".join(running.said)
+    assert log.count("POST /v1/responses is relayed and not recorded: ") == 1
+    assert "canary" not in log
+
+
 def test_traces_reads_the_store_while_serve_runs(upstream: int, tmp_path: Path) -> None:
     """The last line of the quick start."""
     store = tmp_path / "traces.db"

@@ -189,9 +189,7 @@ def test_prices_come_by_tables(tmp_path: Path) -> None:
 def test_a_slip_of_a_variable_is_refused(
     name: str, meant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it was to hide would be recorded. What Kubernetes makes of a service is let be."""
-    monkeypatch.setenv("SPANTAP_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setenv("SPANTAP_PORT_4000_TCP", "tcp://10.0.0.1:4000")
+    """What it was to hide would be recorded."""
     load_settings()
     monkeypatch.setenv(name, "x")
     with pytest.raises(ConfigurationError, match=f"{name} is no setting; is {meant} meant"):
@@ -205,7 +203,17 @@ def test_a_slip_of_a_variable_is_refused(
         ("[[prices]]\nmodel = 'm'", r"unknown setting 'prices': the tables are \[\[price\]\]"),
         ("headers = 'x'", "setting 'headers': must be a table of names and values"),
         ("keep = 3", "setting 'keep': must be a list of words"),
-        ("max_value_bytes = '1MiB'", "setting 'max_value_bytes': must be a whole number"),
+        (
+            "max_value_bytes = '1MiB'",
+            "setting 'max_value_bytes': must be a whole number of bytes, without a unit$",
+        ),
+        ("port = 'abc'", "setting 'port': must be a whole number$"),
+        ("workers = 1.5", "setting 'workers': must be a whole number$"),
+        (
+            "linger_seconds = '5s'",
+            "setting 'linger_seconds': must be a number of seconds, without a unit$",
+        ),
+        ("cost = 'maybe'", "setting 'cost': must be true or false$"),
         ("[[upstream]]\nurl = 'http://a'", r"setting 'upstream\.0\.name': is missing"),
         ("max_value_bytes = 4000000\nmax_span_bytes = 70000", "must not be more than max_span"),
     ],

@@ -111,6 +111,24 @@ def test_list_as_json(store: Path) -> None:
     assert "request" not in ran.records[0]
 
 
+def test_calls_that_are_in_no_row_are_told_under_the_table(store: Path) -> None:
+    """The most frequent paths by name; a program that reads JSON gets records alone."""
+    assert "Relayed" not in Ran(store).out
+    counts = {f"/v1/{name}": number for number, name in enumerate("abcdef", 1)}
+    with Store.open(store) as owner:
+        owner.keep_unobserved(1, {**counts, "/v1/\x1b[1mz": 1_000, "_other": 2}, 1)
+    *_, blank, foot = Ran(store).out.splitlines()
+    assert blank == ""
+    assert foot.startswith(
+        "Relayed and not recorded: 1,000 x POST /v1/\\x1b[1mz, 6 x POST /v1/f, 5 x POST /v1/e, "
+        "4 x POST /v1/d, 3 x POST /v1/c, 5 to other paths; the last on 19"
+    )
+    assert foot.endswith(
+        ". Spans are made of POST …/chat/completions, …/completions and …/embeddings."
+    )
+    assert len(Ran(store, as_json=True).records) == 3
+
+
 def test_reads_while_an_owner_writes(tmp_path: Path) -> None:
     """The store is read while its owner holds it open."""
     path = tmp_path / "traces.db"

@@ -6,12 +6,13 @@ import errno
 import fcntl
 import os
 import stat
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from telemetry.errors import StoreLocked, StoreUnavailable
-from telemetry.store_lock import StoreLock
+from telemetry.store_lock import StoreLock, find_holder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ def test_it_vouches_for_one_file(tmp_path: Path) -> None:
     lock.vouch_for(path)
     assert lock.vouches_for(path)
     lock.release()
-    StoreLock(path).release()  # somebody who only looks whether it is free
+    StoreLock(path).release()  # an owner who has not opened it
     lock = StoreLock(path)
     assert (tmp_path / "s.db.lock").read_text().startswith(f"{os.getpid()}\n")
     assert lock.vouches_for(path)
@@ -122,3 +123,42 @@ def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(StoreUnavailable, match="No locks available; put the store on a local"):
         StoreLock(tmp_path / "s.db")
+
+
+def test_who_has_it_is_found_without_a_trace(tmp_path: Path) -> None:
+    """Nothing is made or written, and the holder keeps it."""
+    path = tmp_path / "s.db"
+    assert find_holder(path) is None
+    assert not any(tmp_path.iterdir())
+    lock = StoreLock(path, holder_pid=7)
+    assert find_holder(path) == "7"
+    lock.release()
+    before = (tmp_path / "s.db.lock").stat()
+    assert find_holder(path) is None
+    assert (tmp_path / "s.db.lock").stat().st_mtime_ns == before.st_mtime_ns
+    assert (tmp_path / "s.db.lock").read_text() == "7\n"
+
+
+def test_an_owner_waits_for_who_only_looks(tmp_path: Path) -> None:
+    """Whoever looks just then is not taken for another owner."""
+    StoreLock(tmp_path / "s.db").release()
+    with (tmp_path / "s.db.lock").open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        timer = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))
+        timer.start()
+        StoreLock(tmp_path / "s.db").release()
+        timer.join()
+
+
+def test_a_lock_that_cannot_be_looked_at_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither free nor taken."""
+    StoreLock(tmp_path / "s.db").release()
+
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StoreUnavailable, match="cannot be looked at: No locks available"):
+        find_holder(tmp_path / "s.db")

@@ -1,0 +1,186 @@
+"""Recorded calls as a table on a terminal: a row each, as much of it as there is room for.
+
+Rules, beside those of :mod:`proxy.commands.render`:
+
+1. A row is one line, and an id is never cut.
+2. No number is cut, for half of one is a wrong one: where a terminal is too narrow whole columns
+   are left out, those that say least first.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from proxy.commands.escape import escape_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+
+    from rich.console import Console
+
+    from proxy.commands.call import RecordedCall
+
+__all__ = ("cell", "format_duration", "local_time", "outcome_cell", "print_table")
+
+MAX_CELL_CHARACTERS = 48
+"""A longer model name or the like is cut in the table; in full it is one ``show`` away."""
+
+_STATUS_STYLES = {"OK": "green", "ERROR": "red", "UNSET": "yellow"}
+_ABSENT = Text("-", style="dim")
+
+WIDE_COLUMNS = 110
+"""The terminal width from which columns stand two apart; in a narrower one it is one."""
+
+_MIN_WIDTHS = {
+    "time": 14,
+    "span id": 16,
+    "model": 8,
+    "outcome": 9,
+    "finish": 6,
+    "in": 4,
+    "out": 4,
+    "ttft": 6,
+    "took": 6,
+    "state": 5,
+}
+"""The columns with the widths of their usual contents, so that tables printed one after the other
+stand in line."""
+
+_IMPORTANCE = (
+    "span id",
+    "outcome",
+    "in",
+    "out",
+    "model",
+    "took",
+    "time",
+    "ttft",
+    "finish",
+    "state",
+)
+"""The columns in the order in which they get room (rule 2): 80 characters hold the first eight."""
+
+_FLEXIBLE = frozenset({"model", "outcome", "finish", "state"})
+"""The columns whose words may be cut where there is no room, to the width above."""
+
+_NUMBERS = frozenset({"in", "out", "ttft", "took"})
+
+
+def print_table(
+    console: Console,
+    calls: Iterable[RecordedCall],
+    *,
+    above: Sequence[str] = (),
+    zone: tzinfo | None = None,
+) -> tuple[str, ...]:
+    """Print one row per call, in the order given.
+
+    Args:
+        console: where to; see :func:`proxy.commands.render.open_console`.
+        calls: the calls.
+        above: the titles of the rows above, which these go on with; a line of titles comes where
+            they are others.
+        zone: for the times; the local one where not given.
+
+    Returns:
+        The titles.
+    """
+    rows = [dict(zip(_MIN_WIDTHS, _row(call, zone), strict=True)) for call in calls]
+    gap = 2 if console.width >= WIDE_COLUMNS else 1
+    widths = _fit_columns(rows, console.width, gap)
+    if (titles := tuple(widths)) != tuple(above):
+        rows.insert(0, {title: Text(title, style="bold") for title in titles})
+    for row in rows:
+        line = Text()
+        for title, width in widths.items():
+            text = _cut(row[title], width)
+            text.align("right" if title in _NUMBERS else "left", width)
+            line.append_text(text).append(" " * gap)
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+    return titles
+
+
+def _fit_columns(rows: Sequence[Mapping[str, Text]], room: int, gap: int) -> dict[str, int]:
+    """The columns that have room, in the order in which they stand, with their widths (rule 2)."""
+    wanted = {
+        title: max([width, *(row[title].cell_len for row in rows)])
+        for title, width in _MIN_WIDTHS.items()
+    }
+    widths: dict[str, int] = {}
+    room += gap  # none behind the last
+    for title in _IMPORTANCE:
+        width = (_MIN_WIDTHS if title in _FLEXIBLE else wanted)[title]
+        if widths and room < width + gap:
+            break
+        widths[title] = width
+        room -= width + gap
+    for title, width in widths.items():
+        widths[title] = min(wanted[title], width + max(room, 0))
+        room -= widths[title] - width
+    return {title: widths[title] for title in _MIN_WIDTHS if title in widths}
+
+
+def _cut(text: Text, width: int) -> Text:
+    """A text that is no wider, an ellipsis for what was cut, and no part of a number."""
+    text = text.copy()
+    if text.cell_len > width:
+        text.truncate(width, overflow="ellipsis")
+        whole = text.plain.removesuffix("…").rstrip("0123456789.,")
+        text.right_crop(len(text) - len(whole))
+        text.append("…")
+    return text
+
+
+def format_duration(duration_ns: float) -> str:
+    """A duration with a precision that suits its size: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
+    seconds = duration_ns / 1e9
+    # The bounds are where the shorter form would round up to the next unit.
+    if seconds < 0.9995:
+        return f"{seconds * 1e3:.0f} ms"
+    if seconds < 59.995:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(int(seconds + 0.005), 60)
+    return f"{minutes} min {rest:02d} s"
+
+
+def _row(call: RecordedCall, zone: tzinfo | None) -> Iterator[Text]:
+    summary = call.summary
+    yield Text(f"{local_time(summary.start_ns, zone):%m-%d %H:%M:%S}")
+    yield Text(summary.span_id, style="bold")
+    yield cell(summary.model)
+    yield outcome_cell(call)
+    yield cell(call.finish_reason)
+    yield cell(summary.prompt_tokens)
+    yield cell(summary.completion_tokens)
+    yield cell(None if call.ttft_ms is None else format_duration(call.ttft_ms * 1e6))
+    yield cell(format_duration(call.duration_ns))
+    yield cell(summary.state)
+
+
+def outcome_cell(call: RecordedCall) -> Text:
+    """What a call came to, and the type of its error where that says more."""
+    words = call.summary.outcome
+    if call.error_type and call.error_type != words:
+        words = f"{words} {call.error_type}"
+    text = cell(words)
+    text.stylize(_STATUS_STYLES[call.summary.status])
+    return text
+
+
+def cell(value: object) -> Text:
+    """A value escaped, a dash where it is absent, up to :data:`MAX_CELL_CHARACTERS`."""
+    if value is None:
+        return _ABSENT.copy()
+    return _cut(Text(escape_line(str(value))), MAX_CELL_CHARACTERS)
+
+
+def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
+    """A time in a zone, the local one where ``None``."""
+    # By whole microseconds: a float of seconds does not hold today's nanoseconds.
+    moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
+    return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)

@@ -1,0 +1,37 @@
+"""What is said of calls that were relayed and not observed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from codec.endpoint import OBSERVED
+from proxy.commands.escape import escape_line
+from telemetry.metrics.label_limit import OTHER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from telemetry.unobserved_calls import UnobservedCalls
+
+__all__ = ("describe_unobserved",)
+
+MAX_NAMED = 5
+"""Paths that are named, those with the most calls: a line or two."""
+
+
+def describe_unobserved(unobserved: Sequence[UnobservedCalls]) -> str:
+    """Which calls, how many, and what is observed: two sentences.
+
+    Args:
+        unobserved: at least one, those with the most calls first.
+    """
+    named = [one for one in unobserved if one.path != OTHER][:MAX_NAMED]
+    told = [f"{one.calls:,} x POST {escape_line(one.path)}" for one in named]
+    if rest := sum(one.calls for one in unobserved) - sum(one.calls for one in named):
+        told.append(f"{rest:,} to other paths")
+    last = datetime.fromtimestamp(max(one.last_ns for one in unobserved) // 1_000_000_000, UTC)
+    return (
+        f"Relayed and not recorded: {', '.join(told)}; the last on "
+        f"{last.astimezone():%Y-%m-%d at %H:%M}. Spans are made of {OBSERVED}."
+    )

@@ -1,0 +1,73 @@
+"""Variables that begin as ours do and are no setting.
+
+Rules:
+
+1. A slip of a setting's name is refused: what it was to hide would be recorded.
+2. Any other is told of by those commands that follow the settings, with the name that is nearest.
+3. What Kubernetes makes of a service whose name begins like ours is let be.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from proxy.configuration_error import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+__all__ = ("check_names", "describe_unknown_names")
+
+_PREFIX = "SPANTAP_"
+
+_SLIP = 0.92
+"""How near a name is (:mod:`difflib`) that can hardly mean anything else."""
+
+_KUBERNETES = re.compile(
+    r"SPANTAP_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_[A-Z]+(_.+)?)"
+)
+_KUBERNETES_URL = re.compile(r"(tcp|udp|sctp)://")
+
+
+def check_names(environ: Mapping[str, str], settings: Collection[str]) -> None:
+    """Refuse slips (rule 1).
+
+    Args:
+        environ: the variables.
+        settings: the names of all settings, in lower case.
+
+    Raises:
+        ConfigurationError: there is one.
+    """
+    known = _variables(settings)
+    for name in _unknown(environ, known):
+        for meant in get_close_matches(name.upper(), known, n=1, cutoff=_SLIP):
+            raise ConfigurationError(f"{name} is no setting; is {meant} meant?")
+
+
+def describe_unknown_names(environ: Mapping[str, str], settings: Collection[str]) -> Iterator[str]:
+    """A sentence for each variable that changes nothing (rule 2); see :func:`check_names`."""
+    known = _variables(settings)
+    for name in _unknown(environ, known):
+        own = name[len(_PREFIX) :].lower()
+        nearest = get_close_matches(own, settings, n=1)  # without what all have in common
+        advice = (
+            f"is {_PREFIX}{nearest[0].upper()} meant?" if nearest else "docs/settings.md lists them"
+        )
+        yield f"{name} is no setting and changes nothing; {advice}"
+
+
+def _variables(settings: Collection[str]) -> list[str]:
+    return [f"{_PREFIX}{name.upper()}" for name in (*settings, "config")]
+
+
+def _unknown(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str]:
+    for name in sorted(environ):
+        is_ours = name.upper().startswith(_PREFIX) and name.upper() not in known
+        if is_ours and not (
+            _KUBERNETES.fullmatch(name)
+            or (name.endswith("_PORT") and _KUBERNETES_URL.match(environ[name]))
+        ):
+            yield name
