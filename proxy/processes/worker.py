@@ -78,7 +78,7 @@ async def _work(
     hello = Hello(worker=start.number, pid=os.getpid(), version=__version__)
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
     link = FrameLink(start.frames_path, hello, outbox)
-    proxy = Proxy(settings, link)
+    proxy = Proxy(settings, link, is_orphaned=control.is_orphaned)
     proxy.metrics.read_from(link.read_metrics)
     collect_rarely()
     linking = asyncio.ensure_future(link.run())
