@@ -90,7 +90,7 @@ soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 	@touch $@
 
 deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workflows, wheel: checked without a cluster
-	SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy -p no:xdist
+	SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy -p no:xdist --timeout 300
 
 # The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM.
 .quickstarts/.stamp: locks/quickstarts.txt

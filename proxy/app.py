@@ -42,7 +42,7 @@ from telemetry.metrics.registry import MetricsRegistry
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from proxy.worker_settings import RelaySettings
     from telemetry.metrics.registry import Reading
@@ -71,6 +71,7 @@ class Proxy:
         sink: where tap frames go.
         clock: the worker's clocks.
         metrics: where its numbers can be read.
+        is_orphaned: whether the supervisor is gone.
 
     Raises:
         ConfigurationError: upstreams, certificates or forward proxies cannot be used.
@@ -83,6 +84,7 @@ class Proxy:
         *,
         clock: Clock | None = None,
         metrics: MetricsRegistry | None = None,
+        is_orphaned: Callable[[], bool] = lambda: False,
     ) -> None:
         clock = clock or SystemClock()
         self._settings = settings
@@ -120,6 +122,7 @@ class Proxy:
             refusals=limit_lines(clock),
             limits=DownstreamLimits.of(settings),
             clock=clock,
+            is_orphaned=is_orphaned,
         )
         self.metrics.read_from(self._read_metrics)
 

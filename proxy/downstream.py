@@ -23,6 +23,8 @@ Rules, here and there:
    where none began; a client that takes nothing of its answer is cut by a reset.
 8. While bytes wait for a client beyond the transport's mark (64 KiB), nothing more is written:
    there is never more in its buffer than that and one read of the upstream's.
+9. A worker that has lost its supervisor takes no further request, on a kept connection neither:
+   telemetry goes with the supervisor, and the call would have no span (R3).
 """
 
 from __future__ import annotations

@@ -239,6 +239,8 @@ class DownstreamConnection(RequestHandler):
                 await self._waiter
             finally:
                 self._waiter = None
+        if self._server.is_orphaned():
+            return False
         message, body = self._messages.popleft()
         if self._requests is not None:
             self._requests.message_consumed()

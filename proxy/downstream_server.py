@@ -46,10 +46,12 @@ class DownstreamServer(Server):
         refusals: rate limit of the log line about invalid requests.
         limits: of connections, and of how slow clients may be.
         clock: for the rate limits of other log lines.
+        is_orphaned: whether the supervisor is gone; asked before each request (rule 9).
 
     Attributes:
         handler: as given.
         limits: as given.
+        is_orphaned: as given.
         refused_count: requests that never became an exchange.
         turned_away_count: connections past the limit.
         stalled_count: connections that were cut because the client took nothing of its answer.
@@ -64,6 +66,7 @@ class DownstreamServer(Server):
         refusals: RateLimit,
         limits: DownstreamLimits | None = None,
         clock: Clock | None = None,
+        is_orphaned: Callable[[], bool] = lambda: False,
     ) -> None:
         self._connection_options: dict[str, Any] = {
             "access_log": None,
@@ -81,6 +84,7 @@ class DownstreamServer(Server):
         self._stalled_lines = limit_lines(clock or SystemClock())
         self._turned_away: set[Overflow] = set()  # of them those that are open still
         self.limits = limits or DownstreamLimits()
+        self.is_orphaned = is_orphaned
         self.refused_count = 0
         self.turned_away_count = 0
         self.stalled_count = 0

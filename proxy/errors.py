@@ -75,10 +75,13 @@ def encode_error(status: int, code: str, message: str, *, has_body: bool = True)
         {"error": {"message": message, "type": kind, "param": None, "code": code}},
         ensure_ascii=False,
     ).encode("utf-8", "backslashreplace")
+    connection = "Connection: close"
+    if status == HTTPStatus.UPGRADE_REQUIRED:  # it says to what (RFC 9110 section 15.5.22)
+        connection = "Upgrade: HTTP/1.1\r\nConnection: close, upgrade"
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
-        "Connection: close\r\n\r\n"
+        f"{connection}\r\n\r\n"
     )
     return head.encode("ascii") + (body if has_body else b"")

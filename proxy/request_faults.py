@@ -28,8 +28,8 @@ _ABSOLUTE_TARGET = (
     "Is spantap set as an HTTP proxy instead of as the base URL?"
 )
 _UPGRADE = (
-    "spantap relays HTTP requests and answers; upgrading a connection to WebSocket is not "
-    "supported. Connect to the provider directly for it."
+    "spantap relays HTTP requests and answers, and no WebSocket. Send the same as a POST request, "
+    "or connect to the provider directly."
 )
 
 
@@ -82,5 +82,5 @@ def find_http_fault(
         if encoding.lower() != b"chunked":
             return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
     if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
-        return 501, "upgrade_not_supported", _UPGRADE
+        return 426, "upgrade_not_supported", _UPGRADE
     return None

@@ -122,10 +122,12 @@ class Settings(BaseModel):
     store_fsync: bool = False
     """Whether each commit of spans waits for the disk. Without it no span is lost by the end of any
     process, however it ends, but a crash of the machine may take the last ones."""
-    linger_seconds: Seconds = 10
-    """After SIGTERM, how long requests are still answered while readiness says no."""
-    drain_seconds: Seconds = 30
-    """After the linger, how long open exchanges may take to end."""
+    linger_seconds: Seconds = 0
+    """After SIGTERM, how long requests are still answered while readiness says no: for a balancer
+    that has to notice. Ctrl-C never lingers."""
+    drain_seconds: Seconds = 5
+    """After the linger, how long open exchanges may take to end. All is over within ten seconds by
+    default, which is what Docker gives; more where whoever ends it waits longer."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10
     """Name look-up, TCP and TLS to the upstream. A healthy one takes well under a second."""
     first_byte_timeout_seconds: Seconds = 900

@@ -20,22 +20,29 @@ class ShutdownSignals:
 
     Attributes:
         first: set at the first signal.
+        lingers: the first was SIGTERM, which may come from whoever takes us out of a balancer; at a
+            terminal nobody waits for that.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.first = asyncio.Event()
+        self.lingers = False
         self._second = asyncio.Event()
         for number in SHUTDOWN_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self._take)
+                loop.add_signal_handler(number, self._take, number)
 
     @property
     def is_second(self) -> bool:
         """Whether the second signal came."""
         return self._second.is_set()
 
-    def _take(self) -> None:
-        (self._second if self.first.is_set() else self.first).set()
+    def _take(self, number: int) -> None:
+        if self.first.is_set():
+            self._second.set()
+        else:
+            self.lingers = number == signal.SIGTERM
+            self.first.set()
 
     async def unless_second(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a step of the end, and leave it at the second signal.

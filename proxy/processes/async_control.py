@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import select
 import socket
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,12 @@ class AsyncControl:
         self._sock = control.sock
         self._reader = control.reader
         self._sending = asyncio.Lock()
+        self._hang_up = select.poll()
+        self._hang_up.register(self._sock, select.POLLHUP)
+
+    def is_orphaned(self) -> bool:
+        """Whether the supervisor is gone; also while its last words are not read yet."""
+        return bool(self._hang_up.poll(0))
 
     async def receive(self) -> list[Message]:
         """The next messages; none once the supervisor is gone."""

@@ -55,7 +55,7 @@ COMMIT_SECONDS = 0.1
 IDLE_SECONDS = 1.0
 """Between two looks at the store's limits and at the spool while nothing ends."""
 
-SPOOL_SECONDS = 4.0
+SPOOL_SECONDS = 2.0
 """How long the end reads the spool; what is left waits for the next start."""
 
 _LOG_SECONDS = 60.0

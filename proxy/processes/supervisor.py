@@ -48,7 +48,11 @@ __all__ = ("main",)
 _log = logging.getLogger("spantap")
 
 FLUSH_SECONDS = 5.0
-"""How long the end waits for the backend; what is not sent stays in the store."""
+"""How long the end waits for the backend at most; what is not sent stays in the store."""
+
+LATE_FLUSH_SECONDS = 1.0
+"""How long it does where draining has taken all its time. By default all is over within ten seconds
+then, even if no call ends and the backend hangs: Docker kills after as many."""
 
 END_SECONDS = 35.0
 """How long a worker may take beyond the drain: to cut (5 and 5 s), to have its last calls stored
@@ -183,15 +187,18 @@ class Supervisor:
     ) -> int:
         """Go, in order (rule 3); the exit status."""
         settings = self._settings
+        linger_seconds = settings.linger_seconds if signals.lingers else 0
         _log.info(
-            "going: readiness says no for %g s, then draining for up to %g s; "
+            "going: still answering for %g s, then draining for up to %g s; "
             "a second signal ends at once",
-            settings.linger_seconds,
+            linger_seconds,
             settings.drain_seconds,
         )
         self._serving = False
         self._order(Linger())
-        await signals.unless_second(lambda: asyncio.sleep(settings.linger_seconds))
+        await signals.unless_second(lambda: asyncio.sleep(linger_seconds))
+        loop = asyncio.get_running_loop()
+        drained_by = loop.time() + settings.drain_seconds
         self._traffic.close()
         self._order(Drain(seconds=settings.drain_seconds))
         for worker in self._workers:
@@ -207,15 +214,18 @@ class Supervisor:
                 worker.kill()
         await _wait(waited, END_SECONDS)
         lost = [worker.lost for worker in self._workers]
-        lost.append(await self._end_telemetry(running[self._telemetry], signals))
+        flush_seconds = 0.0
+        if not signals.is_second:
+            unused_seconds = max(0.0, drained_by - loop.time())
+            flush_seconds = min(FLUSH_SECONDS, LATE_FLUSH_SECONDS + unused_seconds)
+        lost.append(await self._end_telemetry(running[self._telemetry], signals, flush_seconds))
         return 0 if lost == [0] * len(lost) else 1
 
     async def _end_telemetry(
-        self, running: asyncio.Future[None], signals: ShutdownSignals
+        self, running: asyncio.Future[None], signals: ShutdownSignals, flush_seconds: float
     ) -> int | None:
         """Let it store and send; how much is lost, ``None`` if that is not known."""
         telemetry = self._telemetry
-        flush_seconds = 0.0 if signals.is_second else FLUSH_SECONDS
         telemetry.expect_end()
         telemetry.tell_numbers(self._others_numbers())
         telemetry.order(Finish(flush_seconds=flush_seconds))

@@ -87,7 +87,7 @@ async def _work(
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
     link = FrameLink(start.frames_path, hello, outbox)
     spool = FrameSpool(spool_folder(settings.store), token, settings.max_spool_bytes)
-    proxy = Proxy(settings, link)
+    proxy = Proxy(settings, link, is_orphaned=control.is_orphaned)
     proxy.metrics.read_from(link.read_metrics)
     collect_rarely()
     linking = [asyncio.ensure_future(link.run())]

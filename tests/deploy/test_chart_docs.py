@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from tests.deploy.chart import (
     CHART,
     README,
     ask,
+    containers_of,
     documented_values,
+    pod_specs,
     read_values,
     render,
     with_table,
@@ -91,6 +94,38 @@ def test_values_that_a_page_names_exist(page: Path) -> None:
     of_ours = [name for name in of_ours if name not in ATTRIBUTES]
     assert [name for name in of_ours if not knows(name)] == []
     assert of_ours or page.name in {"README.md", "values.yaml"}
+
+
+INSTALLATIONS = [
+    (page, command)
+    for page in PAGES
+    for command in re.findall(r"^helm install ((?:.*\\\n)*.*)", page.read_text(), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("page", "command"), INSTALLATIONS, ids=lambda it: getattr(it, "name", ""))
+def test_an_installation_takes_an_image_that_is_there(page: Path, command: str) -> None:
+    """As it stands on the page, nothing left to fill in: one that was built, not a release's."""
+    words = iter(shlex.split(command.replace("\\\n", "")))
+    values: dict[str, Any] = {}
+    for option in words:
+        if option == "--values":
+            values |= read_values(ROOT / next(words))
+        elif option == "--set":
+            path, _, value = next(words).partition("=")
+            table, key = path.split(".")
+            values[table] = values.get(table, {}) | {key: value}
+    (spec,) = (spec for kind, spec in pod_specs(render(values).things) if kind != "Pod")
+    [image] = {container["image"] for container in containers_of(spec)}
+    assert image == "registry.example.com/spantap:local"
+    assert f"docker build -f deploy/Dockerfile -t {image} ." in PAGES[1].read_text()
+
+
+def test_no_installation_is_in_running_text() -> None:
+    """There it would be checked by nobody."""
+    commands = [text for page in PAGES for text in re.findall("helm install ", page.read_text())]
+    assert len(commands) == len(INSTALLATIONS) == 3
+    assert "helm install" not in (ROOT / "README.md").read_text()
 
 
 def test_the_policy_that_a_page_has_is_about_the_service() -> None:

@@ -147,6 +147,7 @@ OTHER_DEFAULTS = {
     "host": "the Service comes from outside the pod",
     "admin_host": "so do the kubelet and Prometheus",
     "store": "the volume",
+    "linger_seconds": "a pod's address is taken out of the Service while SIGTERM comes",
     "drain_seconds": "a rolling update lets long streams end; the grace period has room for it",
     "log_format": "logs of a cluster are read by programs first",
 }

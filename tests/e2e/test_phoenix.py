@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+import subprocess
+import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.jsontext import decode_json
-from tests.e2e.calls import CALLS, Call, have_chats
+from codec.jsontext import decode_json, encode_json
+from tests.docs.blocks import DOCS, Page
+from tests.e2e.calls import CALLS, Call, ask, have_chats, open_client
 from tests.e2e.expected import expected_attributes, expected_cost, prune
+from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import running_proxy
 from tests.e2e.special_calls import (
     PRICED_CALLS,
@@ -23,6 +28,8 @@ from tests.e2e.special_calls import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from codec.jsontext import JsonObject
     from tests.e2e.phoenix import Phoenix, StoredEvent, StoredSpan
     from tests.e2e.spantap import Upstream
@@ -47,6 +54,11 @@ TIMES = frozenset(
     }
 )
 """Attributes that no client can tell to the microsecond."""
+
+PAGE = Page(DOCS / "backends.md")
+
+PRICES_SECONDS = 10.0
+"""Phoenix reads its prices anew every five seconds."""
 
 LATE_NS = 1_000_000_000
 """A client that hangs up is noticed within 100 ms, and one that reads ``[DONE]`` has not waited for
@@ -316,3 +328,34 @@ def test_phoenix_shows_the_session(told: Told) -> None:
         assert session["tokenUsage"][side] == wanted
         cost = sum(expected_cost(call)[f"llm.cost.{side}"] for call in calls)
         assert session["costSummary"][side]["cost"] == pytest.approx(cost)
+
+
+def test_phoenix_shows_the_users_prices_once_it_has_them(
+    phoenix: Phoenix, upstream_port: int, tmp_path: Path
+) -> None:
+    """It takes no notice of our cost; with docs/backends.md's command its own is the same."""
+    [command] = re.findall(r"^(curl .*?\n)```", PAGE.text, re.MULTILINE | re.DOTALL)
+    price = {"model": "my-llama-*", "input": 0.05, "output": 0.08}
+    project = "prices"
+    with (
+        running_proxy(
+            tmp_path,
+            upstream_port=upstream_port,
+            project=project,
+            endpoint=phoenix.url,
+            protocol="http/protobuf",
+            environment={"SPANTAP_PRICES": encode_json([price])},
+        ) as proxy,
+        open_client(proxy.base_url, proxy.base_url) as client,
+    ):
+        client.complete(model="my-llama-8b", messages=ask("What do you cost?"))
+        phoenix.wait_for_spans(project, 1)
+        script = command.replace("http://localhost:6006", phoenix.url)
+        subprocess.run(["sh", "-ec", script], check=True, env=clean_environment())
+        time.sleep(PRICES_SECONDS)
+        client.complete(model="my-llama-8b", messages=ask("And now?"))
+        spans = phoenix.wait_for_spans(project, 2)
+    views = {view["spanId"]: view["costSummary"] for view in phoenix.read_project(project)["spans"]}
+    shown = [views[span.span_id]["total"]["cost"] for span in spans]
+    assert shown == [None, pytest.approx(spans[1].attributes["llm.cost.total"])]
+    assert spans[0].attributes["llm.cost.total"] > 0

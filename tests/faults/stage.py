@@ -34,7 +34,7 @@ _START_SECONDS = 60.0
 """A second on an idle machine; the rest is for a loaded one."""
 
 _END_SECONDS = 60.0
-"""How long SIGTERM may take: with no linger, draining (30 s) and flushing (5 s) bound it."""
+"""How long SIGTERM may take: draining (30 s) and flushing (5 s) bound it."""
 
 _SHORT_SCALE = 0.03
 """What `make test` has time for: 300 of 10,000."""
@@ -93,7 +93,7 @@ class RunningSpantap:
             f"admin_port = {self.admin_port}\n"
             f'store = "{self.store}"\n'
             f"workers = {workers}\n"
-            "linger_seconds = 0\n"
+            "drain_seconds = 30\n"
         )
         backend = {} if endpoint is None else {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
         mark = {_MARK: str(folder)}

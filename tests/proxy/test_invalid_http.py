@@ -106,8 +106,8 @@ INVALID = {
     "a TLS client hello": (400, bytes.fromhex("16030100c8010000c40303") + bytes(200)),
     "garbage": (400, b"\x00\xff" + SECRET + b"\r\n\r\n"),
     "an answer": (400, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-    "a WebSocket": (501, head(b"Connection: Upgrade", b"Upgrade: WebSocket")),
-    "a WebSocket among others": (501, head(b"Connection: Upgrade", b"Upgrade: h2c, websocket")),
+    "a WebSocket": (426, head(b"Connection: Upgrade", b"Upgrade: WebSocket")),
+    "a WebSocket among others": (426, head(b"Connection: Upgrade", b"Upgrade: h2c, websocket")),
     "a target over the limit": (431, line(b"GET /%b HTTP/1.1" % (SECRET * 4000))),
     "a field over the limit": (431, head(b"X-A: " + SECRET * 4000)),
     "a name over the limit": (431, head(b"a" * 70_000 + b": 1")),
@@ -136,6 +136,14 @@ async def answer_whole(connection: Connection) -> None:
     await connection.answer()
 
 
+LAST_FIELDS = {
+    False: [(b"Connection", b"close")],
+    True: [(b"Upgrade", b"HTTP/1.1"), (b"Connection", b"close, upgrade")],
+}
+"""By whether the client wants to speak something else: then it is told what it may speak (RFC 9110
+section 15.5.22), and Codex for one falls back to HTTP at once."""
+
+
 def assert_refusal(answer: bytes, status: int) -> None:
     """A whole answer in OpenAI's shape, none of aiohttp's, which tells no secret."""
     line, fields, body = split_answer(answer)
@@ -143,7 +151,7 @@ def assert_refusal(answer: bytes, status: int) -> None:
     assert fields == [
         (b"Content-Type", b"application/json"),
         (b"Content-Length", b"%d" % len(body)),
-        (b"Connection", b"close"),
+        *LAST_FIELDS[status == 426],
     ]
     error = json.loads(body)["error"]  # noqa: TID251 - as a client would
     assert list(error) == ["message", "type", "param", "code"]
@@ -231,7 +239,7 @@ async def test_a_refusal_of_head_has_no_body() -> None:
     raw = b"HEAD /ws HTTP/1.1\r\nHost: c\r\nUpgrade: websocket\r\n\r\n"
     async with ScriptedUpstream(answer_whole) as upstream, running_proxy(upstream.url) as running:
         line, fields, body = split_answer(await send_raw(running.address, raw))
-    assert line == b"HTTP/1.1 501 Not Implemented"
+    assert line == b"HTTP/1.1 426 Upgrade Required"
     assert int(dict(fields)[b"Content-Length"]) > 0
     assert body == b""
 

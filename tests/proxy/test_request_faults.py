@@ -74,7 +74,7 @@ CHUNKED = (b"Transfer-Encoding", b"chunked")
         ("PUT", "/", HttpVersion11, (H, CHUNKED, (b"Content-Length", b"1")), 400),
         ("PUT", "/", HttpVersion10, (CHUNKED,), 400),
         ("PUT", "/", HttpVersion11, (H, (b"Transfer-Encoding", b"gzip, chunked")), 501),
-        ("GET", "/", HttpVersion11, (H, (b"Upgrade", b"a, WEBSOCKET")), 501),
+        ("GET", "/", HttpVersion11, (H, (b"Upgrade", b"a, WEBSOCKET")), 426),
     ],
 )
 def test_what_the_parser_lets_pass_is_checked_again(

@@ -21,6 +21,7 @@ import pytest
 
 from telemetry.store import Store
 from telemetry.store_reader import StoreReader
+from tests.faults.upstreams import running_load_upstream
 from tests.otlp_sink import HttpSink
 from tests.telemetry.span_rows import make_rows
 
@@ -92,7 +93,7 @@ def upstream() -> Iterator[int]:
 @contextlib.contextmanager
 def serve(upstream: int, store: Path, **environment: str) -> Iterator[Command]:
     arguments = ["--port", "0", "--admin-port", "0", "--store", str(store)]
-    settings = {"SPANTAP_LINGER_SECONDS": "0", "SPANTAP_UPSTREAM": f"http://127.0.0.1:{upstream}"}
+    settings = {"SPANTAP_UPSTREAM": f"http://127.0.0.1:{upstream}"}
     with command("serve", *arguments, **(settings | environment)) as running:
         yield running
 
@@ -243,6 +244,37 @@ def test_while_lingering_readiness_says_no_and_requests_are_answered(
         assert post(port, CHAT)[0] == 200
         running.process.communicate(timeout=10)
         assert running.process.returncode == 0
+
+
+def test_a_terminal_is_not_kept_waiting(upstream: int, tmp_path: Path) -> None:
+    """Ctrl-C is nobody's who takes it out of a balancer: it does not linger."""
+    with serve(upstream, tmp_path / "t.db", SPANTAP_LINGER_SECONDS="60") as running:
+        running.wait_listening()
+        assert running.end(signal.SIGINT) == 0, running.said  # within 20 s
+
+
+def test_by_default_the_end_takes_less_than_docker_gives(tmp_path: Path) -> None:
+    """Ten seconds, though a stream does not end and the backend hangs; its span is stored."""
+    store = tmp_path / "t.db"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as hanging,
+        running_load_upstream(chunks=1000, pace_seconds=0.1) as upstream,
+    ):
+        backend = f"http://127.0.0.1:{hanging.getsockname()[1]}"
+        settings = {"SPANTAP_UPSTREAM": upstream, "OTEL_EXPORTER_OTLP_ENDPOINT": backend}
+        with serve(0, store, **settings) as running:
+            port, _ = running.wait_listening()
+            assert post(port, CHAT)[0] == 200  # its span is being sent, for ever
+            client = http.client.HTTPConnection("127.0.0.1", port)
+            client.request("POST", "/v1/chat/completions", b'{"model":"m","stream":true}')
+            client.getresponse().read(100)
+            started = time.monotonic()
+            assert running.end() == 0, running.said  # within 20 s, for this machine may be busy
+            took = time.monotonic() - started
+            client.close()
+    print(f"ended {took:.2f} s after SIGTERM")
+    with StoreReader(store) as reader:
+        assert [row.outcome for row in reader.latest(10)] == ["drain_deadline", "completed"]
 
 
 def test_a_second_signal_ends_at_once(upstream: int, tmp_path: Path) -> None:

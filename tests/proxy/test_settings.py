@@ -33,7 +33,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert (settings.admin_host, settings.admin_port) == ("127.0.0.1", 4001)
     assert settings.usage is UsagePolicy.ALWAYS
     assert settings.on_disconnect is OnDisconnect.CANCEL
-    assert settings.linger_seconds == 10
+    assert (settings.linger_seconds, settings.drain_seconds) == (0, 5)
     assert settings.trace_parent is TraceParentPolicy.HONOR
     assert settings.store.name == "traces.db"
 

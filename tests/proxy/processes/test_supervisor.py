@@ -271,3 +271,63 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> No
         spantap.kill()
         wait_until(lambda: not any(map(is_running, pids)), 30, "all have ended")
         assert list(Path(scratch).iterdir()) == []
+
+
+def send_chat(client: socket.socket) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+    client.sendall(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    )
+
+
+def read_end(client: socket.socket) -> bytes:
+    """What comes until the connection ends."""
+    client.settimeout(30)
+    received = b""
+    with contextlib.suppress(ConnectionError):
+        while data := client.recv(65_536):
+            received += data
+    return received
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_worker_that_starts_when_the_supervisor_dies_answers_nobody(
+    number: int, tmp_path: Path
+) -> None:
+    """Telemetry has gone with the supervisor: whom it answered would have no span (R3)."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+        contextlib.ExitStack() as stack,
+    ):
+        [worker] = spantap.children()["worker"]
+        os.kill(worker, signal.SIGKILL)
+        address = ("127.0.0.1", spantap.port)
+        clients = [stack.enter_context(socket.create_connection(address)) for _ in range(6)]
+        for client in clients:
+            send_chat(client)
+        time.sleep(0.05)  # far less than a worker takes to start
+        spantap.kill()
+        assert [read_end(client) for client in clients] == [b""] * 6
+
+
+def test_an_orphaned_worker_takes_no_further_request(tmp_path: Path) -> None:
+    """On a connection that it has, and though the request was there when it could first know."""
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+        socket.create_connection(("127.0.0.1", spantap.port)) as client,
+    ):
+        pids = spantap.pids()
+        [worker] = spantap.children()["worker"]
+        send_chat(client)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 OK")
+        os.kill(worker, signal.SIGSTOP)
+        spantap.kill()
+        send_chat(client)
+        os.kill(worker, signal.SIGCONT)
+        assert read_end(client) == b""
+        wait_until(lambda: not any(map(is_running, pids)), 30, "all have ended")
+        with StoreReader(spantap.store) as reader:
+            assert [row.outcome for row in reader.latest(9)] == ["completed"]

@@ -57,5 +57,7 @@
 {{- end }}
 {{- if not (or .Values.image.digest .Values.image.tag) }}
 - The image is {{ include "spantap.image" . }}; image.digest pins it.
+  {{- if contains ".dev" .Chart.AppVersion }} No release has pushed this one: build
+  your own, and name it by image.{{ end }}
 {{- end }}
 {{- end -}}
