@@ -25,7 +25,7 @@ from codec.endpoint import Endpoint
 from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
 from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
-from proxy.body_scan import may_be_long, scan_body, scan_read
+from proxy.body_scan import may_be_long
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.limits import MAX_BODIES_BYTES
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from codec.blocks import Blocks
+    from proxy.body_scan import BodyScans
     from proxy.downstream import Downstream
     from proxy.headers import Head
     from proxy.open_exchanges import OpenExchange
@@ -105,6 +106,7 @@ class ObservedExchange:
         rejections: Rejections,
         rules: ExchangeRules,
         bodies: BodyBudget,
+        scans: BodyScans,
         open_exchange: OpenExchange,
     ) -> None:
         self._downstream = downstream
@@ -117,6 +119,7 @@ class ObservedExchange:
         self._rejections = rejections
         self._rules = rules
         self._share = BodyShare(bodies)
+        self._scans = scans
         self._open_exchange = open_exchange
         self._rejection_key: RejectionKey | None = None  # of a request that is rewritten
         self._rewritten = _UNTOUCHED  # what was done to the request that was answered
@@ -197,7 +200,7 @@ class ObservedExchange:
         self._tap.request_body(body if is_whole else None, len(body))
         if not is_whole:
             return body, reader, None
-        return body, None, await scan_body(body) if scans else None
+        return body, None, await self._scans.scan(body) if scans else None
 
     async def _gather_body(
         self, reader: RequestBody, *, scans: bool
@@ -212,7 +215,7 @@ class ObservedExchange:
                 gathered.add(data)
                 is_within = self._has_room(len(data), len(gathered))
                 if is_within and scanner is not None:
-                    await scan_read(scanner, data)
+                    await self._scans.feed(scanner, data)
         except GatewayError:
             self._record(gathered, is_within=True)
             raise
@@ -221,7 +224,7 @@ class ObservedExchange:
             return body, reader, None
         if scanner is not None:
             return body, None, scanner.finish()
-        return body, None, await scan_body(body[:]) if scans else None
+        return body, None, await self._scans.scan(body[:]) if scans else None
 
     def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
         """What was gathered, which has been recorded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,26 +12,27 @@ from codec.blocks import Blocks
 from codec.rewrite import USAGE_REWRITE
 from codec.scan import RequestScanner
 from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
-from proxy.body_scan import SCAN_BYTES
+from proxy.body_scan import SCAN_BYTES, BodyScans
 from proxy.clock import SystemClock
 from proxy.rejections import MAX_KEY_BYTES, Rejections
 from tests.proxy.test_gathered_body import Reads, make
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 LONG = b"[]," * (2 * MAX_WHOLE_BYTES)
 BODY = b'{"messages":[%b0],"stream":true}' % LONG
 
 
-@pytest.mark.parametrize("how", ["at once", "in two reads", "in small reads"])
-async def test_others_have_their_turn_while_a_body_is_scanned(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However it comes: of a long body nothing more is scanned in one turn of the loop."""
-    fed: Counter[int] = Counter()
+@pytest.fixture
+async def fed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Counter[int]]:
+    """How many bytes were scanned in each turn of the loop."""
     turn = 0
+    found: Counter[int] = Counter()
     feed = RequestScanner.feed
 
     def note(scanner: RequestScanner, data: bytes) -> None:
-        fed[turn] += len(data)
+        found[turn] += len(data)
         feed(scanner, data)
 
     async def others() -> None:
@@ -40,16 +41,29 @@ async def test_others_have_their_turn_while_a_body_is_scanned(
             turn += 1
             await asyncio.sleep(0)
 
-    step = {"at once": len(BODY), "in two reads": len(BODY) // 2, "in small reads": 5_000}[how]
-    reads = [BODY[start : start + step] for start in range(0, len(BODY), step)]
-    exchange, _ = make(Reads(reads, whole=how == "at once"))
-    monkeypatch.setattr(RequestScanner, "feed", note)
     beside = asyncio.ensure_future(others())
-    _, _, scan = await exchange._read_body()
+    monkeypatch.setattr(RequestScanner, "feed", note)
+    yield found
     beside.cancel()
-    assert scan == scan_request(BODY)
-    assert sum(fed.values()) == len(BODY) * 2  # once more by the line above
-    assert max(size for at, size in fed.items() if at != turn) <= SCAN_BYTES
+
+
+@pytest.mark.parametrize("size", [len(BODY), len(BODY) // 2 + 1, 5_000])
+async def test_others_have_their_turn_while_a_body_is_scanned(fed: Counter[int], size: int) -> None:
+    """However it comes: of a long body nothing more is scanned in one turn of the loop."""
+    reads = [BODY[start : start + size] for start in range(0, len(BODY), size)]
+    exchange, _ = make(Reads(reads, whole=len(reads) == 1))
+    _, _, scan = await exchange._read_body()
+    assert scan.value(BODY, "stream") == b"true"
+    assert fed.total() == len(BODY)
+    assert max(fed.values()) <= SCAN_BYTES
+
+
+async def test_bodies_that_come_together_share_a_turn(fed: Counter[int]) -> None:
+    """Ten of them keep others waiting no longer than one."""
+    scans = BodyScans()
+    await asyncio.gather(*(scans.scan(BODY) for _ in range(10)))
+    assert fed.total() == 10 * len(BODY)
+    assert max(fed.values()) <= SCAN_BYTES
 
 
 async def test_a_short_body_is_scanned_in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
