@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -18,10 +17,10 @@ from codec.jsontext import decode_json
 from codec.nesting import MAX_DEPTH
 from codec.scan import MAX_MEMBERS, BodyScan, Problem, RequestScanner
 from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
+from tests.call_count import count_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import FrameType
+    from collections.abc import Iterable
 
 
 def scan(*pieces: bytes) -> BodyScan:
@@ -342,22 +341,6 @@ def test_of_whatever_shape_a_body_is_it_takes_few_steps(unit: bytes) -> None:
     body = b'{"model":"m","messages":[%b0],"stream":true}' % (unit * (100_000 // len(unit)))
     assert count_calls(lambda: scan(body)) < len(body) / 32
     assert scan(body).value(body, "stream") == b"true"
-
-
-def count_calls(run: Callable[[], object]) -> int:
-    """How many calls are made."""
-    calls = 0
-
-    def note(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 @pytest.mark.parametrize("count", range(120, 270))
