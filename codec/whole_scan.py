@@ -69,16 +69,18 @@ def _find_members(body: bytes, names: frozenset[str]) -> dict[str, Member] | Non
         if not body.startswith(text, start):
             return None
         end = start + len(text)
-        if len(text) > _LEVEL_BYTES * MAX_DEPTH and not _is_shallow(bytes(text)):
+        if len(text) > _LEVEL_BYTES * MAX_DEPTH and not _is_shallow(body, start, end):
             return None
         if name in names:
             members[name] = Member(start=start, end=end)
     return members if _TO_END(body, end) else None
 
 
-def _is_shallow(text: bytes) -> bool:
+def _is_shallow(body: bytes, start: int, end: int) -> bool:
     """Whether a long value, which the parser took, has :data:`MAX_DEPTH` brackets open at most."""
-    if text[0] not in CLOSERS:
+    if body.count(b"[", start, end) + body.count(b"{", start, end) <= MAX_DEPTH:
+        return True  # those of strings included: nearly always
+    if body[start] not in CLOSERS:
         return True
     # As its own brackets are the first to be open, and the last, they have it to themselves.
-    return pass_over(text[1:-1], bytearray(text[-1:])) is not None
+    return pass_over(body[start + 1 : end - 1], bytearray(body[end - 1 : end])) is not None
