@@ -44,7 +44,7 @@ _PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n").match
 MAX_PIECE_BYTES = 64 * 1024
 """Of a body, after which it is seen whether its reader has enough: bounds the work of a turn."""
 
-MAX_PIECE_CHUNKS = 512
+MAX_PIECE_CHUNKS = 128
 """Of a body, after which the same is seen: one of a byte costs as much as a kilobyte in a large
 one, and the reader has enough after a sixteenth of so many as it may have bytes."""
 
