@@ -27,7 +27,6 @@ __all__ = (
     "decode_string",
     "encode_json",
     "is_json",
-    "split_array",
     "split_object",
 )
 
@@ -37,7 +36,6 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.encode
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_split_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _lenient = json.JSONDecoder(strict=False)
 
 decode_string = msgspec.json.Decoder(str).decode
@@ -97,15 +95,6 @@ def split_object(data: bytes) -> dict[str, msgspec.Raw]:
         return _split(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ValueError("no strict JSON object") from error
-
-
-def split_array(data: msgspec.Raw) -> list[msgspec.Raw]:
-    """The text of each entry of an array that is a member of a split object.
-
-    Raises:
-        msgspec.ValidationError: it is another value.
-    """
-    return _split_array(data)
 
 
 def is_json(text: str) -> bool:

@@ -36,7 +36,7 @@ __all__ = (
     "rewrite_request",
 )
 
-MAX_STREAM_OPTIONS_BYTES = 65_536
+MAX_STREAM_OPTIONS_BYTES = 16_384
 """Longest ``stream_options`` looked into: a real one takes 60 bytes, and it is scanned at once."""
 
 _MAX_COPIED_BYTES = 65_536
@@ -44,6 +44,9 @@ _MAX_COPIED_BYTES = 65_536
 
 USAGE_REWRITE = "stream_options.include_usage"
 """The name of the rewrite in a span's metadata (``span-contract.md`` 1.8)."""
+
+_VALUE_BYTES = len(b"true") + 1
+"""Of a value that is compared with ``true``."""
 
 _ASK = b'"include_usage":true'
 _OPTIONS = frozenset({"include_usage"})
@@ -88,7 +91,10 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
-    """The client's ``stream_options``: the place, the text and what an object's scan found."""
+    """The client's ``stream_options``: the place, the text and what an object's scan found.
+
+    A text that is too long is cut, and not scanned.
+    """
 
     member: Member
     text: bytes
@@ -108,7 +114,7 @@ def rewrite_request(body: bytes | Blocks, scan: BodyScan, policy: UsagePolicy) -
         scan: what a :class:`codec.scan.RequestScanner` found in these bytes.
         policy: the upstream's policy.
     """
-    streams = scan.value(body, "stream") == b"true"
+    streams = scan.value(body, "stream", _VALUE_BYTES) == b"true"
     if not streams and scan.problem is None and "stream_options" not in scan.members:
         return leave_body(body)  # most calls: nothing else of them matters
     options = _find_options(body, scan)
@@ -155,7 +161,7 @@ def _find_options(body: bytes | Blocks, scan: BodyScan) -> _Options | None:
     member = scan.members.get("stream_options")
     if member is None:
         return None
-    text = body[member.start : member.end]
+    text = body[member.start : min(member.end, member.start + MAX_STREAM_OPTIONS_BYTES + 1)]
     if not text.startswith(b"{") or len(text) > MAX_STREAM_OPTIONS_BYTES:
         return _Options(member=member, text=text, scan=None)
     return _Options(member=member, text=text, scan=scan_request(text, _OPTIONS))

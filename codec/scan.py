@@ -8,7 +8,9 @@ Rules:
 
 1. Offsets count from the first byte of the body, however it was cut into pieces.
 2. The state is a few numbers, one bracket a level and the head of one key, whatever is fed (R5).
-   The work is linear in the bytes, and long strings pass by ``bytes.find``.
+   The work is linear in the bytes, whatever they are: long strings pass by ``bytes.find``, and all
+   else in a value by :mod:`codec.nesting`, in pieces that grow while they pass and shrink down to
+   the byte that does not, which is judged.
 3. It is no validator: what lies inside a member's value is followed (strings, brackets), not
    checked. But a body that it cannot follow with certainty has a :class:`Problem`: white space
    beyond JSON's, a comment, a bracket without its partner, a byte order mark, a second document.
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codec.jsontext import decode_json
+from codec.nesting import CLOSERS, Ending, pass_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,8 +36,8 @@ if TYPE_CHECKING:
     from codec.blocks import Blocks
 
 __all__ = (
-    "MAX_DEPTH",
     "MAX_MEMBERS",
+    "MAX_PIECE_BYTES",
     "REQUEST_MEMBERS",
     "BodyScan",
     "Member",
@@ -42,11 +45,12 @@ __all__ = (
     "RequestScanner",
 )
 
-MAX_DEPTH = 512
-"""Brackets open at once in a value: tool schemas take a dozen, parsers give up at about 1,000."""
+MAX_PIECE_BYTES = 16 * 1024
+"""Of a value that is passed over at once: of larger pieces a byte costs no less."""
 
-MAX_MEMBERS = 1_024
-"""Members of the object itself, each of which costs a few steps: a chat request has below 100."""
+MAX_MEMBERS = 256
+"""Members of the object itself, each of which costs some microseconds: a chat request has below
+100."""
 
 REQUEST_MEMBERS = frozenset({"stream", "stream_options", "model", "data_sources"})
 """The members of a chat request that the rewriter asks about."""
@@ -58,17 +62,12 @@ _TO_NON_SPACE = re.compile(rb"[^ \t\n\r]").search
 _TO_SCALAR_END = re.compile(rb"[^-+.0-9A-Za-z]").search
 # The groups below repeat a bounded number of times, for each repetition costs memory, and are not
 # possessive, for Python before 3.11.5 gets those wrong (cpython gh-106052).
-# What lies between the brackets and long strings of a nested value: scalars, punctuation, short
-# strings. A long string is left to `bytes.find`, which is much faster.
-_OVER_FILL = re.compile(rb'(?:[ \t\n\r,:+.0-9A-Za-z-]++|"[^"\\]{0,64}+"){1,256}').match
 _OVER_ESCAPES = re.compile(rb"(?:[^\"\\]*+\\.){1,256}", re.DOTALL).match
 _TO_QUOTE_OR_BACKSLASH = re.compile(rb"[\"\\]").search
 
 _Utf8Decoder = codecs.getincrementaldecoder("utf-8")
 
 _QUOTE, _BACKSLASH, _COLON, _COMMA = b'"\\:,'
-_OPENERS = {ord("{"): ord("}"), ord("["): ord("]")}
-_CLOSERS = frozenset(_OPENERS.values())
 
 
 class Problem(StrEnum):
@@ -109,15 +108,19 @@ class BodyScan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     empty: bool = True
     members: dict[str, Member] = msgspec.field(default_factory=dict)
 
-    def value(self, body: bytes | Blocks, name: str) -> bytes | None:
+    def value(self, body: bytes | Blocks, name: str, max_bytes: int | None = None) -> bytes | None:
         """The JSON text of a member's value, ``None`` where it is absent.
 
         Args:
             body: the bytes that were scanned.
             name: one of the names that were asked for.
+            max_bytes: of it that are copied; the rest is cut off.
         """
         member = self.members.get(name)
-        return None if member is None else body[member.start : member.end]
+        if member is None:
+            return None
+        end = member.end if max_bytes is None else min(member.end, member.start + max_bytes)
+        return body[member.start : end]
 
 
 class RequestScanner:
@@ -140,6 +143,7 @@ class RequestScanner:
         self._value_start = 0
         self._closers = bytearray()
         self._escaped = False
+        self._reach = 1
 
     def feed(self, data: bytes) -> None:
         """Scan the next piece."""
@@ -224,9 +228,10 @@ class RequestScanner:
         if byte == _QUOTE:
             self._step = RequestScanner._in_string
             return found.end()
-        if byte in _OPENERS:
+        if byte in CLOSERS:
+            self._closers.append(CLOSERS[byte])
             self._step = RequestScanner._in_container
-            return start
+            return found.end()
         if _TO_SCALAR_END(data, start, start + 1):
             return self._fail(Problem.MALFORMED, data)
         self._step = RequestScanner._in_scalar
@@ -241,29 +246,25 @@ class RequestScanner:
         return self._end_value(data, end) if end else len(data)
 
     def _in_container(self, data: bytes, position: int) -> int:
-        size = len(data)
-        while position < size:
-            if fill := _OVER_FILL(data, position):
-                position = fill.end()
-                if position == size:
-                    break
-            byte = data[position]
-            position += 1
-            if byte == _QUOTE:
-                end = self._find_string_end(data, position)
-                if not end:
-                    self._step = RequestScanner._in_nested_string
-                    break
-                position = end
-            elif byte in _OPENERS:
-                if len(self._closers) == MAX_DEPTH:
-                    return self._fail(Problem.NESTED_TOO_DEEPLY, data)
-                self._closers.append(_OPENERS[byte])
-            elif byte not in _CLOSERS or byte != self._closers.pop():
-                return self._fail(Problem.MALFORMED, data)
-            elif not self._closers:
-                return self._end_value(data, position)
-        return size
+        reach = self._reach
+        ending = pass_over(data[position : position + reach], self._closers)
+        if ending is not None:
+            self._reach = min(2 * reach, MAX_PIECE_BYTES)
+            if ending is not Ending.OUTSIDE:
+                self._escaped = ending is Ending.BEHIND_BACKSLASH
+                self._step = RequestScanner._in_nested_string
+            return min(position + reach, len(data))
+        self._reach = max(reach // 2, 1)
+        return position if reach > 1 else self._end_container(data, position)
+
+    def _end_container(self, data: bytes, position: int) -> int:
+        """Judge the one byte that could not be passed over."""
+        byte = data[position]
+        if byte in CLOSERS:
+            return self._fail(Problem.NESTED_TOO_DEEPLY, data)
+        if byte != self._closers.pop():
+            return self._fail(Problem.MALFORMED, data)
+        return self._end_value(data, position + 1)
 
     def _in_nested_string(self, data: bytes, position: int) -> int:
         end = self._find_string_end(data, position)

@@ -183,7 +183,7 @@ class Downstream:
         fields = response_headers(
             headers, keeps_length=keeps_length, keeps_chunked=framing.keeps_chunked
         )
-        first_line = b"HTTP/1.1 %d %s" % (status, reason.encode("utf-8", "surrogateescape"))
+        first_line = b"HTTP/1.1 %03d %s" % (status, reason.encode("utf-8", "surrogateescape"))
         head = [first_line, *map(b": ".join, fields), framing.last_lines]
         self._keeps_alive = framing.keeps_alive
         self._must_reset = framing.must_reset

@@ -39,8 +39,8 @@ _log = logging.getLogger("spantap.downstream")
 MAX_LINGER_SECONDS = 10.0
 """How long the rest of a request is read and dropped after its answer (rule 5)."""
 
-READ_BUFFER_BYTES = 64 * 1024
-"""The most that is read ahead of a request's body; past it the client waits."""
+READ_BUFFER_BYTES = 16 * 1024
+"""The most that is read ahead of a request's body, or 1,024 chunks; past it the client waits."""
 
 
 class DownstreamConnection(RequestHandler):

@@ -25,11 +25,12 @@ from codec.endpoint import Endpoint
 from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
 from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
-from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
+from proxy.body_scan import may_be_long
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.limits import MAX_BODIES_BYTES
 from proxy.on_disconnect import OnDisconnect
+from proxy.rejections import MAX_KEY_BYTES
 from proxy.request_body import BodyShare, GatheredBody
 from proxy.tasks import spawn
 from proxy.tee import relay_answer
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from codec.blocks import Blocks
+    from proxy.body_scan import BodyScans
     from proxy.downstream import Downstream
     from proxy.headers import Head
     from proxy.open_exchanges import OpenExchange
@@ -104,6 +106,7 @@ class ObservedExchange:
         rejections: Rejections,
         rules: ExchangeRules,
         bodies: BodyBudget,
+        scans: BodyScans,
         open_exchange: OpenExchange,
     ) -> None:
         self._downstream = downstream
@@ -116,6 +119,7 @@ class ObservedExchange:
         self._rejections = rejections
         self._rules = rules
         self._share = BodyShare(bodies)
+        self._scans = scans
         self._open_exchange = open_exchange
         self._rejection_key: RejectionKey | None = None  # of a request that is rewritten
         self._rewritten = _UNTOUCHED  # what was done to the request that was answered
@@ -196,14 +200,14 @@ class ObservedExchange:
         self._tap.request_body(body if is_whole else None, len(body))
         if not is_whole:
             return body, reader, None
-        return body, None, scan_request(body) if scans else None
+        return body, None, await self._scans.scan(body) if scans else None
 
     async def _gather_body(
         self, reader: RequestBody, *, scans: bool
     ) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
         """The same of a body that comes in several reads; a long one is scanned as it comes."""
         gathered = GatheredBody()
-        scanner = RequestScanner() if scans and _may_be_long(self._downstream.headers) else None
+        scanner = RequestScanner() if scans and may_be_long(self._downstream.headers) else None
         is_within = True
         try:
             while is_within and not reader.at_eof():
@@ -211,7 +215,7 @@ class ObservedExchange:
                 gathered.add(data)
                 is_within = self._has_room(len(data), len(gathered))
                 if is_within and scanner is not None:
-                    scanner.feed(data)
+                    await self._scans.feed(scanner, data)
         except GatewayError:
             self._record(gathered, is_within=True)
             raise
@@ -220,7 +224,7 @@ class ObservedExchange:
             return body, reader, None
         if scanner is not None:
             return body, None, scanner.finish()
-        return body, None, scan_request(body[:]) if scans else None
+        return body, None, await self._scans.scan(body[:]) if scans else None
 
     def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
         """What was gathered, which has been recorded."""
@@ -238,7 +242,8 @@ class ObservedExchange:
         rewrite = rewrite_request(body, scan, self._upstream.usage)
         if not rewrite.rewrites:
             return rewrite
-        self._rejection_key = (self._upstream.name, self._target, scan.value(body, "model"))
+        model = scan.value(body, "model", MAX_KEY_BYTES + 1)  # a longer one is not remembered
+        self._rejection_key = (self._upstream.name, self._target, model)
         if self._rejection_key in self._rejections:
             return rewrite_request(body, scan, UsagePolicy.NEVER)
         if not self._share.take(rewrite.size_bytes):
@@ -363,12 +368,6 @@ def _is_encoded(headers: Head) -> bool:
     if not headers.has(b"content-encoding"):
         return False
     return not headers.options(b"content-encoding") <= {b"", b"identity"}
-
-
-def _may_be_long(headers: Head) -> bool:
-    """Whether a body may have more than is scanned in one turn of the loop."""
-    length = headers.find(b"content-length")
-    return length is None or int(length) > MAX_WHOLE_BYTES
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:

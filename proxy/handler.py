@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from codec.endpoint import Endpoint, find_endpoint
+from proxy.body_scan import BodyScans
 from proxy.downstream import LastAnswer
 from proxy.errors import GatewayError, encode_error
 from proxy.exchange import ExchangeRules, ObservedExchange
@@ -94,6 +95,7 @@ class Handler:
         self._rules = rules
         self._on_disconnect = rules.on_disconnect.value
         self.bodies = BodyBudget(rules.max_bodies_bytes)
+        self._scans = BodyScans()
         self._open = open_exchanges
         self._inbound_keys = inbound_keys
         self._on_refused = on_refused
@@ -157,6 +159,7 @@ class Handler:
             rejections=self._rejections,
             rules=self._rules,
             bodies=self.bodies,
+            scans=self._scans,
             open_exchange=open_exchange,
         )
 

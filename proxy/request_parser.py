@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from aiohttp.base_protocol import BaseProtocol
 
-__all__ = ("RequestParser",)
+__all__ = ("MAX_PIECE_CHUNKS", "RequestParser")
 
 _BLANK_LINE = b"\r\n\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n]*").match
@@ -43,6 +43,10 @@ _PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n").match
 
 MAX_PIECE_BYTES = 64 * 1024
 """Of a body, after which it is seen whether its reader has enough: bounds the work of a turn."""
+
+MAX_PIECE_CHUNKS = 128
+"""Of a body, after which the same is seen: one of a byte costs as much as a kilobyte in a large
+one, and the reader has enough after a sixteenth of so many as it may have bytes."""
 
 MAX_HEAD_FACTOR = 4
 """Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
@@ -295,15 +299,18 @@ class _ChunkedBody:
         self._in_trailers = False
 
     def find_end(self, data: bytes, at: int, limit: int) -> int:
-        """Where the body ends in ``data`` between ``at`` and ``limit``, else ``limit``.
+        """Where the body ends in ``data`` between ``at`` and ``limit``, else where the piece does.
 
         Raises:
             ValueError: a chunk has no size.
             _Refused: an extension or trailer does not end.
         """
-        while at < limit:
+        left_chunks = MAX_PIECE_CHUNKS
+        while at < limit and left_chunks > 0:
+            left_chunks -= 1
             if not (self._left or self._line or self._in_trailers):
-                at = self._skip_chunks(data, at, limit)
+                at, skipped = self._skip_chunks(data, at, limit, left_chunks)
+                left_chunks -= skipped
             if self._left:
                 step = min(self._left, limit - at)
                 self._left -= step
@@ -323,14 +330,16 @@ class _ChunkedBody:
                 break
         return at
 
-    def _skip_chunks(self, data: bytes, at: int, limit: int) -> int:
-        """Past the chunks that are whole: a read may hold many tiny ones."""
-        while (size := _PLAIN_SIZE(data, at)) is not None:
+    def _skip_chunks(self, data: bytes, at: int, limit: int, most: int) -> tuple[int, int]:
+        """Past the chunks that are whole, and how many: a read may hold many tiny ones."""
+        count = 0
+        while count < most and (size := _PLAIN_SIZE(data, at)) is not None:
             end = size.end() + int(size[1], 16) + len(b"\r\n")
             if end > limit or end == size.end() + len(b"\r\n"):
                 break
             at = end
-        return at
+            count += 1
+        return at, count
 
     def _end_line(self) -> bool:
         """Whether the line that is whole now ends the body."""

@@ -48,10 +48,13 @@ limit would count."""
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """What a zstd frame may make its reader remember: RFC 8878 asks readers for that much."""
 
-_SLICE_BYTES = 256
-"""Input of one step. It bounds what a step puts out, which neither zlib nor zstd makes easy: with
-zstd 8 MiB (blocks of four bytes that repeat one byte 128 Ki times), with deflate 264 KiB. And it
-bounds what is copied at the end of a member: all that follows it in the slice."""
+_SLICE_BYTES = 2 * 1024
+"""Input of one step. It bounds what a step puts out, which zlib does not make easy: with deflate
+2 MiB. Smaller slices cost more than what is done with them."""
+
+_SMALL_SLICE_BYTES = 256
+"""The same for zstd, which puts 8 MiB out then (blocks of four bytes that repeat one byte 128 Ki
+times), and behind the end of a first member, for all that follows an end in a slice is copied."""
 
 _STEP_BYTES = 256 * 1024
 """Output of one step of brotli, which knows no bound by the input."""
@@ -71,7 +74,7 @@ class _Coding(Protocol):
     """One coding, under way."""
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
-        """What the next slice decodes to, in pieces of bounded size."""
+        """What the next bytes decode to, in pieces of bounded size."""
         ...
 
 
@@ -183,12 +186,11 @@ class _Stage:
 
     def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         for encoded in pieces:
-            for part in _slices(encoded, _SLICE_BYTES):
-                for piece in self._coding(part):
-                    yield piece[: self._room_bytes]
-                    if len(piece) > self._room_bytes:
-                        raise LimitExceeded("MAX_DECODED_BYTES", self._max_bytes)
-                    self._room_bytes -= len(piece)
+            for piece in self._coding(encoded):
+                yield piece[: self._room_bytes]
+                if len(piece) > self._room_bytes:
+                    raise LimitExceeded("MAX_DECODED_BYTES", self._max_bytes)
+                self._room_bytes -= len(piece)
 
 
 class _Members:
@@ -197,10 +199,14 @@ class _Members:
     Args:
         begin: makes the decoder of one.
         beginnings: what the first bytes of one look like, all of one length.
+        slice_bytes: input of one step, until the first has ended.
     """
 
-    def __init__(self, begin: Callable[[], _Member], beginnings: tuple[bytes, ...]) -> None:
+    def __init__(
+        self, begin: Callable[[], _Member], beginnings: tuple[bytes, ...], slice_bytes: int
+    ) -> None:
         self._begin = begin
+        self._slice_bytes = slice_bytes
         self._beginnings = beginnings
         self._member = begin()
         self._fresh = True
@@ -209,8 +215,16 @@ class _Members:
         self._ended = False
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
+        at = 0
+        while at < len(data):
+            part = data[at : at + self._slice_bytes]
+            at += len(part)
+            yield from self._decode(part)
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
         while data and not self._ended:
             if self._member.eof:
+                self._slice_bytes = _SMALL_SLICE_BYTES
                 data = self._begin_next(data)
                 continue
             # Of a frame that is there at once, zstd would check less: never let it see one.
@@ -252,8 +266,10 @@ class _Deflate:
                 return
             wrapped = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
             self._inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
-        if not self._inflate.eof:
-            yield self._inflate.decompress(data)
+        for part in _slices(data, _SLICE_BYTES):
+            if self._inflate.eof:
+                return
+            yield self._inflate.decompress(part)
 
 
 class _Brotli:
@@ -277,11 +293,11 @@ def _begin_gzip() -> _Member:
 
 def _make_zstd() -> _Members:
     decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
-    return _Members(decompressor.decompressobj, _ZSTD_BEGINS)
+    return _Members(decompressor.decompressobj, _ZSTD_BEGINS, _SMALL_SLICE_BYTES)
 
 
 def _make_gzip() -> _Members:
-    return _Members(_begin_gzip, _GZIP_BEGINS)
+    return _Members(_begin_gzip, _GZIP_BEGINS, _SLICE_BYTES)
 
 
 _DAMAGED = (zlib.error, brotli.error, zstandard.ZstdError)

@@ -21,7 +21,8 @@ APART_MODULES = {"generator", "token_logprobs"}
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {
-    "blocks", "budget", "choice", "integers", "members", "template", "tool_calls", "usual_answer",
+    "blocks", "budget", "choice", "integers", "members", "nesting", "template", "tool_calls",
+    "usual_answer",
 }  # fmt: skip
 """What answers are read with; no name of theirs belongs to the surface."""
 
@@ -32,12 +33,11 @@ INNER_NAMES = {
         "compact_text",
         "decode_string",
         "is_json",
-        "split_array",
         "split_object",
     },
     "response": {"fold_body"},
     "rewrite": {"MAX_COPIED_BYTES", "leave_body"},
-    "scan": {"MAX_DEPTH", "MAX_MEMBERS", "REQUEST_MEMBERS", "Member", "Problem"},
+    "scan": {"MAX_MEMBERS", "MAX_PIECE_BYTES", "REQUEST_MEMBERS", "Member", "Problem"},
     "sse": {"read_line"},
     "usage": {"UsageFold", "merge_usage"},
     "whole_scan": {"MAX_WHOLE_BYTES"},

@@ -11,17 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec import nesting, whole_scan
 from codec import scan as scan_module
-from codec import whole_scan
 from codec.jsontext import decode_json
-from codec.scan import (
-    MAX_DEPTH,
-    MAX_MEMBERS,
-    BodyScan,
-    Problem,
-    RequestScanner,
-)
+from codec.nesting import MAX_DEPTH
+from codec.scan import MAX_MEMBERS, BodyScan, Problem, RequestScanner
 from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
+from tests.call_count import count_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,7 +160,8 @@ def test_a_damaged_body_in_one_piece_is_found_as_it_is_followed(
         (b'{"a":"\n"}', False),
         (b'{"a":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}", True),
         (b'{"a":[' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"]}", False),
-        (b'{"a":' + b"[],".join([b"["] * MAX_DEPTH) + b"]" * MAX_DEPTH + b"}", False),
+        (b'{"a":' + b"[],".join([b"["] * MAX_DEPTH) + b"]" * MAX_DEPTH + b"}", True),
+        (b'{"a":' + b"[[]],".join([b"["] * MAX_DEPTH) + b"]" * MAX_DEPTH + b"}", False),
         (b'{"a":[{"b":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}]}", False),
         (b'{"a":[{"b":"%b"},{}]}' % (b"[{" * MAX_DEPTH), True),
         (b'{"a":[{"b":"\\"%b\\\\","c":[]},{}]}' % (b"[{" * MAX_DEPTH), True),
@@ -200,8 +197,9 @@ def test_the_limits_are_the_same_whether_a_body_is_parsed_or_followed(
     """Brackets in strings, names that come twice, limits reached: ``whole_scan`` rule 2."""
     body = "{" + ",".join(f'"{name}":{text}' for name, text in members) + "}"
     with (
-        mock.patch.multiple(scan_module, MAX_DEPTH=depth, MAX_MEMBERS=count),
+        mock.patch.object(nesting, "MAX_DEPTH", depth),
         mock.patch.multiple(whole_scan, MAX_DEPTH=depth, MAX_MEMBERS=count),
+        mock.patch.object(scan_module, "MAX_MEMBERS", count),
     ):
         assert scan_request(body.encode()) == follow(body.encode())
 
@@ -315,6 +313,43 @@ def test_an_empty_object_is_empty() -> None:
     assert not scan(b'{"a":{}}').empty
 
 
+TREE = b"0"
+for _ in range(10):
+    TREE = b'[%b,{"a":%b}]' % (TREE, TREE)
+
+SHAPES = [
+    b"{},",
+    b"[],",
+    b'{"a":[]},',
+    b"0,",
+    b'"",',
+    b'"ab",',
+    b'"\\n",',
+    b'"\\"",',
+    b'{"role":"user","content":"Hi"},',
+    b"[" * 500 + b"]" * 500 + b",",
+    b'{"a":' * 250 + b"0" + b"}" * 250 + b",",
+    b'"%b",' % (b'\\"' * 9_000),
+    b'"%b",' % (b"QUJD" * 9_000),
+    TREE + b",",
+]
+
+
+@pytest.mark.parametrize("unit", SHAPES)
+def test_of_whatever_shape_a_body_is_it_takes_few_steps(unit: bytes) -> None:
+    """Rule 2: a call of Python or C for 32 bytes at most; and all of it is followed."""
+    body = b'{"model":"m","messages":[%b0],"stream":true}' % (unit * (100_000 // len(unit)))
+    assert count_calls(lambda: scan(body)) < len(body) / 32
+    assert scan(body).value(body, "stream") == b"true"
+
+
+@pytest.mark.parametrize("count", range(120, 270))
+def test_a_row_of_short_strings_is_followed(count: int) -> None:
+    """However many there are, and wherever pieces end in it."""
+    body = b'{"a":[%b0],"stream":true}' % (b'"b",' * count)
+    assert scan(body).value(body, "stream") == b"true"
+
+
 @pytest.mark.parametrize("count", range(8))
 def test_backslashes_before_a_quote_are_counted(count: int) -> None:
     """An odd run of them escapes the quote, wherever the run is cut."""
@@ -351,6 +386,13 @@ def test_other_names_can_be_asked_for() -> None:
 def test_a_whole_body_in_one_call(body: bytes) -> None:
     """The same as feeding it to a scanner."""
     assert scan_request(body) == scan(body)
+
+
+def test_of_a_long_value_no_more_is_copied_than_is_wanted() -> None:
+    """A limit cuts it; a shorter one is whole."""
+    body = b'{"stream": true, "model": "long"}'
+    assert scan(body).value(body, "model", 3) == b'"lo'
+    assert scan(body).value(body, "stream", 5) == b"true"
 
 
 def test_the_one_call_finds_what_the_rewriter_asks_about() -> None:

@@ -11,6 +11,7 @@ import pytest
 from yarl import URL
 
 from codec.endpoint import Endpoint
+from proxy.body_scan import BodyScans
 from proxy.exchange import ExchangeRules, ObservedExchange
 from proxy.headers import Head
 from proxy.request_body import BodyBudget
@@ -63,6 +64,7 @@ def make_exchange(downstream: FakeDownstream, open_exchange: FakeOpenExchange) -
         "client": None,
         "rejections": None,
         "bodies": BodyBudget(1 << 20),
+        "scans": BodyScans(),
         "open_exchange": open_exchange,
     }
     rules = ExchangeRules(max_body_bytes=1 << 20, on_disconnect=OnDisconnect.DRAIN, propagate=False)

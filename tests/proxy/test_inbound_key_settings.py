@@ -158,7 +158,7 @@ def test_a_wrong_file_is_told_by_its_line_alone(
 
 
 def test_too_many_keys_are_refused() -> None:
-    """Every request is compared with all of them (R5)."""
+    """All of them are hashed and kept (R5)."""
     entries = [f"{KEY}-{number}" for number in range(MAX_KEYS + 1)]
     assert len(read(inbound_keys=entries[1:]).digests) == MAX_KEYS
     with pytest.raises(ConfigurationError, match=f"more than {MAX_KEYS}"):

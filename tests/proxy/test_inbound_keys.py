@@ -10,6 +10,7 @@ import pytest
 
 from proxy.settings import UpstreamConfig
 from telemetry.frames import Begin
+from tests.call_count import count_calls
 from tests.proxy.canary_keys import DIGEST, HASHED, KEY, OTHER, opens, read
 from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, ask, request_bytes
 from tests.proxy.listener import running_listener
@@ -20,22 +21,15 @@ OWN = b"sk-the-clients-own"
 # Comparing
 
 
-def test_every_digest_is_compared_whether_one_fits_or_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Rule 2: always by ``hmac.compare_digest``, and always all."""
-    compared: list[bytes] = []
-
-    def compare(digest: bytes, known: bytes) -> bool:
-        compared.append(known)
-        return digest == known
-
-    monkeypatch.setattr("proxy.inbound_keys.hmac.compare_digest", compare)
-    keys = read(inbound_keys=[KEY, OTHER, "a-third-key-0123456789"])
-    for key in (KEY, OTHER, "none of them at all"):
-        compared.clear()
-        assert opens(keys, key) is (key in {KEY, OTHER})
-        assert compared == list(keys.digests)
+def test_many_keys_cost_a_request_no_more_than_one() -> None:
+    """Rule 2: not even one that comes without any, and with as many fields as a head may have."""
+    fields = tuple((b"x-spantap-key", b"wrong-%d" % number) for number in range(250))
+    one = read(inbound_keys=[KEY])
+    many = read(inbound_keys=[KEY, *(f"{KEY}-{number}" for number in range(998))])
+    assert opens(many, f"{KEY}-0")
+    assert not many.find_carriers(fields)
+    cost = count_calls(lambda: one.find_carriers(fields))
+    assert count_calls(lambda: many.find_carriers(fields)) == cost
 
 
 @pytest.mark.parametrize(

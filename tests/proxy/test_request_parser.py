@@ -15,7 +15,7 @@ from aiohttp.web_protocol import MAX_MSG_QUEUE_SIZE, RequestPayloadError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.request_parser import RequestParser
+from proxy.request_parser import MAX_PIECE_CHUNKS, RequestParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -289,6 +289,21 @@ async def test_what_a_body_s_reader_does_not_want_yet_waits_unparsed(
         read += len(data)
     assert read == body.count(b"x")
     assert len(parsing.requests) == 1 + len(RESULTS)
+
+
+@pytest.mark.parametrize("chunk", [b"1\r\nx\r\n", b"1;a=b\r\nx\r\n", b"0001\r\nx\r\n"])
+async def test_of_tiny_chunks_few_are_taken_at_a_time(chunk: bytes) -> None:
+    """Each costs as much as a kilobyte: whoever sends nothing else delays nobody by it (R2)."""
+    parsing = Parsing(asyncio.get_running_loop())
+    parsing.protocol.wants_more = lambda: parsing.feed(b"")
+    head = b"PUT / HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
+    parsing.feed(head + chunk * 20_000 + b"0\r\n\r\n")
+    [(_, reader)] = parsing.requests
+    taken = [0, reader.total_bytes]
+    while await reader.readany():
+        taken.append(reader.total_bytes)
+    assert taken[-1] == 20_000
+    assert max(now - before for before, now in itertools.pairwise(taken)) <= 2 * MAX_PIECE_CHUNKS
 
 
 def test_requests_past_the_queue_wait_unparsed(loop: asyncio.AbstractEventLoop) -> None:

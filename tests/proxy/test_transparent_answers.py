@@ -8,10 +8,12 @@ import pytest
 
 from tests.proxy.harness import (
     ANSWER,
+    CHAT,
     Connection,
     ScriptedUpstream,
     join_chunks,
     read_answer,
+    request_bytes,
     running_proxy,
     send_raw,
     split_answer,
@@ -55,6 +57,8 @@ STATUSES = [
     b"500 Internal Server Error",
     b"529 Site is overloaded",
     b"599 Odd",
+    b"600 Odd",
+    b"999 Odd",
 ]
 
 
@@ -63,6 +67,18 @@ STATUSES = [
 async def test_status_and_reason_are_relayed(target: bytes, status: bytes) -> None:
     """Odd, empty and non-ASCII reasons too; errors come with their own bodies."""
     assert_same_answer(await compare(post(target), replies(plain(status=status, body=b"{}"))))
+
+
+@pytest.mark.parametrize("status", [b"099 Odd", b"000 Odd"])
+async def test_a_status_keeps_its_three_digits(status: bytes) -> None:
+    """RFC 9112 section 4 knows no fewer, whatever they mean."""
+    async with (
+        ScriptedUpstream(replies(plain(status=status, body=b"{}"))) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        answer = await send_raw(running.address, request_bytes(CHAT))
+    assert answer.startswith(b"HTTP/1.1 %b\r\n" % status)
+    assert answer.endswith(b"\r\n\r\n{}")
 
 
 async def test_a_missing_reason_is_an_empty_one() -> None:

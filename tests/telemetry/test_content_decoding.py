@@ -226,12 +226,14 @@ class _CountedMember:
     """A decoder whose work is counted: bytes that go in, and bytes that it copies at its end."""
 
     work = 0
+    steps = 0
 
     def __init__(self, wbits: int) -> None:
         self._member = _decompressobj(wbits=wbits)
 
     def decompress(self, data: bytes) -> bytes:
         decoded = self._member.decompress(data)
+        _CountedMember.steps += 1
         _CountedMember.work += len(data) + len(self._member.unused_data)
         return decoded
 
@@ -258,6 +260,15 @@ def test_rule_6_a_body_of_empty_members_is_linear_work(
     encoded = member * (size // len(member))
     assert _decode("gzip", encoded) == (b"", None)
     assert _CountedMember.work < 20 * len(encoded)
+
+
+def test_one_member_is_decoded_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each costs as much as some hundred bytes: of a usual body one takes a kilobyte at least."""
+    text = random.Random(0).randbytes(100_000)
+    monkeypatch.setattr(zlib, "decompressobj", _CountedMember)
+    monkeypatch.setattr(_CountedMember, "steps", 0)
+    assert _decode("gzip", gzip.compress(text)) == (text, None)
+    assert _CountedMember.steps < 100
 
 
 @pytest.mark.parametrize(("name", "encode"), [("gzip", gzip.compress), ("zstd", _zstd)])
