@@ -332,6 +332,8 @@ class _Observation:
         if judgement.outcome is not Outcome.COMPLETED:
             # They are what an end before the end means, and nothing besides.
             self._anomalies = {a: None for a in self._anomalies if a not in _MISSING}
+        elif response is None and status == 200 and not self._unread:
+            self._note("response_undecodable")  # an empty body, too
         if judgement.anomaly is not None:
             self._note(judgement.anomaly)
         return Exchange(
