@@ -127,6 +127,11 @@ class Accumulator:
         return self._usage.has_completion
 
     @property
+    def has_error(self) -> bool:
+        """An error was noted."""
+        return self._error is not None
+
+    @property
     def finished(self) -> bool:
         """As many choices as were asked for have finished, and no other was seen."""
         return self._choice_count <= self._finished_count == len(self._choices)

@@ -86,7 +86,7 @@ def test_a_plain_stream() -> None:
             b'"usage":{"prompt_tokens":1}}', "ab", False, 2, (), id="no last blank line, whole",
         ),
         pytest.param(
-            A + STOP + USAGE_ONLY + b'data: {"choi', "ab", False, 3, ("non_json_event",),
+            A + STOP + USAGE_ONLY + b'data: {"choi', "ab", False, 3, ("event_cut_off",),
             id="no last blank line, cut off",
         ),
         pytest.param(A + STOP + USAGE_ONLY + b"data: [DONE]", "ab", True, 3, (), id="bare marker"),

@@ -242,11 +242,7 @@ def _metadata(call: Call) -> Iterator[tuple[str, Any]]:
     if is_stream and not asks_usage:
         yield "proxy_rewrites", ["stream_options.include_usage"]
     if is_stream and not call.is_left:
-        # A chunk of usage that the client did not ask for came too, and did not reach it. DeepSeek
-        # has usage in the last chunk, and whoever breaks down has an error in the place of a chunk.
-        is_stripped = not asks_usage and call.upstream in {"default", "openai"}
-        is_error = call.stream_error is not None
-        yield "chunk_count", call.chunk_count + (is_stripped or is_error)
+        yield "chunk_count", call.chunk_count
     yield "usage_source", "none" if call.usage is None else "provider"
     if call.status >= 400:
         yield "outcome", "upstream_error"
