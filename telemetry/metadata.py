@@ -169,7 +169,7 @@ _NO_TIMES: Final = (None,) * 5
 
 
 def _refused_choices(response: ChatResponse) -> list[int]:
-    # The refusal itself is in output.value only (contract 1.2), and Phoenix draws an empty card.
+    # Their text is message content, as any other's.
     return [choice.index for choice in response.choices if choice.message.refusal]
 
 

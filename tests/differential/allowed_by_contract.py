@@ -9,7 +9,7 @@ from codec.endpoint import Endpoint
 from tests.corpus.oracle import expect_outcome, fold_answer, parse_json
 from tests.differential.allowance import Allowance, is_extra, matches
 from tests.differential.comparison import ABSENT
-from tests.differential.reading import find_objects
+from tests.differential.reading import find_objects, find_said
 
 if TYPE_CHECKING:
     from tests.differential.comparison import Difference
@@ -61,6 +61,13 @@ def _is_reasoned(pair: Pair, difference: Difference) -> bool:
         return False
     text = ours.get(f"{prefix}.1.message_content.text")
     return difference.theirs is ABSENT or bool(difference.theirs == text)
+
+
+def _is_refusal(pair: Pair, difference: Difference) -> bool:
+    said = [*find_said(pair.call), *pair.call.body.get("messages", ())]
+    refusal = "".join(one.get("refusal") or "" for one in said if isinstance(one, dict))
+    is_content = is_extra(difference, r"llm\.(in|out)put_messages\.\d+\.message\.content")
+    return is_content and bool(refusal) and difference.ours in refusal
 
 
 def _is_part_of_other_kind(pair: Pair, difference: Difference) -> bool:
@@ -126,6 +133,11 @@ WANTED = (
         name="reasoning makes a message of parts, without message.content",
         source="1.2",
         explains=_is_reasoned,
+    ),
+    Allowance(
+        name="a refusal is content, where there is no other",
+        source="1.2",
+        explains=_is_refusal,
     ),
     Allowance(
         name="parts of a request that are neither text nor image",

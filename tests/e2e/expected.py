@@ -163,7 +163,7 @@ def _output_messages(call: Call) -> Iterator[tuple[str, Any]]:
 
 def _message(prefix: str, message: JsonObject) -> Iterator[tuple[str, Any]]:
     yield f"{prefix}.role", message["role"]
-    content = message["content"]
+    content = message["content"] or message.get("refusal")
     if reasoning := message.get("reasoning_content"):
         content = [{"type": "reasoning", "text": reasoning}, {"type": "text", "text": content}]
     if isinstance(content, str):

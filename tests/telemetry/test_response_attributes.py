@@ -119,12 +119,21 @@ def test_rule_2_reasoning_alone() -> None:
     }
 
 
-def test_rule_3_refusal_is_in_the_output_value_only() -> None:
-    """Rule 3: a refusal makes no message content."""
+def test_rule_3_a_refusal_is_content() -> None:
+    """Rule 3: the message is no empty card, and output.value keeps what it is."""
     body = {"choices": [{"index": 0, "message": {"refusal": "I can't."}}]}
     response = make_response(Message(role="assistant", refusal="I can't."), body=body)
-    assert messages_of(response) == {"0.message.role": "assistant"}
+    expected = {"0.message.role": "assistant", "0.message.content": "I can't."}
+    assert messages_of(response) == expected
     assert '"refusal": "I can\'t."' in output_of(response)["output.value"]
+
+
+@pytest.mark.parametrize("reasoning", [None, "Hm."])
+def test_rule_3_a_refusal_stands_behind_text_and_reasoning(reasoning: str | None) -> None:
+    """Rule 3: whatever was said before it is said, too."""
+    message = Message(reasoning=reasoning, content="First", refusal="No")
+    texts = [value for key, value in messages_of(make_response(message)).items() if "text" in key]
+    assert texts == [text for text in (reasoning, "First", "No") if text]
 
 
 def test_output_value_is_the_body() -> None:
