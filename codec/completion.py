@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from codec.jsontext import JsonObject
 
-__all__ = ("build_completion", "fold_completion")
+__all__ = ("build_completion", "fold_completion", "whole_object")
 
 _NO_FUNCTION: JsonObject = {"name": "", "arguments": ""}
 _NO_CUSTOM: JsonObject = {"name": "", "input": ""}
@@ -59,7 +59,7 @@ def fold_completion(response: ChatResponse) -> JsonObject:
     body = {key: value for key, value in folded.items() if key not in _OF_STREAMS}
     named = body.get("object")
     name = named if isinstance(named, str) else ""
-    body["object"] = _OBJECTS.get(name, name) or "chat.completion"
+    body["object"] = whole_object(name) or "chat.completion"
     for key in ("id", "model", "created", "system_fingerprint", "service_tier"):
         if (value := getattr(response, key)) is not None:
             body[key] = value
@@ -68,6 +68,11 @@ def fold_completion(response: ChatResponse) -> JsonObject:
     if response.usage is not None:
         body["usage"] = dict(response.usage.raw)
     return body
+
+
+def whole_object(name: str) -> str:
+    """Return the ``object`` of what chunks of that name make; another word stands for itself."""
+    return _OBJECTS.get(name, name)
 
 
 def _whole(choice: JsonObject, *, is_chat: bool) -> JsonObject:

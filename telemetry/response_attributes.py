@@ -24,6 +24,7 @@ from openinference.semconv.trace import (
     SpanAttributes,
 )
 
+from codec.completion import whole_object
 from telemetry.attribute_values import json_text, non_empty_text
 from telemetry.flattening import (
     MAX_FLATTENED_CHOICES,
@@ -107,7 +108,10 @@ def build_output_attributes(exchange: Exchange) -> AttributePairs:
         yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body  # text/plain is the default
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 4
-    text = json_text(dict(response.body)) if response.body else None
+    body = dict(response.body)
+    if exchange.streamed and isinstance(name := body.get("object"), str):
+        body["object"] = whole_object(name)  # it is no chunk any more
+    text = json_text(body) if body else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text
         yield SpanAttributes.OUTPUT_MIME_TYPE, _JSON

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec import sse, stream
+from codec.jsontext import encode_json
 from codec.stream import ChatStream
 from tests.codec.test_sse import split
 
@@ -199,6 +200,28 @@ def test_hidden_usage(event: bytes, shown: bool) -> None:
     assert response.usage.total == 6
     assert ("usage" in response.body) is shown
     assert read(A + STOP + event).body["usage"] == USAGE
+
+
+def test_a_character_that_is_cut_between_two_deltas_is_whole() -> None:
+    """In whatever it is said: two escapes of JSON, one in each delta, are one character."""
+    deltas: list[dict[str, Any]] = [
+        {
+            "content": half,
+            "refusal": half,
+            "reasoning": half,
+            "tool_calls": [{"index": 0, "function": {"name": "f", "arguments": half}}],
+            "function_call": {"name": "f", "arguments": half},
+        }
+        for half in ("\ud83c", "\udf0a")
+    ]
+    chunks = [{"choices": [{"index": 0, "delta": one}]} for one in deltas]
+    response = read(b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in chunks))
+    message = response.choices[0].message
+    assert message.function_call is not None
+    calls = (message.tool_calls[0], message.function_call)
+    said = [message.content, message.refusal, message.reasoning, *(c.arguments for c in calls)]
+    assert said == ["\U0001f30a"] * 5
+    assert encode_json(dict(response.body)).count("\U0001f30a") == 5
 
 
 def test_progress_is_visible_while_reading() -> None:

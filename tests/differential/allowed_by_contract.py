@@ -9,7 +9,7 @@ from codec.endpoint import Endpoint
 from tests.corpus.oracle import expect_outcome, fold_answer, parse_json
 from tests.differential.allowance import Allowance, is_extra, matches
 from tests.differential.comparison import ABSENT
-from tests.differential.reading import find_objects, find_said
+from tests.differential.reading import find_objects, find_said, in_events
 
 if TYPE_CHECKING:
     from tests.differential.comparison import Difference
@@ -68,6 +68,11 @@ def _is_refusal(pair: Pair, difference: Difference) -> bool:
     refusal = "".join(one.get("refusal") or "" for one in said if isinstance(one, dict))
     is_content = is_extra(difference, r"llm\.(in|out)put_messages\.\d+\.message\.content")
     return is_content and bool(refusal) and difference.ours in refusal
+
+
+def _is_object_of_whole(pair: Pair, difference: Difference) -> bool:
+    is_object = in_events(pair.call) and matches(difference, r"output\.value/object")
+    return is_object and bool(difference.theirs == f"{difference.ours}.chunk")
 
 
 def _is_part_of_other_kind(pair: Pair, difference: Difference) -> bool:
@@ -133,6 +138,11 @@ WANTED = (
         name="reasoning makes a message of parts, without message.content",
         source="1.2",
         explains=_is_reasoned,
+    ),
+    Allowance(
+        name="a stream put together is no chunk",
+        source="1.5",
+        explains=_is_object_of_whole,
     ),
     Allowance(
         name="a refusal is content, where there is no other",

@@ -212,7 +212,7 @@ def _output(call: Call) -> Any:
     if not call.request.get("stream"):
         return call.completion
     error = {"error": call.stream_error} if call.stream_error is not None else {}
-    return prune(call.completion | error | {"object": "chat.completion.chunk"})
+    return prune(call.completion | error | {"object": "chat.completion"})
 
 
 def _context(call: Call) -> Iterator[tuple[str, Any]]:
