@@ -68,6 +68,7 @@ _IDENTITY = (
     ("service_tier", str),
 )
 _NOT_MERGED = frozenset({"choices"})
+_OF_USAGE_EVENTS = _NOT_MERGED | {"object", "usage", "obfuscation", "p", *dict(_IDENTITY)}
 _IS_CUMULATIVE = attrgetter("is_cumulative")
 _LACKS_CALLS = attrgetter("lacks_calls")
 _CUT_REASONS = ERROR_FINISH_REASONS | {None, "length", "content_filter"}
@@ -97,6 +98,7 @@ class Accumulator:
         "_choices",
         "_error",
         "_finished_count",
+        "_hidden",
         "_identity",
         "_is_whole",
         "_padding",
@@ -114,6 +116,7 @@ class Accumulator:
         self._error: ErrorObject | None = None
         self._identity: JsonObject = {}
         self._body: JsonObject = {}
+        self._hidden: JsonObject = {}  # what hidden usage events say besides
         self._is_whole = False  # the body is there, and nothing is merged into it
         self._padding: JsonObject = {}  # of the last chunk, not merged yet
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
@@ -125,6 +128,11 @@ class Accumulator:
         Databricks sends usage with every chunk, of nulls until the end (``dialects.md`` section 3).
         """
         return self._usage.has_completion
+
+    @property
+    def has_error(self) -> bool:
+        """An error was noted."""
+        return self._error is not None
 
     @property
     def finished(self) -> bool:
@@ -140,7 +148,8 @@ class Accumulator:
             chunk: the decoded JSON of one event, of any type; it is not changed.
             event_name: the name of that event; whatever an ``error`` event carries is an error.
             hidden_usage: the client did not receive this chunk, a usage-only one: its usage counts,
-                but the body does not show it (``span-contract.md`` 1.1, ``output.value``).
+                and its cost, but the body does not show it (``span-contract.md`` 1.1,
+                ``output.value``).
         """
         try:
             self._feed(chunk, event_name, hidden_usage=hidden_usage)
@@ -154,9 +163,9 @@ class Accumulator:
             chunk: what it says, as one chunk would.
             body: the answer as it came, which :meth:`response` returns so.
         """
-        self.feed(chunk, hidden_usage=True)  # nothing of it is to be merged
-        self._body = body
         self._is_whole = True
+        self.feed(chunk)
+        self._body = body
 
     def room_bytes(self, index: int) -> int:
         """How many bytes of events surely fit that add text to a choice; none to an unknown one."""
@@ -181,10 +190,9 @@ class Accumulator:
         """Take the padding of such a chunk, of the last one where there were several."""
         self._padding = {member: padding}
 
-    def _merge(self, members: JsonObject) -> None:
-        merge_members(
-            self._body, members, skip=_NOT_MERGED, budget=self._budget, extend_lists=False
-        )
+    def _merge(self, members: JsonObject, *, hidden: bool = False) -> None:
+        into, skip = (self._hidden, _OF_USAGE_EVENTS) if hidden else (self._body, _NOT_MERGED)
+        merge_members(into, members, skip=skip, budget=self._budget, extend_lists=False)
 
     def note(self, anomaly: str) -> None:
         """Note an anomaly by its name in ``span-contract.md`` 1.8."""
@@ -210,8 +218,8 @@ class Accumulator:
                 if isinstance(choice, dict):
                     self._feed_choice(position, choice)
         self._feed_usage(chunk, choices)
-        if not hidden_usage:
-            self._merge(chunk)
+        if not self._is_whole:
+            self._merge(chunk, hidden=hidden_usage)
         if self._budget.exceeded or self._usage.exceeded:
             self.note("observer_limit")
 
@@ -289,17 +297,19 @@ class Accumulator:
             self._merge(self._padding)
         choices = [self._choices[index] for index in sorted(self._choices)]
         usage = decode_usage(self._usage.whole())
+        body, hidden = self._body, self._hidden
         return ChatResponse(
             **self._identity,
             choices=tuple(choice.choice() for choice in choices),
             choice_count=self._choice_count,
             usage=usage,
-            cost=decode_cost(usage.raw if usage else {}, self._body),
+            cost=decode_cost(usage.raw if usage else {}, body | hidden if hidden else body),
             error=self._error,
             done=done,
             event_count=event_count,
             anomalies=(*self._anomalies, *self._final_anomalies(choices, usage)),
-            body=self._body if self._is_whole else self._whole_body(choices),
+            hidden_members=tuple([name for name in hidden if body.get(name) != hidden[name]]),
+            body=body if self._is_whole else self._whole_body(choices),
         )
 
     def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:

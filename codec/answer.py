@@ -85,6 +85,8 @@ class ChatResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         error: the error object found in the body or stream.
         done: the end marker ``[DONE]`` was seen (streams only).
         event_count: events with data, end marker excluded (streams only).
+        hidden_members: names of what hidden usage events said besides the usage, and no other event
+            (streams only).
         anomalies: short names, ``span-contract.md`` 1.8, each once, in order of first sight.
         body: the whole as one JSON object, as the client received it. For a stream this is the
             accumulated object of ``span-contract.md`` 1.5.
@@ -102,6 +104,7 @@ class ChatResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error: ErrorObject | None = None
     done: bool = False
     event_count: int = 0
+    hidden_members: tuple[str, ...] = ()
     anomalies: tuple[str, ...] = ()
     body: Mapping[str, Any] = msgspec.field(default_factory=dict)
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.answer import Choice, Message
 from codec.budget import FRAGMENT_BYTES, size_bytes
-from codec.jsontext import is_json
+from codec.jsontext import is_json, join_text
 from codec.members import merge_members, without_empty
 from codec.tool_calls import CallSlot, ToolCallSlots
 
@@ -294,7 +294,7 @@ class ChoiceFold:
                 role=self._role,
                 content=content or None,
                 reasoning=self._joined_reasoning() or None if self._reasoning else None,
-                refusal="".join(self._refusal) or None,
+                refusal=join_text(self._refusal) or None,
                 tool_calls=tool_calls.calls() if tool_calls else (),
                 function_call=function_call.call() if function_call else None,
             ),
@@ -305,15 +305,15 @@ class ChoiceFold:
     def _joined_content(self) -> str:
         count = len(self._content)
         if self._joined[0] != count:
-            self._joined = count, "".join(self._content)
+            self._joined = count, join_text(self._content)
         return self._joined[1]
 
     def _joined_reasoning(self) -> str:
         """Return the reasoning, once where it came several times in different deltas (rule 3)."""
         ways = list(self._reasoning_by_name.values())
         ways.append([text for kind, text in self._parts or () if kind == "thinking"])
-        said = {"".join(texts) for texts in ways if texts}
-        return said.pop() if len(said) == 1 else "".join(self._reasoning)
+        said = {join_text(texts) for texts in ways if texts}
+        return said.pop() if len(said) == 1 else join_text(self._reasoning)
 
     def body(self) -> JsonObject:
         """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""
@@ -334,11 +334,11 @@ class ChoiceFold:
         message: JsonObject = {
             "role": self._role,
             "content": self._joined_content() if self._parts is None else self._joined_parts(),
-            "refusal": "".join(self._refusal),
+            "refusal": join_text(self._refusal),
         }
         if self._reasoning_by_name:
             for name, texts in self._reasoning_by_name.items():
-                message[name] = "".join(texts)
+                message[name] = join_text(texts)
         if function_call:
             message["function_call"] = function_call.function_body()
         if tool_calls:
@@ -352,9 +352,9 @@ class ChoiceFold:
         for kind, group in groupby(self._parts or (), key=lambda part: part[0]):
             values = [value for _, value in group]
             if kind == "text":
-                parts.append({"type": "text", "text": "".join(values)})
+                parts.append({"type": "text", "text": join_text(values)})
             elif kind == "thinking":
-                text = {"type": "text", "text": "".join(values)}
+                text = {"type": "text", "text": join_text(values)}
                 parts.append({"type": "thinking", "thinking": [text]})
             else:
                 parts += values

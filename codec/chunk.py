@@ -26,7 +26,7 @@ ERROR_FINISH_REASONS = frozenset(
 )
 """Finish reasons that say that the answer failed (``design.md`` section 6)."""
 
-_KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error", "timings")
+_KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ def is_usage_only(value: Any) -> bool:
     """Whether a chunk carries usage and nothing else of interest (``design.md`` section 4).
 
     That is ``choices: []``, a ``usage`` that is not null, and neither filter results, nor
-    citations, nor an error, nor timings.
+    citations, nor an error. What a server measured (llama.cpp's ``timings``) does not keep a
+    client from falling over a chunk without a choice.
     """
     return (
         isinstance(value, dict)

@@ -9,7 +9,8 @@ Rules:
 1. A stream and a plain body with the same answer give equal objects, but for the order of members
    (N3): both go through one fold, within its limits (:mod:`codec.accumulator`).
 2. A role that never came is ``assistant``, content that never came is null, and so is a finish
-   reason (S1.3). All else that never came, or came as null, is absent.
+   reason (S1.3). A call has an id, a type, a name and its argument text, each empty where none
+   came. All else that never came, or came as null, is absent.
 3. A choice with ``text`` and no message is one of a legacy completion, unless the text is empty and
    ``object`` says that this is a chat: Together's chunks have ``text`` beside an empty delta.
 4. Nothing unknown is lost, and nothing of the stream's own remains (``obfuscation``; the ``index``
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from codec.jsontext import JsonObject
 
-__all__ = ("build_completion",)
+__all__ = ("build_completion", "fold_completion", "whole_object")
 
+_NO_FUNCTION: JsonObject = {"name": "", "arguments": ""}
+_NO_CUSTOM: JsonObject = {"name": "", "input": ""}
 _OF_STREAMS = frozenset({"obfuscation", "p"})  # padding of OpenAI and of Mistral
 _OBJECTS = {
     "chat.completion.chunk": "chat.completion",
@@ -40,11 +43,23 @@ def build_completion(response: ChatResponse) -> JsonObject:
 
     The usage is that of the answer, also where its event was hidden from the client.
     """
+    body = fold_completion(response)
+    for choice in body["choices"]:
+        message = choice.get("message", {})
+        if "tool_calls" in message:
+            message["tool_calls"] = [*map(_whole_call, message["tool_calls"])]
+        if "function_call" in message:
+            message["function_call"] = _NO_FUNCTION | message["function_call"]
+    return body
+
+
+def fold_completion(response: ChatResponse) -> JsonObject:
+    """Build the same, but with calls that have only what came."""
     folded = fold_body(dict(response.body)).body
     body = {key: value for key, value in folded.items() if key not in _OF_STREAMS}
     named = body.get("object")
     name = named if isinstance(named, str) else ""
-    body["object"] = _OBJECTS.get(name, name) or "chat.completion"
+    body["object"] = whole_object(name) or "chat.completion"
     for key in ("id", "model", "created", "system_fingerprint", "service_tier"):
         if (value := getattr(response, key)) is not None:
             body[key] = value
@@ -53,6 +68,11 @@ def build_completion(response: ChatResponse) -> JsonObject:
     if response.usage is not None:
         body["usage"] = dict(response.usage.raw)
     return body
+
+
+def whole_object(name: str) -> str:
+    """Return the ``object`` of what chunks of that name make; another word stands for itself."""
+    return _OBJECTS.get(name, name)
 
 
 def _whole(choice: JsonObject, *, is_chat: bool) -> JsonObject:
@@ -67,3 +87,9 @@ def _whole(choice: JsonObject, *, is_chat: bool) -> JsonObject:
 
 def _without_index(call: JsonObject) -> JsonObject:
     return {key: member for key, member in call.items() if key != "index"}
+
+
+def _whole_call(call: JsonObject) -> JsonObject:
+    is_custom = "custom" in call and "function" not in call
+    kind, nothing = ("custom", _NO_CUSTOM) if is_custom else ("function", _NO_FUNCTION)
+    return {"id": "", "type": kind} | call | {kind: nothing | call.get(kind, {})}

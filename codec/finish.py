@@ -15,12 +15,15 @@ _CLASSES = {
 }
 
 
-def normalise_finish_reason(finish_reason: str | None) -> str | None:
+def normalise_finish_reason(finish_reason: str | None, *, has_calls: bool = False) -> str | None:
     """Return ``complete``, ``length`` or ``tool_use``; any other word stands for itself.
 
     Args:
         finish_reason: as it was on the wire; ``None`` where none came.
+        has_calls: the choice calls something. ``stop`` beside calls (Gemini, TGI, a named
+            ``tool_choice``) means that they are to be run (``dialects.md`` section 1, rule 5).
     """
     if finish_reason is None:
         return None
-    return _CLASSES.get(finish_reason, finish_reason)
+    kind = _CLASSES.get(finish_reason, finish_reason)
+    return "tool_use" if has_calls and kind == "complete" else kind

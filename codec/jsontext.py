@@ -7,16 +7,20 @@ Rules:
 2. What the strict parser refuses gets a second chance with the standard library's lenient one
    (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
 3. Nothing but :class:`ValueError` comes out, either way: nesting too deep for the parser included.
-4. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate leaves as the escape it
+4. Text that comes in pieces is joined by :func:`join_text`: a character may be cut in two.
+5. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate leaves as the escape it
    came as.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = (
     "NO_STRING",
@@ -27,6 +31,7 @@ __all__ = (
     "decode_string",
     "encode_json",
     "is_json",
+    "join_text",
     "split_object",
 )
 
@@ -114,6 +119,22 @@ def is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def join_text(pieces: Iterable[str]) -> str:
+    """Join text that came in strings of their own, each of which may end in half a character.
+
+    JSON writes a character beyond the first 65,536 as two escapes, and servers that cut between
+    them send two lone surrogates. Side by side they are the character; others stay what they are.
+    """
+    text = "".join(pieces)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
 
 
 def encode_json(value: Any) -> str:

@@ -6,9 +6,10 @@ Rules:
 2. The end is the end of the bytes. ``[DONE]`` is noted, and what follows it is still read
    (``dialects.md`` section 1, rule 6).
 3. An event that is cut off by the end counts if it parses (section 5), else it is dropped and
-   noted.
+   noted (``event_cut_off``): what is missing is no fault of its text.
 4. The events do not depend on how the bytes are cut.
 5. What a template recognises (:mod:`codec.template`) is folded as the general way would have.
+6. An event that tells of an error is no chunk, and neither is one that the client does not receive.
 """
 
 from __future__ import annotations
@@ -62,13 +63,14 @@ class ChatStream:
         "_hides_usage",
         "_joined",
         "_last_alike",
+        "_other_count",
         "_room_bytes",
         "_tail",
         "_template",
         "_texts",
         "_wasted",
+        "chunk_count",
         "done",
-        "event_count",
         "is_complete",
     )
 
@@ -84,8 +86,9 @@ class ChatStream:
         self._last_alike = b""  # a read, up to the end of the last of these
         self._room_bytes = 0  # of such events that fit; none inside another event
         self._wasted = 0
-        self.event_count = 0
-        """Events with data so far, the end marker excluded."""
+        self._other_count = 0  # events with data that are no chunk
+        self.chunk_count = 0
+        """Chunks so far: events with data but for the end marker and what rule 6 says."""
         self.done = False
         """The end marker ``[DONE]`` was seen."""
         self.is_complete = False
@@ -93,6 +96,11 @@ class ChatStream:
 
         That is: the end marker was seen, or a finish reason of every choice and the usage. It may
         become false again, where another choice begins after all others finished."""
+
+    @property
+    def event_count(self) -> int:
+        """Events with data so far, the end marker excluded."""
+        return self.chunk_count + self._other_count
 
     @property
     def has_content(self) -> bool:
@@ -111,7 +119,7 @@ class ChatStream:
                 self._texts.append(text)
                 self._last_alike = data
                 self._room_bytes = room_bytes
-                self.event_count += 1
+                self.chunk_count += 1
                 return
         start = 0
         if self._tail:
@@ -182,7 +190,7 @@ class ChatStream:
             self._room_bytes -= size
             if template.padding_member is not None:
                 self._last_alike = data[:end]
-            self.event_count += count
+            self.chunk_count += count
         return end
 
     def _make_room(self, template: ChunkTemplate, size_bytes: int) -> bool:
@@ -250,11 +258,14 @@ class ChatStream:
         except ValueError:
             self._take_text(data, name, cut_off=cut_off)
             return
-        self.event_count += 1
         self._fold_alike()
         hidden = self._hides_usage and is_single_line and is_usage_only(value)
         accumulator = self._accumulator
         accumulator.feed(value, event_name=name, hidden_usage=hidden)
+        if hidden or (accumulator.has_error and find_error(value, name)):
+            self._other_count += 1
+        else:
+            self.chunk_count += 1
         # What a template recognises neither finishes a choice nor begins one.
         finished = accumulator.finished
         self.is_complete = self.done or (finished and accumulator.has_usage)
@@ -268,10 +279,12 @@ class ChatStream:
 
     def _take_text(self, data: bytes, name: str | None, *, cut_off: bool) -> None:
         """Take data that is no JSON."""
-        if not cut_off:
-            self.event_count += 1
-        if name == "error" and not cut_off:
+        if cut_off:
+            self._accumulator.note("event_cut_off")
+        elif name == "error":
+            self._other_count += 1
             text = data.decode("utf-8", "replace")
             self._accumulator.note_error(ErrorObject(message=text, raw=text))
         else:
+            self.chunk_count += 1
             self._accumulator.note("non_json_event")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from codec.answer import ToolCall
 from codec.budget import FRAGMENT_BYTES
 from codec.integers import index_of
-from codec.jsontext import compact_text
+from codec.jsontext import compact_text, join_text
 from codec.members import merge_members
 
 if TYPE_CHECKING:
@@ -110,14 +110,14 @@ class CallSlot:
         return ToolCall(
             id=self.id,
             name=self.name,
-            arguments="".join(self._arguments),
+            arguments=join_text(self._arguments),
             type=self.type or "function",
         )
 
     def function_body(self) -> JsonObject:
         """Return the ``function`` object of ``span-contract.md`` 1.5, or the ``custom`` one."""
         member = "input" if self.is_custom else "arguments"
-        body: JsonObject = {"name": self.name, member: "".join(self._arguments)}
+        body: JsonObject = {"name": self.name, member: join_text(self._arguments)}
         known = {key: value for key, value in body.items() if value}
         return known | self._function_extra | known  # an unknown "input" hides no text
 

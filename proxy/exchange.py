@@ -315,7 +315,8 @@ class ObservedExchange:
         answered, broken = await relay_answer(
             response, self._downstream, self._tap, UsageFilter() if hides_usage else None
         )
-        self._ending = (broken.end, str(broken)) if broken else (EndKind.UPSTREAM_EOF, "")
+        end = EndKind.UPSTREAM_EOF if response.is_framed else EndKind.UPSTREAM_UNFRAMED_END
+        self._ending = (broken.end, str(broken)) if broken else (end, "")
         return answered
 
     async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:

@@ -24,7 +24,7 @@ from proxy.headers import MAX_SHAPES
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.logs import limit_lines
 from telemetry.client_context import looks_like_credential
-from telemetry.exchange import EndKind
+from telemetry.exchange import CLEAN_ENDS, EndKind
 from telemetry.frames import (
     RECORDED_REQUEST_HEADERS,
     RECORDED_RESPONSE_HEADERS,
@@ -262,7 +262,7 @@ class Tap:
         """The exchange is over."""
         now_ns = self._epoch_ns + self._monotonic_ns()
         if self._error is not None:
-            is_whole = kind is EndKind.UPSTREAM_EOF and not self._shed_bytes
+            is_whole = kind in CLEAN_ENDS and not self._shed_bytes
             text, left_out_bytes = self._error.finish(is_whole=is_whole)
             self._shed_bytes += left_out_bytes
             if text:

@@ -105,6 +105,13 @@ class UpstreamResponse:
         return data
 
     @property
+    def is_framed(self) -> bool:
+        """Whether anything but the end of the connection tells where the body ends."""
+        headers = self.headers
+        has_end = headers.has(b"content-length") or headers.has(b"transfer-encoding")
+        return has_end or not self.has_body
+
+    @property
     def at_end(self) -> bool:
         """Whether :meth:`read` would tell the end of the body without waiting."""
         return self._payload.at_eof()
@@ -145,10 +152,7 @@ class UpstreamResponse:
     def _find_reset(self) -> BaseException | None:
         """What ended a body without framing of its own, where it was no proper end (rule 2)."""
         error = self._protocol.exception()
-        if not isinstance(error, OSError):
-            return None
-        framed = self.headers.find(b"content-length") or self.headers.find(b"transfer-encoding")
-        return None if framed else error
+        return error if isinstance(error, OSError) and not self.is_framed else None
 
     async def peek(self, limit_bytes: int) -> bytes:
         """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out all the same."""

@@ -60,7 +60,7 @@ class StreamBody:
         stream = self.stream
         stream.feed(data)
         self._last_read_ns = at_ns
-        if (count := stream.event_count) != self._count:
+        if (count := stream.chunk_count) != self._count:
             self.clock.arrive(count - self._count, at_ns)
             self._count = count
         if self.first_content_ns is None and stream.has_content:
@@ -72,7 +72,7 @@ class StreamBody:
         stream = self.stream
         response = stream.finish()
         # The last event may lack its end.
-        self.clock.arrive(stream.event_count - self._count, self._last_read_ns)
+        self.clock.arrive(stream.chunk_count - self._count, self._last_read_ns)
         if self.first_content_ns is None and stream.has_content:
             self.first_content_ns = self._last_read_ns
         return response

@@ -48,7 +48,7 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The chunks of a stream in time.
 
     Attributes:
-        count: how many chunks, events with data other than ``[DONE]``, came.
+        count: how many chunks (:attr:`codec.stream.ChatStream.chunk_count`) came.
         first_ns: when the first came, nanoseconds since the epoch.
         last_ns: when the last came.
         longest_wait_ns: for a chunk after the first.

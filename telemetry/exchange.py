@@ -17,7 +17,7 @@ from codec.request import ChatRequest
 from telemetry.chunk_timing import ChunkTiming
 from telemetry.span_identity import SpanIdentity
 
-__all__ = ("ClientContext", "EndKind", "Exchange", "Outcome")
+__all__ = ("CLEAN_ENDS", "ClientContext", "EndKind", "Exchange", "Outcome")
 
 
 class EndKind(StrEnum):
@@ -25,6 +25,9 @@ class EndKind(StrEnum):
 
     UPSTREAM_EOF = "upstream_eof"
     """The upstream ended its body where its framing said it would."""
+    UPSTREAM_UNFRAMED_END = "upstream_unframed_end"
+    """The upstream closed the connection, and nothing else marks where its body ends: it may be
+    whole or not."""
     UPSTREAM_BROKEN = "upstream_broken"
     """The upstream's body broke off: reset, FIN inside a chunk, too few bytes."""
     CLIENT_GONE = "client_gone"
@@ -47,6 +50,10 @@ class EndKind(StrEnum):
     """The worker process that relayed it died."""
     RELAY_ERROR = "relay_error"
     """A fault of spantap itself."""
+
+
+CLEAN_ENDS = frozenset({EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END})
+"""Nothing says that more was to come."""
 
 
 class Outcome(StrEnum):

@@ -8,7 +8,9 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
    choice, of as many as were asked for, and the usage, having reached the client.
 4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
    a complete answer, and the anomalies say why it is not known better (R6).
-5. Otherwise the end that the relay saw decides. A client that was given up because it stopped
+5. A plain answer is whole where its framing says so. Where only the connection's end does, it is
+   whole if it can be read: nothing else tells it from one that broke off, or never came.
+6. Otherwise the end that the relay saw decides. A client that was given up because it stopped
    sending or taking has left, as one that closes has: no provider's fault and no success. An
    anomaly tells the two apart.
 """
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codec.chunk import ERROR_FINISH_REASONS
-from telemetry.exchange import EndKind, Outcome
+from telemetry.exchange import CLEAN_ENDS, EndKind, Outcome
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
@@ -90,11 +92,9 @@ def judge(
         return error
     if _is_complete(response, streamed=streamed) and delivered:
         return _COMPLETED
-    # One finish reason is enough for a clean end: some server finishes one choice of several.
-    clean = not streamed or unread or _any_finish(response)
-    if end.kind is EndKind.UPSTREAM_EOF and clean:
+    if end.kind in CLEAN_ENDS and (unread or _ends_whole(end, status, response, streamed=streamed)):
         return _COMPLETED
-    return _judge_broken(end)
+    return _judge_broken(end, streamed=streamed)
 
 
 def _judge_without_answer(end: End) -> Judgement:
@@ -105,7 +105,7 @@ def _judge_without_answer(end: End) -> Judgement:
     return _judge_broken(end)
 
 
-def _judge_broken(end: End) -> Judgement:
+def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
     """An answer that is not complete, by what the relay saw."""
     match end.kind:
         case EndKind.CLIENT_GONE:
@@ -120,8 +120,10 @@ def _judge_broken(end: End) -> Judgement:
             return _error(Outcome.WORKER_LOST, "worker_lost", end.message)
         case EndKind.RELAY_ERROR:
             return _error(Outcome.RELAY_ERROR, "relay_error", end.message)
-        case EndKind.UPSTREAM_EOF:
+        case EndKind.UPSTREAM_EOF | EndKind.UPSTREAM_UNFRAMED_END:
             message = "the stream ended with neither [DONE] nor any finish reason"
+            if not streamed:
+                message = "the upstream closed the connection, and what came is no whole answer"
             return _error(Outcome.TRUNCATED, "stream_truncated", message)
         case _:
             return _error(Outcome.TRUNCATED, "stream_truncated", end.message)
@@ -153,6 +155,16 @@ def _is_complete(response: ChatResponse | None, *, streamed: bool) -> bool:
     if response is None:
         return False
     return response.is_complete if streamed else response.finished
+
+
+def _ends_whole(end: End, status: int, response: ChatResponse | None, *, streamed: bool) -> bool:
+    """Whether an answer that ended cleanly is whole, as far as anybody can tell."""
+    if streamed:
+        # One finish reason is enough: some server finishes one choice of several.
+        return _any_finish(response)
+    # Its framing says so; without any, that it can be read does, where there is to be an answer.
+    framed = end.kind is EndKind.UPSTREAM_EOF
+    return framed or response is not None or not 200 <= status < 300
 
 
 def _any_finish(response: ChatResponse | None) -> bool:

@@ -38,6 +38,10 @@ MAX_METADATA_BYTES = 131_072
 MAX_RATE_LIMIT_CHARS = 256
 """Of a rate-limit header: a number, a time, or a policy of some words."""
 
+MAX_NAMES = 16
+MAX_NAME_CHARS = 64
+"""Of what was left out with a usage event: llama.cpp has one such member, others have none."""
+
 _OWN_NAMES: Final = frozenset(member.value for member in MetadataMember)
 
 _TOLD: Final = tuple(
@@ -63,6 +67,7 @@ _TOLD: Final = tuple(
         MetadataMember.KEPT_BY,
         MetadataMember.CONTENT_HIDDEN_BY,
         MetadataMember.USAGE_EVENT_NOT_STRIPPED,
+        MetadataMember.LEFT_OUT_WITH_USAGE,
         MetadataMember.CUT,
     )
 )
@@ -132,9 +137,14 @@ def _own_members(
         exchange.kept_by,
         "client" if exchange.hides_content else None,
         exchange.usage_event_not_stripped or None,
+        _left_out(response) or None if response is not None else None,
         dict(cut) or None,
     )
     return {name: v for name, v in zip(_TOLD, values, strict=True) if v is not None}
+
+
+def _left_out(response: ChatResponse) -> list[str]:
+    return [name[:MAX_NAME_CHARS] for name in response.hidden_members[:MAX_NAMES]]
 
 
 def _short_texts(headers: Mapping[str, str]) -> dict[str, str]:
@@ -159,7 +169,7 @@ _NO_TIMES: Final = (None,) * 5
 
 
 def _refused_choices(response: ChatResponse) -> list[int]:
-    # The refusal itself is in output.value only (contract 1.2), and Phoenix draws an empty card.
+    # Their text is message content, as any other's.
     return [choice.index for choice in response.choices if choice.message.refusal]
 
 

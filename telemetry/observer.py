@@ -67,7 +67,7 @@ _LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
 _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 """Anomalies of an answer without choices, as one of embeddings is."""
 
-_MISSING = frozenset({"no_finish_reason", "no_usage"})
+_MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
 
 
 class Observer:
@@ -326,8 +326,6 @@ class _Observation:
             self._cut("observer_limit")
         stream = body if type(body) is StreamBody else None
         chunks = stream.clock.read() if stream is not None else None
-        if chunks is not None and chunks.count == 1 and response and response.error is not None:
-            chunks = None  # an error is no chunk: nothing of an answer came
         judgement = judge(
             end=frame,
             status=status,
@@ -342,6 +340,8 @@ class _Observation:
         if judgement.outcome is not Outcome.COMPLETED:
             # They are what an end before the end means, and nothing besides.
             self._anomalies = {a: None for a in self._anomalies if a not in _MISSING}
+        elif response is None and status == 200 and not self._unread:
+            self._note("response_undecodable")  # an empty body, too
         if judgement.anomaly is not None:
             self._note(judgement.anomaly)
         return Exchange(

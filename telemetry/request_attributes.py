@@ -9,8 +9,9 @@ Rules:
    nothing raises, whatever JSON the client sent.
 2. A message or part keeps its own position: one that is left out leaves a hole, as with the
    in-process instrumentor.
-3. ``input.value`` is the body's text as it came, not a dump of what was decoded, and whole.
-4. Messages, tools, parts and calls are as many as :mod:`telemetry.flattening` allows.
+3. A refusal in the history is content, where there is no other (as in an answer).
+4. ``input.value`` is the body's text as it came, not a dump of what was decoded, and whole.
+5. Messages, tools, parts and calls are as many as :mod:`telemetry.flattening` allows.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ def _any_message(prefix: str, message: dict[str, Any], flattening: Flattening) -
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", non_empty_text(message.get("role"))
     tool_call_id = non_empty_text(message.get("tool_call_id"))
     yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", tool_call_id
-    yield from _content(prefix, message.get("content"), flattening)
+    yield from _content(prefix, message.get("content") or _text(message.get("refusal")), flattening)
     yield f"{prefix}.{MessageAttributes.MESSAGE_NAME}", non_empty_text(message.get("name"))
     call = message.get("function_call")
     yield from build_function_call_attributes(prefix, _call(None, call))
@@ -231,6 +232,9 @@ def _part(prefix: str, part: dict[str, Any]) -> AttributePairs:
     match part.get("type"):
         case "text":
             text = non_empty_text(part.get("text"))
+            yield from build_text_part_attributes(prefix, ContentType.TEXT, text)
+        case "refusal":
+            text = non_empty_text(part.get("refusal"))
             yield from build_text_part_attributes(prefix, ContentType.TEXT, text)
         case "image_url":
             yield type_key, ContentType.IMAGE

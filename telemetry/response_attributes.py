@@ -7,7 +7,8 @@ Rules:
 1. An output message stands under its choice's own index, a tool call under its position.
 2. Reasoning makes a message of parts (reasoning, then text) without ``message.content``: the form
    of the specification, and the only one that Phoenix both draws once and replays.
-3. A refusal is in ``output.value`` only.
+3. A refusal is what the message says: its content, or a part behind it. Elsewhere Phoenix would not
+   show it; the metadata tell that it is one.
 4. A body with status >= 400 is no output: it is the exception's message (contract 2.1).
 5. Choices and calls are as many as :mod:`telemetry.flattening` allows; ``output.value`` is whole.
 """
@@ -23,6 +24,7 @@ from openinference.semconv.trace import (
     SpanAttributes,
 )
 
+from codec.completion import whole_object
 from telemetry.attribute_values import json_text, non_empty_text
 from telemetry.flattening import (
     MAX_FLATTENED_CHOICES,
@@ -71,7 +73,9 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
 def _is_plain(choice: Choice) -> bool:
     """Whether a choice is most answers' only one: the first, a role and a text."""
     message = choice.message
-    if message.reasoning or message.tool_calls or message.function_call is not None:
+    if message.reasoning or message.refusal or message.tool_calls:
+        return False
+    if message.function_call is not None:
         return False
     return choice.index == 0 and bool(message.role and message.content)
 
@@ -104,7 +108,10 @@ def build_output_attributes(exchange: Exchange) -> AttributePairs:
         yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body  # text/plain is the default
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 4
-    text = json_text(dict(response.body)) if response.body else None
+    body = dict(response.body)
+    if exchange.streamed and isinstance(name := body.get("object"), str):
+        body["object"] = whole_object(name)  # it is no chunk any more
+    text = json_text(body) if body else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text
         yield SpanAttributes.OUTPUT_MIME_TYPE, _JSON
@@ -112,13 +119,18 @@ def build_output_attributes(exchange: Exchange) -> AttributePairs:
 
 def _message(prefix: str, message: Message, flattening: Flattening) -> AttributePairs:
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", non_empty_text(message.role)
-    if message.reasoning:
-        parts = [(ContentType.REASONING, message.reasoning), (ContentType.TEXT, message.content)]
-        for position, (content_type, text) in enumerate(part for part in parts if part[1]):
+    parts = (
+        (ContentType.REASONING, message.reasoning),
+        (ContentType.TEXT, message.content),
+        (ContentType.TEXT, message.refusal),
+    )
+    said = [part for part in parts if part[1]]
+    if message.reasoning or len(said) > 1:
+        for position, (content_type, text) in enumerate(said):
             part_prefix = f"{prefix}.{MessageAttributes.MESSAGE_CONTENTS}.{position}"
             yield from build_text_part_attributes(part_prefix, content_type, text)
-    else:
-        yield f"{prefix}.{MessageAttributes.MESSAGE_CONTENT}", non_empty_text(message.content)
+    elif said:
+        yield f"{prefix}.{MessageAttributes.MESSAGE_CONTENT}", said[0][1]
     if message.function_call is not None:
         yield from build_function_call_attributes(prefix, message.function_call)
     calls, name = message.tool_calls, MessageAttributes.MESSAGE_TOOL_CALLS

@@ -84,4 +84,5 @@ class MetadataMember(StrEnum):
     KEPT_BY = "kept_by"
     CONTENT_HIDDEN_BY = "content_hidden_by"
     USAGE_EVENT_NOT_STRIPPED = "usage_event_not_stripped"
+    LEFT_OUT_WITH_USAGE = "left_out_with_usage"
     CUT = "cut"

@@ -97,7 +97,7 @@ class _Service(NamedTuple):
 
     operation: str | None
     kind: str
-    system: str
+    system: str | None
     api_type: str | None
     provider: str | None
     genai_provider: str
@@ -109,12 +109,14 @@ def _service(exchange: Exchange) -> _Service:
 
 @lru_cache(maxsize=MAX_CACHED_SERVICES)
 def _find_service(endpoint: str, provider: str | None, host: str | None) -> _Service:
+    is_embedding = endpoint == _EMBEDDINGS
     return _Service(
         operation=GENAI_OPERATIONS.get(endpoint),
-        kind=_EMBEDDING_KIND if endpoint == _EMBEDDINGS else _LLM_KIND,
-        system=_OPENAI_SYSTEM,
+        kind=_EMBEDDING_KIND if is_embedding else _LLM_KIND,
+        # OpenInference's embedding spans have neither a system nor a provider.
+        system=None if is_embedding else _OPENAI_SYSTEM,
         api_type="chat_completions" if endpoint == Endpoint.CHAT_COMPLETIONS else None,
-        provider=find_provider(provider, host),
+        provider=None if is_embedding else find_provider(provider, host),
         genai_provider=find_genai_provider(provider, host),
     )
 

@@ -21,7 +21,7 @@ from codec.events.kinds import (
     RefusalDelta,
     RefusalDone,
 )
-from codec.jsontext import decode_json_object
+from codec.jsontext import decode_json_object, join_text
 from codec.tool_calls import ToolCallSlots
 
 if TYPE_CHECKING:
@@ -191,16 +191,16 @@ class ChoiceEvents:
             index=call.index,
             call_id=call.slot.id,
             name=call.slot.name,
-            arguments="".join(call.arguments),
+            arguments=join_text(call.arguments),
         )
 
     def _text_dones(self) -> Iterator[ChatEvent]:
         index = self._fold.index
         if self._content and self._is_first(ContentDone):
             whole = self._content[-1:] if self._fold.is_cumulative else self._content
-            yield ContentDone(choice_index=index, content="".join(whole))
+            yield ContentDone(choice_index=index, content=join_text(whole))
         if self._refusal and self._is_first(RefusalDone):
-            yield RefusalDone(choice_index=index, refusal="".join(self._refusal))
+            yield RefusalDone(choice_index=index, refusal=join_text(self._refusal))
         tokens = self._tokens.get("content")
         if tokens and self._is_first(LogprobsContentDone):
             yield LogprobsContentDone(choice_index=index, content=tuple(tokens.taken()))

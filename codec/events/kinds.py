@@ -23,7 +23,7 @@ import msgspec
 
 from codec.chunk import ErrorObject
 from codec.events.partial_json import parse_payload
-from codec.jsontext import JsonObject
+from codec.jsontext import JsonObject, join_text
 
 __all__ = (
     "ArgumentsDelta",
@@ -93,7 +93,7 @@ class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def snapshot(self) -> str:
         """The text so far."""
-        return "".join(self.so_far.taken())
+        return join_text(self.so_far.taken())
 
     @property
     def parsed(self) -> Any | None:
@@ -136,7 +136,7 @@ class RefusalDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def snapshot(self) -> str:
         """The refusal so far."""
-        return "".join(self.so_far.taken())
+        return join_text(self.so_far.taken())
 
 
 class RefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -178,7 +178,7 @@ class ArgumentsDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def snapshot(self) -> str:
         """The arguments so far."""
-        return "".join(self.so_far.taken())
+        return join_text(self.so_far.taken())
 
     @property
     def parsed(self) -> Any | None:

@@ -112,7 +112,8 @@ class AnsweredChoice:
     @property
     def finish(self) -> str | None:
         """The finish reason, normalised (:func:`codec.finish.normalise_finish_reason`)."""
-        return normalise_finish_reason(self.finish_reason)
+        has_calls = bool(self.tool_calls or self.function_call)
+        return normalise_finish_reason(self.finish_reason, has_calls=has_calls)
 
     @property
     def text(self) -> str | None:

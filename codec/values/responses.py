@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codec.completion import build_completion
+from codec.completion import fold_completion
 from codec.integers import index_of
 from codec.jsontext import decode_json
 from codec.response import decode_response
@@ -116,7 +116,7 @@ def decode_response_values(body: bytes) -> ResponseValues:
 
 def read_response_values(response: ChatResponse) -> ResponseValues:
     """Read the values of an answer that was decoded or folded (rule 1)."""
-    body = build_completion(response)
+    body = fold_completion(response)
     if not response.body.get("object"):
         del body["object"]  # it was assumed
     return _read(response, body)

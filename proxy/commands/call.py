@@ -163,7 +163,7 @@ class RecordedCall:
     def output_messages(self) -> tuple[RecordedMessage, ...]:
         """The answer, one message (or text) per choice, in order of the choices' indices.
 
-        Refusals have no attribute (``span-contract.md`` 1.2): they come from ``output.value``.
+        That a text is a refusal no attribute tells: ``output.value`` does.
         """
         if texts := self._texts(SpanAttributes.LLM_CHOICES, "completion"):
             return texts
@@ -173,7 +173,8 @@ class RecordedCall:
             refusal = _text(message.get("refusal"))
             if refusal and isinstance(index, int):
                 told = messages.get(index, RecordedMessage(index=index))
-                parts = (*told.parts, ContentPart(kind="refusal", text=refusal))
+                said = [part for part in told.parts if part.text != refusal]
+                parts = (*said, ContentPart(kind="refusal", text=refusal))
                 messages[index] = replace(told, parts=parts)
         return tuple(messages[index] for index in sorted(messages))
 

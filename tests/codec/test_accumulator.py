@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.accumulator import Accumulator
+from codec.cost import Cost
 from tests.codec.folded_chunks import USAGE, contents, delta, fold
 
 if TYPE_CHECKING:
@@ -229,6 +230,23 @@ def test_hidden_usage_counts_but_does_not_show() -> None:
     assert response.body == {
         "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}]
     }
+
+
+def test_what_a_hidden_usage_says_besides_is_named() -> None:
+    """But for what every chunk has, and what another one told as well; a cost is taken."""
+    head = {"id": "c", "object": "chat.completion.chunk", "model": "m", "region": "eu", "sla": 1}
+    shared = head | {"choices": [], "usage": USAGE, "obfuscation": "x", "p": "y"}
+    hidden = {"timings": {"n": 1}, "sla": 2, "cost": {"usd": 0.5}, "note": None}
+    accumulator = Accumulator()
+    accumulator.feed(head | delta("a", finish_reason="stop"))
+    accumulator.feed(shared | hidden, hidden_usage=True)
+    accumulator.feed(shared | hidden, hidden_usage=True)
+    response = accumulator.response()
+    assert set(response.hidden_members) == {"timings", "sla", "cost"}
+    assert response.cost == Cost(total=0.5)
+    assert (response.body["sla"], "timings" in response.body) == (1, False)
+    accumulator.feed({"choices": [], "timings": {"n": 1}})
+    assert set(accumulator.response().hidden_members) == {"sla", "cost"}
 
 
 def test_chunks_are_not_changed() -> None:

@@ -42,7 +42,7 @@ json_values = st.recursive(
         ({"choices": [], "usage": USAGE, "prompt_filter_results": [{}]}, False),
         ({"choices": [], "usage": USAGE, "citations": ["u"]}, False),
         ({"choices": [], "usage": USAGE, "error": {"message": "m"}}, False),
-        ({"choices": [], "usage": USAGE, "timings": {"prompt_n": 1}}, False),
+        ({"choices": [], "usage": USAGE, "timings": {"prompt_n": 1}}, True),
         ({"choices": [], "usage": None}, False),
         ({"choices": []}, False),
         ({"choices": [{"index": 0, "delta": {}}], "usage": USAGE}, False),

@@ -118,8 +118,27 @@ def test_calls_that_stay_apart_in_the_answer_stay_apart_here() -> None:
     whole = _fold(*map(c, named), c({}, "tool_calls"))
     assert whole["choices"][0]["message"]["tool_calls"] == [
         {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}},
-        {"function": {"name": "tide", "arguments": '{"a":1}'}},
+        {"id": "", "type": "function", "function": {"name": "tide", "arguments": '{"a":1}'}},
     ]
+
+
+def test_a_call_has_every_member_that_it_must_have() -> None:
+    """Rule 2: a call without arguments is one with empty text, whatever kind of call it is."""
+    c = open_stream("m-1")
+    custom = {"index": 1, "id": "c2", "type": "custom", "custom": {"name": "patch"}}
+    odd = {"index": 2, "function": {}, "type": "function"}
+    whole = _fold(
+        c(calls(call(0, "c1", "clock", ""), custom, odd)),
+        c({"function_call": {"name": "tide", "arguments": ""}}),
+        c({}, "tool_calls"),
+    )
+    message = whole["choices"][0]["message"]
+    assert message["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": ""}},
+        {"id": "c2", "type": "custom", "custom": {"name": "patch", "input": ""}},
+        {"id": "", "type": "function", "function": {"name": "", "arguments": ""}},
+    ]
+    assert message["function_call"] == {"name": "tide", "arguments": ""}
 
 
 def test_an_odd_message_is_an_empty_one() -> None:

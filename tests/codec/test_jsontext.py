@@ -6,6 +6,7 @@ import json
 import math
 import tracemalloc
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from codec.jsontext import (
     decode_json_object,
     encode_json,
     is_json,
+    join_text,
     split_object,
 )
 from tests.codec.test_scan import json_values
@@ -201,3 +203,14 @@ def test_the_second_chance_is_for_short_texts() -> None:
     """Where building the values costs little."""
     assert is_json("[" + "NaN," * 100 + "0]")
     assert not is_json("[" + "NaN," * 20_000 + "0]")
+
+
+@given(st.text(st.characters(exclude_categories=())), st.lists(st.integers(0, 40)))
+def test_text_is_the_same_however_its_escapes_are_cut(text: str, cuts: list[int]) -> None:
+    """Rule 4: halves that meet are a character, and no other half changes."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    places = sorted({0, len(units), *(2 * cut for cut in cuts if 2 * cut < len(units))})
+    pieces = [
+        units[start:stop].decode("utf-16-le", "surrogatepass") for start, stop in pairwise(places)
+    ]
+    assert join_text(pieces) == units.decode("utf-16-le", "surrogatepass")

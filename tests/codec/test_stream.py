@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec import sse, stream
+from codec.jsontext import encode_json
 from codec.stream import ChatStream
 from tests.codec.test_sse import split
 
@@ -86,7 +87,7 @@ def test_a_plain_stream() -> None:
             b'"usage":{"prompt_tokens":1}}', "ab", False, 2, (), id="no last blank line, whole",
         ),
         pytest.param(
-            A + STOP + USAGE_ONLY + b'data: {"choi', "ab", False, 3, ("non_json_event",),
+            A + STOP + USAGE_ONLY + b'data: {"choi', "ab", False, 3, ("event_cut_off",),
             id="no last blank line, cut off",
         ),
         pytest.param(A + STOP + USAGE_ONLY + b"data: [DONE]", "ab", True, 3, (), id="bare marker"),
@@ -188,7 +189,7 @@ def test_no_bytes_raise(raw: bytes, cuts: list[int]) -> None:
         pytest.param(USAGE_ONLY[:-1] + b"id: 1\n\n", True, id="with a second field"),
         pytest.param(sse_event(delta() | {"usage": USAGE}), True, id="on a choice"),
         pytest.param(
-            sse_event({"choices": [], "usage": USAGE, "timings": {"n": 1}}), True, id="llama.cpp",
+            sse_event({"choices": [], "usage": USAGE, "timings": {"n": 1}}), False, id="llama.cpp",
         ),
     ],
 )  # fmt: skip
@@ -199,6 +200,28 @@ def test_hidden_usage(event: bytes, shown: bool) -> None:
     assert response.usage.total == 6
     assert ("usage" in response.body) is shown
     assert read(A + STOP + event).body["usage"] == USAGE
+
+
+def test_a_character_that_is_cut_between_two_deltas_is_whole() -> None:
+    """In whatever it is said: two escapes of JSON, one in each delta, are one character."""
+    deltas: list[dict[str, Any]] = [
+        {
+            "content": half,
+            "refusal": half,
+            "reasoning": half,
+            "tool_calls": [{"index": 0, "function": {"name": "f", "arguments": half}}],
+            "function_call": {"name": "f", "arguments": half},
+        }
+        for half in ("\ud83c", "\udf0a")
+    ]
+    chunks = [{"choices": [{"index": 0, "delta": one}]} for one in deltas]
+    response = read(b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in chunks))
+    message = response.choices[0].message
+    assert message.function_call is not None
+    calls = (message.tool_calls[0], message.function_call)
+    said = [message.content, message.refusal, message.reasoning, *(c.arguments for c in calls)]
+    assert said == ["\U0001f30a"] * 5
+    assert encode_json(dict(response.body)).count("\U0001f30a") == 5
 
 
 def test_progress_is_visible_while_reading() -> None:

@@ -98,7 +98,6 @@ def test_every_spelling_of_a_usage_event_is_taken_out(event: bytes) -> None:
         b'data: {"choices":[],"usage":{},"prompt_filter_results":[]}',
         b'data: {"choices":[],"usage":{},"citations":["u"]}',
         b'data: {"choices":[],"usage":{},"error":{"message":"m"}}',
-        b'data: {"choices":[],"usage":{},"timings":{"n":1}}',
         b'data: [{"choices":[],"usage":{}}]',
         b'data: {"choices":[],"usage":{}',
         b'data: {"choices":[],"usage":{"choices":[1]}}',

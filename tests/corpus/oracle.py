@@ -69,7 +69,7 @@ def _is_usage_event(lines: list[bytes]) -> bool:
     value = parse_json(line[len(b"data:") :])
     if not isinstance(value, dict) or len(line) > _LONGEST_REMOVED_LINE:
         return False
-    others = ("prompt_filter_results", "citations", "error", "timings")
+    others = ("prompt_filter_results", "citations", "error")
     return (
         value.get("choices") == []
         and value.get("usage") is not None

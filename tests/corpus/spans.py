@@ -47,9 +47,11 @@ def expected_attributes(fold: dict[str, Any], *, legacy: bool = False) -> dict[s
 
 
 def _message(prefix: str, choice: dict[str, Any]) -> dict[str, Any]:
-    said = {"role": choice.get("role"), "content": choice.get("content")}
-    if reasoning := choice.get("reasoning"):
-        parts = [("reasoning", reasoning), ("text", said.pop("content"))]
+    content, refusal = choice.get("content"), choice.get("refusal")
+    said = {"role": choice.get("role"), "content": content or refusal}
+    if choice.get("reasoning") or (content and refusal):
+        del said["content"]
+        parts = [("reasoning", choice.get("reasoning")), ("text", content), ("text", refusal)]
         for position, (kind, text) in enumerate(part for part in parts if part[1]):
             said[f"contents.{position}.message_content.type"] = kind
             said[f"contents.{position}.message_content.text"] = text

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from openai.types.chat import ChatCompletionMessage
 
+from codec.completion import build_completion
 from codec.response import decode_response
 from codec.stream import ChatStream
 from tests.corpus.oracle import is_stream
@@ -34,6 +36,7 @@ _ANSWERED = [
     if one.status < 400
 ]
 _STREAMS = [one for one in _ANSWERED if is_stream(one.body)]
+_WITH_CALLS = [one for one in _ANSWERED if b'"tool_calls"' in one.body]
 _PLAIN = [one for one in _ANSWERED if not is_stream(one.body)]
 
 ALL = frozenset({
@@ -278,6 +281,19 @@ def test_a_plain_answer_reads_as_the_sdk_reads_it(recording: Recording) -> None:
     in_parts = any(isinstance(message.get("content"), list) for message in messages)
     explained = {"content"} if in_parts else set()
     assert _differences(fold_plain(recording.body), _describe(response)) <= explained
+
+
+@pytest.mark.parametrize(
+    "recording", [pytest.param(one, id=one.id) for one in _WITH_CALLS] or [_MISSING]
+)
+def test_calls_of_a_completion_are_what_the_sdks_own_model_takes(recording: Recording) -> None:
+    """No required member of them is missing, whether it came or not."""
+    stream = ChatStream()
+    stream.feed(recording.body)
+    response = stream.finish() if is_stream(recording.body) else decode_response(recording.body)
+    for choice in build_completion(response)["choices"]:
+        calls = choice["message"].get("tool_calls")
+        ChatCompletionMessage.model_validate({"role": "assistant", "tool_calls": calls})
 
 
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason.name)

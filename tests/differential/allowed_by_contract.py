@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from codec.endpoint import Endpoint
 from tests.corpus.oracle import expect_outcome, fold_answer, parse_json
 from tests.differential.allowance import Allowance, is_extra, matches
 from tests.differential.comparison import ABSENT
-from tests.differential.reading import find_objects
+from tests.differential.reading import find_objects, find_said, in_events
 
 if TYPE_CHECKING:
     from tests.differential.comparison import Difference
@@ -62,6 +63,18 @@ def _is_reasoned(pair: Pair, difference: Difference) -> bool:
     return difference.theirs is ABSENT or bool(difference.theirs == text)
 
 
+def _is_refusal(pair: Pair, difference: Difference) -> bool:
+    said = [*find_said(pair.call), *pair.call.body.get("messages", ())]
+    refusal = "".join(one.get("refusal") or "" for one in said if isinstance(one, dict))
+    is_content = is_extra(difference, r"llm\.(in|out)put_messages\.\d+\.message\.content")
+    return is_content and bool(refusal) and difference.ours in refusal
+
+
+def _is_object_of_whole(pair: Pair, difference: Difference) -> bool:
+    is_object = in_events(pair.call) and matches(difference, r"output\.value/object")
+    return is_object and bool(difference.theirs == f"{difference.ours}.chunk")
+
+
 def _is_part_of_other_kind(pair: Pair, difference: Difference) -> bool:
     found = re.match(r"llm\.input_messages\.(\d+)\.message\.contents\.(\d+)\.", difference.path)
     if found is None or difference.theirs is not ABSENT:
@@ -102,6 +115,11 @@ def _is_argument_text(_: Pair, difference: Difference) -> bool:
     return is_missing and parse_json(difference.theirs) is None
 
 
+def _is_system_of_embedding(pair: Pair, difference: Difference) -> bool:
+    is_embedding = pair.call.endpoint is Endpoint.EMBEDDINGS
+    return is_embedding and difference.ours is ABSENT and matches(difference, r"llm\.system")
+
+
 def _is_total_too_small(pair: Pair, difference: Difference) -> bool:
     if difference.path != "llm.token_count.total" or difference.ours is not ABSENT:
         return False
@@ -120,6 +138,16 @@ WANTED = (
         name="reasoning makes a message of parts, without message.content",
         source="1.2",
         explains=_is_reasoned,
+    ),
+    Allowance(
+        name="a stream put together is no chunk",
+        source="1.5",
+        explains=_is_object_of_whole,
+    ),
+    Allowance(
+        name="a refusal is content, where there is no other",
+        source="1.2",
+        explains=_is_refusal,
     ),
     Allowance(
         name="parts of a request that are neither text nor image",
@@ -146,6 +174,11 @@ WANTED = (
         name="arguments of a function call that are no JSON are in the values only",
         source="1.2",
         explains=_is_argument_text,
+    ),
+    Allowance(
+        name="the system of an embedding, which the specification excludes",
+        source="1.1",
+        explains=_is_system_of_embedding,
     ),
     Allowance(
         name="a total that is less than its parts is left out",

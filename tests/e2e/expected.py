@@ -163,7 +163,7 @@ def _output_messages(call: Call) -> Iterator[tuple[str, Any]]:
 
 def _message(prefix: str, message: JsonObject) -> Iterator[tuple[str, Any]]:
     yield f"{prefix}.role", message["role"]
-    content = message["content"]
+    content = message["content"] or message.get("refusal")
     if reasoning := message.get("reasoning_content"):
         content = [{"type": "reasoning", "text": reasoning}, {"type": "text", "text": content}]
     if isinstance(content, str):
@@ -212,7 +212,7 @@ def _output(call: Call) -> Any:
     if not call.request.get("stream"):
         return call.completion
     error = {"error": call.stream_error} if call.stream_error is not None else {}
-    return prune(call.completion | error | {"object": "chat.completion.chunk"})
+    return prune(call.completion | error | {"object": "chat.completion"})
 
 
 def _context(call: Call) -> Iterator[tuple[str, Any]]:
@@ -242,11 +242,7 @@ def _metadata(call: Call) -> Iterator[tuple[str, Any]]:
     if is_stream and not asks_usage:
         yield "proxy_rewrites", ["stream_options.include_usage"]
     if is_stream and not call.is_left:
-        # A chunk of usage that the client did not ask for came too, and did not reach it. DeepSeek
-        # has usage in the last chunk, and whoever breaks down has an error in the place of a chunk.
-        is_stripped = not asks_usage and call.upstream in {"default", "openai"}
-        is_error = call.stream_error is not None
-        yield "chunk_count", call.chunk_count + (is_stripped or is_error)
+        yield "chunk_count", call.chunk_count
     yield "usage_source", "none" if call.usage is None else "provider"
     if call.status >= 400:
         yield "outcome", "upstream_error"

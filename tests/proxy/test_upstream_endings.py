@@ -240,6 +240,25 @@ async def test_a_plain_answer_that_breaks_off_is_truncated() -> None:
     assert exchange.error_type == "stream_truncated"
 
 
+@pytest.mark.parametrize(
+    ("body", "error_type"),
+    [(ANSWER, None), (ANSWER[:40], "stream_truncated"), (b"", "stream_truncated")],
+    ids=["whole", "half", "nothing"],
+)
+async def test_a_plain_answer_that_the_connection_ends_is_whole_if_it_can_be_read(
+    body: bytes, error_type: str | None
+) -> None:
+    """Without any framing a half answer ends as cleanly as a whole one."""
+
+    async def script(connection: Connection) -> None:
+        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", body)
+        connection.writer.close()
+
+    answer, exchange, _ = await observe(script, WHOLE)
+    assert (answer.body, answer.clean) == (body, True)
+    assert exchange.error_type == error_type
+
+
 async def test_an_upstream_that_breaks_off_after_done_is_complete() -> None:
     """[DONE] was relayed: how the connection ended adds nothing to the span."""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from telemetry.exchange import Outcome
+from telemetry.metadata import build_metadata
 from tests.proxy.harness import (
     ANSWER,
     ASKING_CHAT,
@@ -169,6 +170,26 @@ async def test_usage_that_rides_on_other_events_stays() -> None:
     assert answer.body == b"".join(events)
     assert exchange.response is not None
     assert exchange.response.usage is not None
+
+
+async def test_a_servers_timings_beside_the_usage_do_not_keep_it_in() -> None:
+    """llama.cpp: the client has a choice in every chunk; the span says what it did not receive."""
+    timings = USAGE_EVENT.replace(b"}\n\n", b',"timings":{"predicted_n":2}}\n\n')
+    answer, exchange, _ = await observe(lambda c: c.stream(*STREAM, timings, DONE))
+    assert answer.body == WITHOUT
+    metadata = build_metadata(exchange, {})
+    assert metadata["left_out_with_usage"] == ["timings"]
+    assert metadata["usage_raw"]["total_tokens"] == 5
+
+
+async def test_a_client_that_asked_has_the_timings_beside_the_usage() -> None:
+    """Nothing is left out, and nothing is said to be."""
+    timings = USAGE_EVENT.replace(b"}\n\n", b',"timings":{"predicted_n":2}}\n\n')
+    answer, exchange, _ = await observe(
+        lambda c: c.stream(*STREAM, timings, DONE), request_bytes(ASKING_CHAT)
+    )
+    assert answer.body == b"".join([*STREAM, timings, DONE])
+    assert "left_out_with_usage" not in build_metadata(exchange, {})
 
 
 async def test_several_usage_events_are_all_taken_out() -> None:

@@ -44,7 +44,6 @@ def test_an_embedding_call() -> None:
         "embedding.embeddings.0.embedding.text": "one",
         "embedding.embeddings.1.embedding.text": "two",
         "openinference.span.kind": "EMBEDDING",
-        "llm.system": "openai",
         "embedding.model_name": "small-2",
         "http.response.status_code": 200,
         "llm.token_count.prompt": 5,
@@ -56,6 +55,15 @@ def test_an_embedding_call() -> None:
     }
     assert attributes.items() >= wanted.items()
     assert not any(key.startswith(("llm.input_", "llm.output_", "llm.model")) for key in attributes)
+
+
+def test_an_embedding_has_neither_system_nor_provider() -> None:
+    """OpenInference's embedding spans do not use them; OpenTelemetry requires its provider."""
+    attributes = build_exchange_attributes(
+        embedding(provider="mistralai", server_address="api.mistral.ai"), BARE
+    )
+    assert not {"llm.system", "llm.provider"} & attributes.keys()
+    assert attributes["gen_ai.provider.name"] == "mistral_ai"
 
 
 def test_rule_1_vectors_are_left_out_unless_asked_for() -> None:

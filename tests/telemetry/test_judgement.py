@@ -14,6 +14,7 @@ from telemetry.frames import End
 from telemetry.judgement import judge
 
 EOF = EndKind.UPSTREAM_EOF
+UNFRAMED = EndKind.UPSTREAM_UNFRAMED_END
 BROKEN = EndKind.UPSTREAM_BROKEN
 GONE = EndKind.CLIENT_GONE
 USAGE = Usage(prompt=1, completion=1, total=2)
@@ -154,6 +155,11 @@ PLAIN: dict[str, tuple[_Row, EndKind, ChatResponse | None, dict[str, Any]]] = {
     "whole, but not delivered": (LEFT, GONE, FINISHED, {"delivered": False}),
     "in parts, then the client closes": (LEFT, GONE, None, {}),
     "in parts, then the upstream resets": (CUT, BROKEN, None, {}),
+    "whole, and the connection's end ends it": (OK, UNFRAMED, FINISHED, {}),
+    "no finish reason, and the connection's end ends it": (OK, UNFRAMED, PARTIAL, {}),
+    "in parts or nothing, and the connection's end ends it": (CUT, UNFRAMED, None, {}),
+    "not all read, and the connection's end ends it": (OK, UNFRAMED, None, {"unread": True}),
+    "a redirect, and the connection's end ends it": (OK, UNFRAMED, None, {"status": 307}),
     "an error in it": ((Outcome.STREAM_ERROR, "engine_dead"), EOF, FAILED, {}),
 }
 
@@ -162,8 +168,19 @@ PLAIN: dict[str, tuple[_Row, EndKind, ChatResponse | None, dict[str, Any]]] = {
 def test_a_plain_answer_is_judged_by_section_6(
     expected: _Row, kind: EndKind, response: ChatResponse | None, members: dict[str, Any]
 ) -> None:
-    """Its framing says when it ends; whether it was decoded does not make it an error."""
+    """Its framing says when it ends, or, where it has none, that it can be read."""
     assert outcome(kind, response, streamed=False, **members) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [(answer("stop"), OK), (answer(None, done=True), OK), (PARTIAL, CUT), (answer(), CUT)],
+)
+def test_a_stream_without_framing_is_judged_as_one_with(
+    response: ChatResponse, expected: _Row
+) -> None:
+    """[DONE] and finish reasons tell that it is whole."""
+    assert outcome(UNFRAMED, response) == outcome(EOF, response) == expected
 
 
 @pytest.mark.parametrize("kind", EndKind)

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codec.answer import ChatResponse, Message
 from codec.jsontext import decode_json
@@ -48,7 +49,9 @@ def test_rule_2_every_member_that_applies() -> None:
             wait_counts=(2,),
         ),
         outcome=Outcome.CLIENT_DISCONNECTED,
-        response=make_response(Message(), Message(refusal="No")),
+        response=replace(
+            make_response(Message(), Message(refusal="No")), hidden_members=("timings",)
+        ),
         rate_limits={"x-ratelimit-remaining-tokens": "9"},
         anomalies=("foreign_chunk",),
         kept_by="cancelled",
@@ -76,6 +79,7 @@ def test_rule_2_every_member_that_applies() -> None:
         "kept_by": "cancelled",
         "content_hidden_by": "client",
         "usage_event_not_stripped": True,
+        "left_out_with_usage": ["timings"],
         "cut": {"llm.tools": 600},
     }
     assert build_metadata(exchange, {"llm.tools": 600}, "provider") == wanted
@@ -93,6 +97,13 @@ def test_an_answer_without_usage_says_so() -> None:
     """S3.13: no counts, and the source is none; nothing is estimated."""
     exchange = make_exchange(response=make_response(Message(content="x"), usage=None))
     assert build_metadata(exchange, {}) == {**PLAIN, "usage_source": "none"}
+
+
+def test_rule_4_what_was_left_out_with_the_usage_is_named_within_bounds() -> None:
+    """The names are the provider's: of some of them the beginnings."""
+    response = ChatResponse(hidden_members=tuple(f"{number:0100}" for number in range(40)))
+    names = build_metadata(make_exchange(response=response), {})["left_out_with_usage"]
+    assert names == ["0" * 64] * 16
 
 
 def test_a_single_chunk_waited_for_nothing() -> None:

@@ -313,16 +313,35 @@ def test_an_event_without_its_end_arrived_with_the_last_read() -> None:
     assert (exchange.chunks.count, exchange.chunks.last_ns) == (2, START_NS + 110 * MS)
 
 
-def test_an_error_that_comes_first_is_no_chunk() -> None:
-    """A stream of nothing else has no first token; behind a chunk it counts like any event."""
-    error = b'data: {"error":{"message":"No","type":"server_error"}}\n\n'
-    exchange = observe(exchange_frames(error, asked=ASKED_STREAM))
+@pytest.mark.parametrize(
+    "error",
+    [
+        b'data: {"error":{"message":"No","type":"server_error"}}\n\n',
+        b'event: error\ndata: "No"\n\n',
+        b"event: error\ndata: No\n\n",
+        b"event: error\n: No\n\n",
+        b'error: {"message":"No"}\n\n',
+    ],
+)
+@pytest.mark.parametrize("chunks", [(), (ROLE,), (ROLE, HEL)])
+def test_an_error_is_no_chunk(error: bytes, chunks: tuple[bytes, ...]) -> None:
+    """Whatever its form is, and however many chunks came before it."""
+    exchange = observe(exchange_frames(*chunks, error, asked=ASKED_STREAM))
     assert exchange.outcome is Outcome.STREAM_ERROR
-    assert exchange.chunks is None
-    assert exchange.first_chunk_ns is None
-    exchange = observe(exchange_frames(ROLE, error, asked=ASKED_STREAM))
-    assert exchange.chunks is not None
-    assert exchange.chunks.count == 2
+    assert exchange.chunks == observe(exchange_frames(*chunks, asked=ASKED_STREAM)).chunks
+    assert (exchange.first_chunk_ns is None) == (not chunks)
+
+
+def test_a_usage_event_that_the_client_does_not_receive_is_no_chunk() -> None:
+    """Counts and waits are of what the client had; a usage event that it asked for is a chunk."""
+    reads = WHOLE_STREAM
+    hidden = observe(exchange_frames(*reads, asked=ASKED_STREAM, head={"hides_usage": True}))
+    assert hidden.chunks == observe(exchange_frames(*reads[:4], asked=ASKED_STREAM)).chunks
+    assert hidden.response is not None
+    assert hidden.response.usage is not None
+    shown = observe(exchange_frames(*reads, asked=ASKED_STREAM)).chunks
+    assert shown is not None
+    assert shown.count == 5
 
 
 def test_a_plain_answer_has_no_chunks() -> None:

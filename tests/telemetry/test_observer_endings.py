@@ -135,6 +135,33 @@ def test_what_an_early_end_lacks_is_no_anomaly(kind: EndKind) -> None:
     assert exchange.anomalies == ()
 
 
+@pytest.mark.parametrize("data", [(), (b" ",), (b"<p>Hi</p>",)], ids=["none", "blank", "a page"])
+def test_an_empty_answer_that_is_whole_says_that_it_cannot_be_read(data: tuple[bytes, ...]) -> None:
+    """Its framing makes it complete, and nothing makes it an answer."""
+    exchange = observe(exchange_frames(*data))
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ("response_undecodable",))
+
+
+@pytest.mark.parametrize("status", [204, 307])
+def test_what_is_to_have_no_answer_lacks_none(status: int) -> None:
+    """Neither a redirect nor an answer without content is told to be unreadable."""
+    assert observe(exchange_frames(status=status)).anomalies == ()
+
+
+@pytest.mark.parametrize(
+    ("whole", "anomalies"), [((ROLE, HEL), ()), ((HEL, STOP, USAGE), ("event_cut_off",))]
+)
+def test_a_stream_that_is_cut_in_an_event_has_no_event_of_bad_json(
+    whole: tuple[bytes, ...], anomalies: tuple[str, ...]
+) -> None:
+    """The cut is told by the outcome, or, behind all that makes an answer, by a word of its own."""
+    exchange = observe(exchange_frames(*whole, LO[:40], asked=ASKED_STREAM))
+    assert (exchange.outcome is Outcome.COMPLETED, exchange.anomalies) == (
+        bool(anomalies),
+        anomalies,
+    )
+
+
 def test_what_a_complete_stream_lacks_is_an_anomaly() -> None:
     """``[DONE]`` without any finish reason or usage."""
     exchange = observe(exchange_frames(ROLE, HEL, DONE, asked=ASKED_STREAM))

@@ -169,9 +169,21 @@ def test_rule_1_malformed_parts_lose_only_what_is_malformed(
     assert parts_of(part) == attributes
 
 
+def test_rule_3_a_refusal_in_the_history_is_content() -> None:
+    """Rule 3: as a member or as a part, where there is nothing else."""
+    said = {"role": "assistant", "content": None, "refusal": "No"}
+    assert messages_of(said)["0.message.content"] == "No"
+    assert messages_of(said | {"content": "Aye"})["0.message.content"] == "Aye"
+    assert "0.message.content" not in messages_of(said | {"refusal": ["No"]})
+    assert parts_of({"type": "refusal", "refusal": "No"}) == {
+        "0.message_content.type": "text",
+        "0.message_content.text": "No",
+    }
+
+
 def test_rule_2_what_is_left_out_leaves_a_hole() -> None:
     """Rule 2: messages and parts keep their positions."""
-    unknown: list[Any] = [{"type": "refusal", "refusal": "no"}, {}, {"type": ["text"]}]
+    unknown: list[Any] = [{"type": "video", "refusal": "no"}, {}, {"type": ["text"]}]
     attributes = messages_of("no object", {"role": "user", "content": [*unknown, PART]})
     assert attributes == {
         "1.message.role": "user",
@@ -232,7 +244,7 @@ def test_tools() -> None:
 
 
 def test_input_is_the_clients_own_text() -> None:
-    """Rule 3: the input value is the body as it came, the parameters are what is no content."""
+    """Rule 4: the input value is the body as it came, the parameters are what is no content."""
     body = b'{"stream":true, "model":"m" ,"seed":18446744073709551616,"messages":[],"tools":[]}'
     request = {
         "stream": True,
@@ -326,8 +338,8 @@ def test_rule_1_junk_never_raises(messages: Any, tools: Any, other: Any) -> None
         assert value.encode()
 
 
-def test_rule_4_the_newest_messages_stay_under_their_own_indexes() -> None:
-    """Rule 4: the oldest ones are cut, and stay in the body."""
+def test_rule_5_the_newest_messages_stay_under_their_own_indexes() -> None:
+    """Rule 5: the oldest ones are cut, and stay in the body."""
     messages = [{"role": "user"}] * (MAX_FLATTENED_MESSAGES + 2)
     flattening = Flattening()
     keys = dict(build_input_message_attributes(make_exchange({"messages": messages}), flattening))
@@ -337,8 +349,8 @@ def test_rule_4_the_newest_messages_stay_under_their_own_indexes() -> None:
     assert flattening.cut == {"llm.input_messages": len(messages)}
 
 
-def test_rule_4_the_first_tools_parts_and_calls_stay() -> None:
-    """Rule 4: each by its own limit, and noted with how many there were, the longest list's."""
+def test_rule_5_the_first_tools_parts_and_calls_stay() -> None:
+    """Rule 5: each by its own limit, and noted with how many there were, the longest list's."""
     parts = [{"type": "image_url"}] * (MAX_FLATTENED_PARTS + 1)
     calls = [{"id": "c"}] * (MAX_FLATTENED_TOOL_CALLS + 1)
     tools: list[dict[str, str]] = [{}] * (MAX_FLATTENED_TOOLS + 1)

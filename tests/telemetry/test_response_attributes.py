@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.jsontext import decode_json
 from telemetry import response_attributes
 from telemetry.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.response_attributes import (
@@ -119,12 +120,44 @@ def test_rule_2_reasoning_alone() -> None:
     }
 
 
-def test_rule_3_refusal_is_in_the_output_value_only() -> None:
-    """Rule 3: a refusal makes no message content."""
+def test_rule_3_a_refusal_is_content() -> None:
+    """Rule 3: the message is no empty card, and output.value keeps what it is."""
     body = {"choices": [{"index": 0, "message": {"refusal": "I can't."}}]}
     response = make_response(Message(role="assistant", refusal="I can't."), body=body)
-    assert messages_of(response) == {"0.message.role": "assistant"}
+    expected = {"0.message.role": "assistant", "0.message.content": "I can't."}
+    assert messages_of(response) == expected
     assert '"refusal": "I can\'t."' in output_of(response)["output.value"]
+
+
+@pytest.mark.parametrize("reasoning", [None, "Hm."])
+def test_rule_3_a_refusal_stands_behind_text_and_reasoning(reasoning: str | None) -> None:
+    """Rule 3: whatever was said before it is said, too."""
+    message = Message(reasoning=reasoning, content="First", refusal="No")
+    texts = [value for key, value in messages_of(make_response(message)).items() if "text" in key]
+    assert texts == [text for text in (reasoning, "First", "No") if text]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("chat.completion.chunk", "chat.completion"),
+        ("text_completion.chunk", "text_completion"),
+        ("text_completion", "text_completion"),
+        ("", ""),
+        (["odd"], ["odd"]),
+    ],
+)
+def test_a_stream_put_together_does_not_call_itself_a_chunk(name: Any, expected: Any) -> None:
+    """Whoever reads the output value finds a whole answer, named as one."""
+    exchange = make_exchange(response=ChatResponse(body={"object": name}), streamed=True)
+    output = dict(build_output_attributes(exchange))["output.value"]
+    assert decode_json(str(output)) == {"object": expected}
+
+
+def test_a_plain_answer_keeps_the_name_it_came_with() -> None:
+    """The output value of what was not put together is what the client received."""
+    body = {"object": "chat.completion.chunk"}
+    assert decode_json(output_of(ChatResponse(body=body))["output.value"]) == body
 
 
 def test_output_value_is_the_body() -> None:

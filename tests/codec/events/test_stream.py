@@ -188,6 +188,16 @@ def test_log_probabilities_that_are_none() -> None:
     ]
 
 
+def test_a_character_that_is_cut_between_two_deltas_is_whole() -> None:
+    """In what is done and in the snapshots; each delta is what came."""
+    stream = ChatEventStream()
+    events = [e for half in ("\ud83c", "\udf0a") for e in stream.feed(said(half))]
+    told = [event for event in events if isinstance(event, ContentDelta)]
+    assert [event.delta for event in told] == ["\ud83c", "\udf0a"]
+    assert told[-1].snapshot == "\U0001f30a"
+    assert stream.finish() == [ContentDone(choice_index=0, content="\U0001f30a")]
+
+
 def test_text_that_repeats_itself_is_done_without() -> None:
     """Rule 6: the deltas are what came, each the text so far; what is done is the text."""
     events = everything(*(said("Green tea"[:end]) for end in (3, 5, 6, 9)), CHUNK({}, "stop"))

@@ -139,6 +139,21 @@ def test_a_message_is_read_and_written() -> None:
     assert read.to_json() == choice
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"tool_calls": [{"id": "c", "type": "function", "function": {"name": "tide"}}]},
+        {"function_call": {"name": "tide", "arguments": "{}"}},
+    ],
+)
+def test_a_choice_that_stops_with_calls_is_to_be_answered_by_running_them(message: Any) -> None:
+    """The word on the wire stays; a list without any call is none."""
+    read = decode_choice({"message": message, "finish_reason": "stop"}, place=0)
+    assert (read.finish, read.finish_reason) == ("tool_use", "stop")
+    empty = decode_choice({"message": {"tool_calls": []}, "finish_reason": "stop"}, place=0)
+    assert empty.finish == "complete"
+
+
 def test_a_legacy_completion_is_read_and_written() -> None:
     """Its text, and no message."""
     choice = {"index": 1, "text": "Once", "finish_reason": "length", "x": 1}

@@ -65,7 +65,7 @@ def test_a_full_answer_is_read() -> None:
         usage=usage_of(6, 4, prompt_tokens_details={"cached_tokens": 5}),
     )
     assert (values.id, values.model, values.message) == ("c-1", "m-1", "Let me see.")
-    assert values.finish == "complete"
+    assert values.finish == "tool_use", "there is a call to be run"
     assert values.tool_calls == (AnsweredCall(id="t-1", name="atlas", arguments={"of": "Elbe"}),)
     assert values.usage is not None
     assert (values.usage.total, values.usage.cache_read, values.usage.cache_write) == (10, 5, None)
