@@ -38,6 +38,7 @@ from telemetry.metrics.instruments import (
     UPSTREAM_FAILURES,
 )
 from telemetry.metrics.registry import MetricsRegistry
+from telemetry.sealing import OWN_SEAL
 
 if TYPE_CHECKING:
     import socket
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from proxy.worker_settings import RelaySettings
     from telemetry.metrics.registry import Reading
+    from telemetry.sealing import Seal
 
 __all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")
 
@@ -70,6 +72,7 @@ class Proxy:
         sink: where tap frames go.
         clock: the worker's clocks.
         metrics: where its numbers can be read.
+        seal: for what may be credentials in its frames.
 
     Raises:
         ConfigurationError: upstreams, certificates or forward proxies cannot be used.
@@ -82,6 +85,7 @@ class Proxy:
         *,
         clock: Clock | None = None,
         metrics: MetricsRegistry | None = None,
+        seal: Seal = OWN_SEAL,
     ) -> None:
         clock = clock or SystemClock()
         self._settings = settings
@@ -98,6 +102,7 @@ class Proxy:
                 clock,
                 RecordedHeaders.of(HeaderMap.build(settings.headers)),
                 max_body_bytes=settings.max_answer_bytes,
+                seal=seal,
             ),
             identities=SpanIdentitySource(settings.trace_parent),
             rejections=Rejections(clock),

@@ -29,6 +29,7 @@ from proxy.worker_settings import WorkerSettings
 from telemetry.frame_outbox import FrameOutbox
 from telemetry.frame_records import Hello
 from telemetry.sdk_logs import quiet_sdk_logs
+from telemetry.sealing import Seal
 from telemetry.shedding import Shedding
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ async def _work(
     hello = Hello(worker=start.number, pid=os.getpid(), version=__version__)
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
     link = FrameLink(start.frames_path, hello, outbox)
-    proxy = Proxy(settings, link)
+    proxy = Proxy(settings, link, seal=Seal(start.seal_key))
     proxy.metrics.read_from(link.read_metrics)
     collect_rarely()
     linking = asyncio.ensure_future(link.run())

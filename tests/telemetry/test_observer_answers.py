@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from telemetry.answer_body import MAX_ERROR_BYTES
 from telemetry.exchange import EndKind, Outcome
+from telemetry.frames import MAX_ERROR_BYTES
 from tests.telemetry.observing import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,
