@@ -10,14 +10,14 @@ Rules:
    compared as they are, and without escapes.
 2. Of credentials that overlap or are in one another nothing is left; those that touch get one
    mask. All else stays as it was; a JSON text that a mask would break is hidden whole.
-3. In content a credential is looked for only where its :func:`_probe` is, which no encoder
-   escapes: that costs a call next to nothing. In what a provider says of an error, and in ids, it
-   is looked for whatever escapes there are.
+3. A credential is looked for only where its :func:`_probe` is, which no encoder escapes: that costs
+   a call next to nothing. In what a provider says of an error, and in ids, it is looked for
+   everywhere if letters are escaped.
 4. What is short and has no digit may be a word: in content it is not masked (:func:`is_telling`).
    What has less than :data:`MIN_CREDENTIAL_CHARS` is masked nowhere.
 5. A text that is cut may end within a credential: what may be the beginning of one is left out.
-6. The work is bounded: what a provider says is hidden whole where it, and what is to be looked for,
-   are too much (:data:`MAX_LOOKED_CHARS`) or not known.
+6. The work is bounded: a text is hidden whole that takes more (:data:`MAX_LOOKED_CHARS`,
+   :data:`MAX_PIECES`); and what a provider says, where nobody knows what to look for.
 """
 
 from __future__ import annotations
@@ -40,9 +40,12 @@ MAX_CREDENTIALS = 32
 """Of a head or a body. Each is looked for in all content; real requests have two or three, hostile
 ones thousands."""
 
-MAX_LOOKED_CHARS = 4 * 1024 * 1024
-"""Of what a provider says, times the credentials that are looked for in it: 64 of them in the 64
-KiB that are kept of an error."""
+MAX_LOOKED_CHARS = 64 * 1024 * 1024
+"""Of what a provider says, times the credentials that are looked for in it: a tenth of a second."""
+
+MAX_PIECES = 32
+"""Of a text that are looked at without escapes: some ten milliseconds each. Real texts have a
+credential in one or two."""
 
 _TELLING_CHARS = 16
 """Of a word there are less."""
@@ -63,6 +66,11 @@ _ESCAPE: Final = re.compile(
 linear."""
 
 _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+_ESCAPED_LETTER = re.compile(
+    r"(?:\\u00|%)(?:3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])|\\[^\Wbfnrtu_]", re.ASCII
+)
+"""No encoder writes it."""
 
 _PARTIAL_ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{0,3}|%[0-9a-fA-F]?)\Z")
 _PARTIAL_ESCAPE_CHARS = 8
@@ -141,7 +149,9 @@ class Credentials:
             return REDACTED if text else text
         if not self._all:
             return text
-        redacted = _redact(text, self._all, None)
+        hides_probes = ("\\" in text or "%" in text) and _ESCAPED_LETTER.search(text)
+        probes = None if hides_probes else {_probe(value) for value in self._all}
+        redacted = _redact(text, self._all, probes)
         return redacted if is_whole else _without_begun(redacted, self._all)
 
     def plain_values(self) -> tuple[bytes, ...]:
@@ -178,7 +188,7 @@ def _probe(value: str) -> str:
     return longest if len(longest) >= _PROBE_CHARS else ""
 
 
-def _redact(text: str, values: Sequence[str], probes: Sequence[str] | None) -> str:
+def _redact(text: str, values: Sequence[str], probes: Iterable[str] | None) -> str:
     found = [place for value in values for place in _find(text, value)]
     if "\\" in text or "%" in text:
         found += _find_escaped(text, values, probes)
@@ -199,9 +209,9 @@ def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_escaped(
-    text: str, values: Sequence[str], probes: Sequence[str] | None
+    text: str, values: Sequence[str], probes: Iterable[str] | None
 ) -> Iterator[tuple[int, int]]:
-    """Where credentials occur, whatever stands for their characters.
+    """Where credentials occur, whatever stands for their characters; all of a hostile text.
 
     Args:
         text: is looked at piece by piece.
@@ -211,13 +221,18 @@ def _find_escaped(
     wanted = [plain for plain in {_unescape(value)[0] for value in values} if _is_long(plain)]
     overlap = 6 * max(map(len, values)) + _PIECE_CHARS // 64
     step = max(_PIECE_CHARS, overlap)
+    pieces = 0
     for start in range(0, len(text), step):
         piece = text[start : start + step + overlap]
         if probes is not None and not any(probe in piece for probe in probes):
             continue
-        plain, places = _unescape(piece)
-        if plain != piece:
-            for value in wanted:
+        if (pieces := pieces + 1) > MAX_PIECES:
+            yield 0, len(text)
+            return
+        plain = _ESCAPE.sub(_unescape_one, piece.rstrip("\\"))  # as in `_unescape`, linear
+        if found := [value for value in wanted if value in plain]:
+            plain, places = _unescape(piece)
+            for value in found:
                 for first, last in _find(plain, value):
                     yield start + places[first], start + places[last]
 
@@ -265,9 +280,13 @@ def _unescape(text: str) -> tuple[str, Sequence[int]]:
         start = escape.start()
         plain.append(text[done:start])
         places.extend(range(done, start + 1))
-        code = escape[1] or escape[2]
-        plain.append(chr(int(code, 16)) if code else _CONTROLS.get(escape[3], escape[3]))
+        plain.append(_unescape_one(escape))
         done = escape.end()
     plain.append(text[done:].rstrip("\\"))
     places.extend(range(done, len(text) + 1))
     return "".join(plain), places
+
+
+def _unescape_one(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2]
+    return chr(int(code, 16)) if code else _CONTROLS.get(escape[3], escape[3])

@@ -103,6 +103,15 @@ async def test_what_an_error_quotes_as_it_stands_is_in_no_frame() -> None:
     assert KEY.decode() not in repr(frames)
 
 
+async def test_the_body_of_an_error_is_copied_as_it_comes() -> None:
+    """A worker gathers nothing of it and decodes nothing: its other calls would wait (R2)."""
+    body = gzip.compress(b'{"error": {"message": "%b"}}' % (rb"\n\"\u002b" * 4_000))
+    exchange, frames = await record(body, answered=b"Content-Encoding: gzip\r\n", pieces=3)
+    reads = [frame.data for frame in frames if isinstance(frame, ResponseData)]
+    assert b"".join(reads) == body
+    assert exchange.error_message == '\n"+' * 4_000
+
+
 async def test_a_key_over_the_end_of_a_read_is_masked() -> None:
     """Of an error in many reads, and longer keys that begin as shorter ones do."""
     longer = KEY + b"-and-more"

@@ -120,7 +120,15 @@ def test_rule_6_more_than_can_be_looked_for_is_hidden_whole() -> None:
     """Many credentials in a short text are found, and many in a long one would take long."""
     many = [f"canary-{number:05}" for number in range(1_000)]
     assert mask(f"<{many[7]}>", *many) == f"<{REDACTED}>"
-    assert mask("x" * 60_000, *many) == REDACTED
+    assert mask("x" * 70_000, *many) == REDACTED
+
+
+def test_rule_6_a_long_text_that_is_full_of_a_key_is_hidden_whole() -> None:
+    """Each piece of it would have to be looked at; with the key in one or two it is not hidden."""
+    piece = "word\\n " * (credentials._PIECE_CHARS // 7) + ESCAPED["slashes"]
+    found = Credentials([SIGNS])
+    assert found.redact(piece * (credentials.MAX_PIECES + 2)) == REDACTED
+    assert found.redact(piece * 2) == (piece * 2).replace(ESCAPED["slashes"], REDACTED)
 
 
 def test_rule_6_what_is_not_known_hides_what_a_provider_says() -> None:
