@@ -39,6 +39,7 @@ from telemetry.metrics.instruments import (
     UPSTREAM_FAILURES,
 )
 from telemetry.metrics.registry import MetricsRegistry
+from telemetry.sealing import OWN_SEAL
 
 if TYPE_CHECKING:
     import socket
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from proxy.worker_settings import RelaySettings
     from telemetry.metrics.registry import Reading
+    from telemetry.sealing import Seal
 
 __all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")
 
@@ -72,6 +74,7 @@ class Proxy:
         clock: the worker's clocks.
         metrics: where its numbers can be read.
         is_orphaned: whether the supervisor is gone.
+        seal: for what may be credentials in its frames.
 
     Raises:
         ConfigurationError: upstreams, certificates or forward proxies cannot be used.
@@ -85,6 +88,7 @@ class Proxy:
         clock: Clock | None = None,
         metrics: MetricsRegistry | None = None,
         is_orphaned: Callable[[], bool] = lambda: False,
+        seal: Seal = OWN_SEAL,
     ) -> None:
         clock = clock or SystemClock()
         self._settings = settings
@@ -101,6 +105,7 @@ class Proxy:
                 clock,
                 RecordedHeaders.of(HeaderMap.build(settings.headers)),
                 max_body_bytes=settings.max_answer_bytes,
+                seal=seal,
             ),
             identities=SpanIdentitySource(settings.trace_parent),
             rejections=Rejections(clock),

@@ -15,6 +15,10 @@ from telemetry.exchange import EndKind
 __all__ = ("GatewayError", "broken_request_body", "encode_error", "late_request_body")
 
 
+_ALLOW = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
+"""RFC 9110, section 15.5.6, wants it with a 405. Other methods are relayed too, and not told of."""
+
+
 class GatewayError(Exception):
     """An answer of the proxy's own.
 
@@ -82,6 +86,7 @@ def encode_error(status: int, code: str, message: str, *, has_body: bool = True)
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
+        f"{_ALLOW if status == HTTPStatus.METHOD_NOT_ALLOWED else ''}"
         f"{connection}\r\n\r\n"
     )
     return head.encode("ascii") + (body if has_body else b"")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ("explain_fault", "find_http_fault")
 
 _CONNECT = "spantap relays to its upstreams only; CONNECT is refused."
+_TRACE = "TRACE asks for the request's own head back, keys and all; it is refused."
 _ABSOLUTE_TARGET = (
     "spantap relays to its upstreams only; send the path, not an absolute URL. "
     "Is spantap set as an HTTP proxy instead of as the base URL?"
@@ -65,6 +66,8 @@ def find_http_fault(
     """
     if method == "CONNECT":
         return 405, "connect_refused", _CONNECT
+    if method in {"TRACE", "TRACK"}:  # the key in the head may be ours, and not for the client
+        return 405, "trace_refused", _TRACE
     if version not in {HttpVersion10, HttpVersion11}:
         return 400, "invalid_http_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
     if not target.startswith("/") and target != "*":

@@ -5,9 +5,11 @@ Rules:
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).
 2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
-3. A body with status >= 400 is copied at its end, decoded, without the request's credentials (R7):
-   see :mod:`proxy.error_body`.
-4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5).
+3. What may be a credential is sealed; of a body with status >= 400 what stands in a read as it is
+   gets masked at the speed of a copy, for frames may wait on a disk. To find all that a provider
+   quotes, whatever its form, is telemetry's work (R7).
+4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5); of an
+   error :data:`~telemetry.frames.MAX_ERROR_BYTES` are copied.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from proxy.credentials import find_credentials
-from proxy.error_body import ErrorBody
+from proxy.credentials import gather_fields
 from proxy.headers import MAX_SHAPES
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.logs import limit_lines
-from telemetry.client_context import looks_like_credential
-from telemetry.exchange import CLEAN_ENDS, EndKind
+from telemetry.client_context import leave_out_credentials, looks_like_credential
+from telemetry.exchange import EndKind
 from telemetry.frames import (
+    MAX_ERROR_BYTES,
     RECORDED_REQUEST_HEADERS,
     RECORDED_RESPONSE_HEADERS,
     RECORDED_RESPONSE_PREFIXES,
@@ -37,10 +39,11 @@ from telemetry.frames import (
     ResponseHead,
 )
 from telemetry.kept_frames import OBJECT_BYTES, frame_bytes
+from telemetry.privacy.head_credentials import find_head_credentials, read_fields
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.sealing import OWN_SEAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from codec.blocks import Blocks
     from proxy.clock import Clock
     from proxy.downstream import Downstream
@@ -48,11 +51,15 @@ if TYPE_CHECKING:
     from proxy.routes import Upstream
     from proxy.upstream_response import UpstreamResponse
     from telemetry.client_context import HeaderMap
+    from telemetry.exchange import EndKind
     from telemetry.identity import SpanIdentity
+    from telemetry.sealing import Seal
 
 __all__ = ("MAX_ANSWER_BYTES", "ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
 
 _log = logging.getLogger("spantap.tap")
+
+_MASK = REDACTED.encode()
 
 
 class ExchangeSink(Protocol):
@@ -111,20 +118,17 @@ def _select_credential(shape: Shape, names: frozenset[bytes], prefixes: tuple[by
     )
 
 
-_NO_CREDENTIALS: Mapping[bytes, tuple[bytes, bytes]] = {}
-
-
 class Tap:
     """The frames of one exchange."""
 
     __slots__ = (
-        "_credentials",
         "_epoch_ns",
         "_error",
+        "_error_room_bytes",
+        "_fields",
         "_left_bytes",
         "_monotonic_ns",
         "_number",
-        "_request",
         "_shed_bytes",
         "_sink",
         "_source",
@@ -146,9 +150,9 @@ class Tap:
         self._epoch_ns = clock.wall_ns() - monotonic_ns()
         self._left_bytes = source.max_body_bytes
         self._shed_bytes = self._undelivered_reads = 0
-        self._request: Downstream | None = None
-        self._credentials: Mapping[bytes, tuple[bytes, bytes]] = _NO_CREDENTIALS
-        self._error: ErrorBody | None = None
+        self._fields = b""  # of the request's head, which may be credentials
+        self._error: tuple[bytes, ...] | None = None  # to be masked in it
+        self._error_room_bytes = MAX_ERROR_BYTES
 
     def _emit(self, frame: Frame, size_bytes: int) -> None:
         if (sink := self._sink) is not None:
@@ -171,8 +175,21 @@ class Tap:
         on_disconnect: str,
     ) -> None:
         """The request's head was read."""
-        self._request = downstream
-        self._credentials = upstream.credentials
+        if self._sink is None:
+            return
+        source = self._source
+        headers = source.headers.select(downstream.headers)
+        fields = gather_fields(
+            downstream.headers,
+            downstream.target,
+            upstream.credentials.values(),
+            (source.headers.names, source.headers.prefixes),
+        )
+        if said := [field for field in headers if field[1].startswith("{")]:
+            # JSON has names of its own, and what they say counts like the name of a header.
+            fields += b"".join(f"\n{name}:{value}".encode("latin-1") for name, value in said)
+            headers = tuple((name, leave_out_credentials(value)) for name, value in headers)
+        self._fields = fields
         origin, path = upstream.origin, downstream.path
         if not path.isascii():
             path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -183,12 +200,13 @@ class Tap:
             endpoint=endpoint,
             method=downstream.method,
             path=path,
-            headers=self._source.headers.select(downstream.headers),
+            headers=headers,
             upstream=upstream.name,
             provider=upstream.provider,
             server_address=origin.host,
             server_port=origin.port,
             on_disconnect=on_disconnect,
+            sealed=source.seal.close(fields) if fields else b"",
         )
         self._emit(frame, frame_bytes(frame))
 
@@ -208,29 +226,19 @@ class Tap:
         usage_event_not_stripped: bool,
     ) -> None:
         """The head of the answer that the client gets."""
-        recorded = RECORDED_RESPONSE_HEADERS
-        if response.status >= 400 and (credentials := self._find_credentials()):
-            encoding = response.headers.join(b"content-encoding") or b""
-            self._error = ErrorBody(credentials, encoding.decode("latin-1"))
-            recorded -= {b"content-encoding"}
+        if response.status >= 400:
+            self._error = find_head_credentials(read_fields(self._fields)).plain_values()
         frame = ResponseHead(
             exchange=self._number,
             at_ns=self._epoch_ns + self._monotonic_ns(),
             status=response.status,
-            headers=response.headers.select(recorded, RECORDED_RESPONSE_PREFIXES),
+            headers=response.headers.select(RECORDED_RESPONSE_HEADERS, RECORDED_RESPONSE_PREFIXES),
             resend_count=resend_count,
             rewrites=rewrites,
             hides_usage=hides_usage,
             usage_event_not_stripped=usage_event_not_stripped,
         )
         self._emit(frame, frame_bytes(frame))
-
-    def _find_credentials(self) -> tuple[bytes, ...]:
-        """Those of the request, the client's and ours."""
-        request = self._request
-        if request is None:
-            return ()
-        return find_credentials((*request.headers, *self._credentials.values()), request.target)
 
     def response_data(self, data: bytes, *, passes: bool = False) -> None:
         """One read of the body, before anything is done with it.
@@ -246,13 +254,24 @@ class Tap:
         if left_bytes < 0:
             self._shed_bytes += size_bytes
         elif self._error is not None:
-            self._error.feed(data)
+            self._emit_error(data, self._error)
         elif (sink := self._sink) is not None:  # as `_emit`, for each event of each stream
             now_ns = self._epoch_ns + self._monotonic_ns()
             try:
                 sink.add(ResponseData(self._number, now_ns, data), OBJECT_BYTES + size_bytes)
             except Exception:  # noqa: BLE001 - rule 1, whatever it is
                 self._give_up()
+
+    def _emit_error(self, data: bytes, credentials: tuple[bytes, ...]) -> None:
+        """One read of the body of an error (rule 3)."""
+        taken = data[: self._error_room_bytes]
+        self._error_room_bytes -= len(taken)
+        self._shed_bytes += len(data) - len(taken)
+        for value in credentials:
+            taken = taken.replace(value, _MASK)
+        if taken:
+            now_ns = self._epoch_ns + self._monotonic_ns()
+            self._emit(ResponseData(self._number, now_ns, taken), OBJECT_BYTES + len(taken))
 
     def delivered(self) -> None:
         """Every read so far is on its way to the client."""
@@ -261,12 +280,6 @@ class Tap:
     def end(self, kind: EndKind, message: str = "") -> None:
         """The exchange is over."""
         now_ns = self._epoch_ns + self._monotonic_ns()
-        if self._error is not None:
-            is_whole = kind in CLEAN_ENDS and not self._shed_bytes
-            text, left_out_bytes = self._error.finish(is_whole=is_whole)
-            self._shed_bytes += left_out_bytes
-            if text:
-                self._emit(ResponseData(self._number, now_ns, text), OBJECT_BYTES + len(text))
         end = End(
             exchange=self._number,
             at_ns=now_ns,
@@ -287,11 +300,13 @@ class TapSource:
         clock: the worker's.
         headers: which request headers are copied.
         max_body_bytes: of one answer's body, copied.
+        seal: for what may be credentials.
 
     Attributes:
         clock: as given.
         headers: which request headers are copied.
         max_body_bytes: as given.
+        seal: as given.
     """
 
     def __init__(
@@ -301,12 +316,14 @@ class TapSource:
         headers: RecordedHeaders | None = None,
         *,
         max_body_bytes: int = MAX_ANSWER_BYTES,
+        seal: Seal = OWN_SEAL,
     ) -> None:
         self._defects = limit_lines(clock)
         self._sink = sink
         self.clock = clock
         self.headers = headers or RecordedHeaders()
         self.max_body_bytes = max_body_bytes
+        self.seal = seal
         self._numbers = itertools.count(1)
 
     def open(self, *, observed: bool) -> Tap:

@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING
 
 from codec.stream import ChatStream
 from telemetry.chunk_timing import ChunkClock
+from telemetry.frames import MAX_ERROR_BYTES
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from telemetry.frames import ResponseHead
     from telemetry.open_bodies import OpenBodies
 
-__all__ = ("MAX_ERROR_BYTES", "MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
+__all__ = ("MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """Of a body that is no stream: four images in an answer; a chat's text has a few kilobytes."""
-
-MAX_ERROR_BYTES = 64 * 1024
-"""Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
 
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 """What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section

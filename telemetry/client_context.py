@@ -5,7 +5,8 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
 1. Only headers that the map names are looked at. It knows those of the common tools, and ours,
    ``x-spantap-*``, which alone never reach the upstream; the settings add to it, or take from it.
 2. A header that carries credentials cannot be mapped: a start with such a setting is refused, and
-   one that only a prefix names is not looked at (R7).
+   one that only a prefix names is not looked at; nor is a member of a JSON object of metadata that
+   has such a name (R7).
 3. A header wins over the body, an earlier name in the map over a later one.
 4. Of the body: ``user``, or ``safety_identifier`` where there is none, is the user; the object
    ``metadata`` is metadata, its ``session_id``, ``user_id`` and ``tags`` also what they say;
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.jsontext import decode_json_object
+from codec.jsontext import decode_json_object, encode_json
 from telemetry.errors import ConfigurationError
 from telemetry.exchange import ClientContext
 
@@ -39,6 +40,7 @@ __all__ = (
     "HeaderMap",
     "add_body_context",
     "asks_no_content",
+    "leave_out_credentials",
     "looks_like_credential",
     "without_inputs",
 )
@@ -51,6 +53,9 @@ MAX_CONTEXT_CHARS = 1_024
 
 MAX_CONTEXT_ENTRIES = 64
 """Tags, and members of metadata, of one call: OpenAI takes 16 of the latter."""
+
+MAX_METADATA_DEPTH = 32
+"""Of the objects of metadata in a header; deeper ones are hostile, and left out."""
 
 _METADATA_PREFIX = "metadata."
 
@@ -97,9 +102,10 @@ _DEFAULT_MAP: Final = {
 }
 
 _CREDENTIAL_NAME = re.compile(
-    r"auth|cookie|token|secret|passw|jwt|credential|signature|virtual-key|api[-_]?key|-key$|^key$"
+    r"auth|cookie|token|secret|passw|passphrase|jwt|credential|signature|bearer"
+    r"|virtual[-_]?key|api[-_]?key|(?:^|[-_])(?:key|pass|pwd|sig)$"
 )
-"""In the names of headers that carry credentials (rule 2)."""
+"""In the names of headers, and of members of metadata, that carry credentials (rule 2)."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 """A token of RFC 9110, section 5.6.2, in lower case."""
@@ -210,6 +216,16 @@ def looks_like_credential(name: str) -> bool:
     return _CREDENTIAL_NAME.search(name) is not None
 
 
+def leave_out_credentials(text: str) -> str:
+    """A JSON object without members that carry credentials by their names; else the same text."""
+    try:
+        members = decode_json_object(text.encode("latin-1"))
+    except ValueError:
+        return text
+    left = _leave_out_credentials(members, MAX_METADATA_DEPTH)
+    return text if left == members else encode_json(left).encode().decode("latin-1")
+
+
 def asks_no_content(headers: tuple[tuple[str, str], ...]) -> bool:
     """Whether the client asks that no content of this call be recorded.
 
@@ -296,9 +312,25 @@ def _check_entry(name: str, target: str) -> None:
 def _members(text: str) -> dict[str, Any]:
     """The members of a JSON object in a header; text that is none is a member of its own."""
     try:
-        return dict(decode_json_object(text.encode()))
+        members = decode_json_object(text.encode())
     except ValueError:
         return {"metadata": text}
+    return dict(_leave_out_credentials(members, MAX_METADATA_DEPTH))
+
+
+def _leave_out_credentials(value: Any, levels: int) -> Any:
+    """A value of JSON but for members that carry credentials by their names (rule 2)."""
+    if not isinstance(value, (dict, list)):
+        return value
+    if not levels:
+        return None
+    if isinstance(value, list):
+        return [_leave_out_credentials(item, levels - 1) for item in value]
+    return {
+        name: _leave_out_credentials(item, levels - 1)
+        for name, item in value.items()
+        if not looks_like_credential(name.lower())
+    }
 
 
 def _header_text(value: str) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from codec.answer import ChatResponse
 from codec.request import ChatRequest
 from telemetry.chunk_timing import ChunkTiming
+from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.span_identity import SpanIdentity
 
 __all__ = ("CLEAN_ENDS", "ClientContext", "EndKind", "Exchange", "Outcome")
@@ -108,7 +109,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         request_size_bytes: how many bytes the client sent.
         response_status: HTTP status, ``None`` where no head came.
         response: the decoded answer, ``None`` where there was nothing to decode.
-        error_body: the text of a body with status >= 400, cut to a limit.
+        error_body: the text of a body with status >= 400, cut to a limit, without credentials of
+            the request's head; so are all words of the provider but those of its answer.
         undecoded_body: the text of a plain answer that is no chat completion: broken off half-way,
             or of some other kind.
         request_id: the provider's id of the request, from its headers.
@@ -128,6 +130,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         chunks: when the chunks of a stream came; ``None`` where none came.
         rate_limits: the provider's rate-limit headers, lower-case names to values.
         context: what the client's headers say of the call.
+        credentials: those of the request's head, for whoever shows what the provider says.
         hides_content: the client asked that no content of this call be recorded.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
         anomalies: the codec's and the observer's, each once. The observer's own are
@@ -168,6 +171,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     chunks: ChunkTiming | None = None
     rate_limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     context: ClientContext = ClientContext()
+    credentials: Credentials = NO_CREDENTIALS
     hides_content: bool = False
     kept_by: str | None = None
     anomalies: tuple[str, ...] = ()

@@ -123,7 +123,7 @@ def _write_whole(
         return None  # of one name that comes twice, the last value that is clean counts
     values[SpanAttributes.METADATA] = metadata
     written = WrittenAttributes(values)
-    if surely_fits(written, sizes) and not mask.may_hold_long_image(written):
+    if surely_fits(written, sizes) and not mask.may_change(written):
         return written
     return None
 

@@ -12,10 +12,11 @@ Rules:
 3. Frames hold plain values and bytes only: :func:`encode_frames` and :func:`decode_frames` carry
    them over any byte stream. None can be part of a cycle, so the garbage collector knows of none
    (``gc=False``): thousands are kept until they are acknowledged.
-4. No credential enters a frame: of the headers only those are copied that
-   :data:`RECORDED_REQUEST_HEADERS`, :data:`RECORDED_RESPONSE_HEADERS`,
-   :data:`RECORDED_RESPONSE_PREFIXES` and the header map name
-   (:mod:`telemetry.client_context`) (R7).
+4. No credential of a request's head enters a frame but sealed (:mod:`telemetry.sealing`): of the
+   headers only those are copied that :data:`RECORDED_REQUEST_HEADERS`,
+   :data:`RECORDED_RESPONSE_HEADERS`, :data:`RECORDED_RESPONSE_PREFIXES` and the header map name
+   (:mod:`telemetry.client_context`), and of the body of an error what is quoted as it stands is
+   masked. All else of an answer is as it came, and is masked before anything is told of it (R7).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "BODIES",
+    "MAX_ERROR_BYTES",
     "RECORDED_REQUEST_HEADERS",
     "RECORDED_RESPONSE_HEADERS",
     "RECORDED_RESPONSE_PREFIXES",
@@ -66,6 +68,9 @@ RECORDED_RESPONSE_PREFIXES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelim
 """Beginnings of the names of rate-limit headers: OpenAI's and most others', the IETF draft's
 (``draft-ietf-httpapi-ratelimit-headers``), Anthropic's."""
 
+MAX_ERROR_BYTES = 64 * 1024
+"""Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
+
 Headers = tuple[tuple[str, str], ...]
 """Lower-case names with their values, bytes read as Latin-1."""
 
@@ -85,6 +90,8 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
         server_address: host of the upstream.
         server_port: port of the upstream.
         on_disconnect: policy in force, ``cancel`` or ``drain``.
+        sealed: what of the head may be a credential, a line for each field: its name in lower case,
+            a colon and its value. Sealed; empty where there is nothing.
     """
 
     exchange: int
@@ -99,6 +106,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
     server_address: str | None = None
     server_port: int | None = None
     on_disconnect: str = "cancel"
+    sealed: bytes = b""
 
 
 class RequestBody(
@@ -142,7 +150,8 @@ class ResponseHead(
 class ResponseData(msgspec.Struct, frozen=True, gc=False, tag="response_data", array_like=True):
     """Bytes of one read from the upstream, as received, cut anywhere.
 
-    Of an error (status >= 400) its body as a whole, decoded and without credentials.
+    Of an error (status >= 400) at most :data:`MAX_ERROR_BYTES`, and masked in place of credentials
+    that stand in one read.
     """
 
     exchange: int

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frames import BODIES, End, RequestBody, ResponseData
+from telemetry.frames import BODIES, Begin, End, RequestBody, ResponseData
 from telemetry.shedding import body_bytes
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ def frame_bytes(frame: Frame) -> int:
     if isinstance(frame, BODIES):
         return OBJECT_BYTES if frame.data is None else OBJECT_BYTES + len(frame.data)
     headers = frame.headers
-    return OBJECT_BYTES + _FIELD_BYTES * len(headers) + sum(map(len, _chain(headers)))
+    sealed_bytes = len(frame.sealed) if isinstance(frame, Begin) else 0
+    return (
+        OBJECT_BYTES + sealed_bytes + _FIELD_BYTES * len(headers) + sum(map(len, _chain(headers)))
+    )
 
 
 class KeptFrames:

@@ -10,17 +10,21 @@ Rules:
    and of all together what :mod:`telemetry.open_bodies` has room for (R5).
 4. The judgement of how an exchange ended is :func:`telemetry.judgement.judge` and nowhere else.
 5. However ``response_data`` is cut, the record is the same but for its times.
+6. Of what a provider says of an error, and of a body that is no answer, credentials are masked
+   before anything is made of it (:mod:`telemetry.provider_words`, R7).
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
 from codec.anomalies import calls_tool_not_offered, find_request_fault
 from codec.endpoint import Endpoint
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
+from codec.jsontext import is_json
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
 from telemetry.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
@@ -34,6 +38,7 @@ from telemetry.client_context import (
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
 from telemetry.exchange import EndKind, Exchange, Outcome
 from telemetry.frames import (
+    MAX_ERROR_BYTES,
     Begin,
     End,
     Frame,
@@ -44,12 +49,17 @@ from telemetry.frames import (
 )
 from telemetry.judgement import judge
 from telemetry.open_bodies import OpenBodies
+from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
+from telemetry.privacy.head_credentials import find_head_credentials, read_fields
+from telemetry.provider_words import mask_error, mask_headers
+from telemetry.sealing import OWN_SEAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codec.answer import ChatResponse
     from telemetry.exchange import ClientContext
+    from telemetry.sealing import Seal
 
 __all__ = ("OBSERVER_FAILED", "Observer")
 
@@ -69,6 +79,9 @@ _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 
 _MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
 
+MAX_KEPT_HEADS = 64
+"""Of which the credentials are at hand: most calls come with the same."""
+
 
 class Observer:
     """All open exchanges of one source of frames.
@@ -79,6 +92,7 @@ class Observer:
         hides_inputs: requests are not shown, and so nothing is taken from their bodies.
         bodies: what bodies may take, those of other observers included; a count of its own if
             ``None``.
+        seal: opens what may be credentials.
     """
 
     def __init__(
@@ -88,7 +102,10 @@ class Observer:
         header_map: HeaderMap | None = None,
         hides_inputs: bool = False,
         bodies: OpenBodies | None = None,
+        seal: Seal = OWN_SEAL,
     ) -> None:
+        self._seal = seal
+        self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
         self._bodies = OpenBodies() if bodies is None else bodies
         self._open: dict[int, _Observation] = {}
         self._on_failure = on_failure
@@ -119,7 +136,20 @@ class Observer:
         return None
 
     def _begin(self, frame: Begin) -> _Observation:
-        return _Observation(frame, self._header_map, self._bodies, hides_inputs=self._hides_inputs)
+        credentials = self._find_credentials(frame.sealed) if frame.sealed else NO_CREDENTIALS
+        return _Observation(
+            frame,
+            self._header_map,
+            self._bodies,
+            credentials,
+            hides_inputs=self._hides_inputs,
+        )
+
+    def _open_credentials(self, sealed: bytes) -> Credentials:
+        fields = self._seal.open(sealed)
+        if fields is None:
+            return Credentials(unknown=True)
+        return find_head_credentials(read_fields(fields))
 
     def forget(self, number: int) -> None:
         """Forget an exchange without a record; one that is not known is nothing."""
@@ -182,11 +212,18 @@ class _Observation:
     _undecoded_body: str | None = None
 
     def __init__(
-        self, begin: Begin, header_map: HeaderMap, bodies: OpenBodies, *, hides_inputs: bool
+        self,
+        begin: Begin,
+        header_map: HeaderMap,
+        bodies: OpenBodies,
+        credentials: Credentials,
+        *,
+        hides_inputs: bool,
     ) -> None:
         self._bodies = bodies
         self._begin = begin
         self._header_map = header_map
+        self._credentials = credentials
         self._hides_content = asks_no_content(begin.headers)
         self._hides_inputs = hides_inputs or self._hides_content
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
@@ -275,7 +312,9 @@ class _Observation:
         """How the answer begins."""
         self._head = frame
         try:
-            self._decoder = _make_decoder(frame.headers)
+            self._decoder = _make_decoder(
+                frame.headers, max_bytes=MAX_ERROR_BYTES if frame.status >= 400 else None
+            )
         except UndecodableContent:
             self._cut("response_undecodable")
 
@@ -320,10 +359,17 @@ class _Observation:
         begin, body = self._begin, self._body
         head = self._head or _NO_HEAD
         status = None if self._head is None else head.status
-        response, error_body = self._finish_body()
-        context = self._read_context()
         if frame.shed_bytes:
             self._cut("observer_limit")
+        if self._request is not None:
+            self._credentials = self._credentials.without(self._request.model)
+        credentials = self._credentials
+        response, error_body = self._finish_body(frame)
+        response = mask_error(response, credentials)
+        context = self._read_context()
+        request_id, rate_limits = mask_headers(
+            read_request_id(head.headers), read_rate_limits(head.headers), credentials
+        )
         stream = body if type(body) is StreamBody else None
         chunks = stream.clock.read() if stream is not None else None
         judgement = judge(
@@ -360,7 +406,7 @@ class _Observation:
             response=response,
             error_body=error_body,
             undecoded_body=self._undecoded_body,
-            request_id=read_request_id(head.headers),
+            request_id=request_id,
             streamed=stream is not None,
             outcome=judgement.outcome,
             error_type=judgement.error_type,
@@ -375,8 +421,9 @@ class _Observation:
             usage_event_not_stripped=head.usage_event_not_stripped,
             on_disconnect=begin.on_disconnect,
             chunks=chunks,
-            rate_limits=read_rate_limits(head.headers),
+            rate_limits=rate_limits,
             context=context,
+            credentials=credentials,
             hides_content=self._hides_content,
             anomalies=tuple(self._anomalies),
         )
@@ -399,7 +446,7 @@ class _Observation:
             return False
         return self._request.stream and 200 <= self._head.status < 300
 
-    def _finish_body(self) -> tuple[ChatResponse | None, str | None]:
+    def _finish_body(self, end: End) -> tuple[ChatResponse | None, str | None]:
         """The decoded answer, and the text of an error's body."""
         body, head = self._body, self._head
         if body is None or head is None:
@@ -410,29 +457,38 @@ class _Observation:
                 self._cut("observer_limit")
             self._note(*response.anomalies)
             return response, None
-        return self._finish_plain(body.take(), head.status, cut=body.cut)
+        if body.cut:
+            self._cut("observer_limit")
+        is_whole = end.kind is EndKind.UPSTREAM_EOF and not self._unread
+        return self._finish_plain(body.take(), head.status, cut=body.cut, is_whole=is_whole)
 
     def _finish_plain(
-        self, data: bytes, status: int, *, cut: bool
+        self, data: bytes, status: int, *, cut: bool, is_whole: bool
     ) -> tuple[ChatResponse | None, str | None]:
-        error_body = data.decode("utf-8", "replace") if status >= 400 else None
-        if error_body is not None and cut:
+        error_body = self._mask_body(data, is_whole=is_whole) if status >= 400 else None
+        if error_body is not None and not is_whole:
             # Half a secret is found by no pattern: the last word goes, and a number in groups.
             error_body = _LAST_WORD.sub("", error_body)
         if cut:
-            self._cut("observer_limit")
             return None, error_body
         try:
             response = decode_response(data)
         except MalformedResponse:
             if error_body is None:  # an error may be told in HTML
                 self._note("response_undecodable")
-                self._undecoded_body = data.decode("utf-8", "replace")
+                self._undecoded_body = self._mask_body(data, is_whole=is_whole)
             return None, error_body
         if error_body is None and response.anomalies:  # an error lacks all that makes an answer
             passed_over = _OF_CHOICES if self._is_embedding() else frozenset()
             self._note(*(a for a in response.anomalies if a not in passed_over))
         return response, error_body
+
+    def _mask_body(self, data: bytes, *, is_whole: bool) -> str:
+        """The text of a body that is no answer."""
+        text = data.decode("utf-8", "replace")
+        if self._decoder is not _UNCHANGING:
+            is_whole = is_whole and is_json(text)  # its end may be missing, and nobody notices
+        return self._credentials.redact_quote(text, is_whole=is_whole)
 
 
 def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
@@ -451,15 +507,20 @@ _UNCHANGING = ContentDecoder("")
 """Keeps nothing of what it is fed, and so serves all bodies without a coding."""
 
 
-def _make_decoder(headers: Headers) -> ContentDecoder:
+def _make_decoder(headers: Headers, max_bytes: int | None = None) -> ContentDecoder:
     """The decoder for the body behind these headers.
+
+    Args:
+        headers: with the codings.
+        max_bytes: what of it is wanted at most.
 
     Raises:
         UndecodableContent: a coding is not known.
     """
     if "content-encoding" not in dict(headers):
         return _UNCHANGING
-    return ContentDecoder(", ".join(value for name, value in headers if name == "content-encoding"))
+    encoding = ", ".join(value for name, value in headers if name == "content-encoding")
+    return ContentDecoder(encoding, max_bytes=max_bytes)
 
 
 _TAKES: dict[type[Frame], Callable[[_Observation, Any], None]] = {

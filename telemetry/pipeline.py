@@ -31,6 +31,7 @@ from telemetry.otlp_settings import read_otlp_settings
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.resource import build_resource
 from telemetry.sdk_logs import quiet_sdk_logs
+from telemetry.sealing import OWN_SEAL
 from telemetry.service import TelemetryService
 from telemetry.span_rules import SpanRules
 from telemetry.store import Store
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from telemetry.metrics.metrics_settings import MetricsSettings
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
+    from telemetry.sealing import Seal
     from telemetry.store_rows import Retention
 
 __all__ = ("Pipeline",)
@@ -73,6 +75,7 @@ class Pipeline:
         metrics_backend: MetricsSettings | None = None,
         *,
         more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
+        seal: Seal = OWN_SEAL,
     ) -> None:
         self.store = store
         self.metrics = MetricsRegistry()
@@ -86,6 +89,7 @@ class Pipeline:
             metrics=self.metrics,
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
+            seal=seal,
         )
         self._recorder = recorder
         self.metrics.read_from(self._read_observing)
@@ -113,6 +117,7 @@ class Pipeline:
         fsync_each_commit: bool = False,
         holder_pid: int | None = None,
         more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
+        seal: Seal = OWN_SEAL,
     ) -> Self:
         """Open the store and prepare the exporter; nothing runs yet.
 
@@ -127,6 +132,7 @@ class Pipeline:
             fsync_each_commit: see :meth:`telemetry.store.Store.open`, as for `holder_pid`.
             holder_pid: see there.
             more_numbers: adds those of other processes to ours, for the backend of metrics.
+            seal: opens what may be credentials in frames.
 
         Raises:
             ConfigurationError: an ``OTEL_*`` variable cannot be followed.
@@ -151,7 +157,9 @@ class Pipeline:
             if sender is not None:
                 sender.close()
             raise
-        return cls(store, sender, recorder, rules, metrics_backend, more_numbers=more_numbers)
+        return cls(
+            store, sender, recorder, rules, metrics_backend, more_numbers=more_numbers, seal=seal
+        )
 
     def start(self) -> None:
         """Begin to send."""

@@ -31,6 +31,7 @@ from telemetry.observer import OBSERVER_FAILED, Observer
 from telemetry.open_bodies import OpenBodies
 from telemetry.otlp import encode_span
 from telemetry.rate_limit import RateLimit
+from telemetry.sealing import OWN_SEAL
 from telemetry.span_rules import SpanRules
 from telemetry.store_rows import SpanRow
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from telemetry.exchange import Exchange
     from telemetry.frames import Frame
     from telemetry.recorder import SpanRecorder
+    from telemetry.sealing import Seal
     from telemetry.store import Store
     from telemetry.store_rows import SpanStatus
 
@@ -91,6 +93,7 @@ class TelemetryService:
         metrics: where every exchange is counted; a registry that nobody reads where not given.
         now_ns: nanoseconds since the epoch.
         on_stored: called after a commit that added spans.
+        seal: opens what may be credentials in frames.
     """
 
     def __init__(
@@ -102,7 +105,9 @@ class TelemetryService:
         metrics: MetricsRegistry | None = None,
         now_ns: Callable[[], int],
         on_stored: Callable[[], None] = lambda: None,
+        seal: Seal = OWN_SEAL,
     ) -> None:
+        self._seal = seal
         self._rules = rules = rules or SpanRules()
         self._keep = rules.keep
         redaction = rules.redaction
@@ -142,6 +147,7 @@ class TelemetryService:
             header_map=rules.headers,
             hides_inputs=rules.hides_bodies,
             bodies=self._bodies,
+            seal=self._seal,
         )
         return FrameSource(observer, self._take)
 

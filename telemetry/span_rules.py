@@ -72,8 +72,10 @@ class SpanRules:
         privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy
         if privacy.hides_prompts and _answer_quotes_request(exchange):
             privacy = replace(privacy, hide_outputs=True)
-        if credentials := find_body_credentials(exchange):
-            return Mask(privacy, self.redaction, credentials)  # kept nowhere
+        credentials = exchange.credentials.joined(find_body_credentials(exchange))
+        if credentials:
+            quotes = exchange.error_is_providers
+            return Mask(privacy, self.redaction, credentials, quotes=quotes)  # kept nowhere
         if privacy is self.privacy:
             return self._usual_mask
         return _make_mask(privacy, self.redaction)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ from proxy.processes.scratch import frames_socket
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.metrics.snapshot import merge
+from telemetry.sealing import KEY_BYTES
 
 if TYPE_CHECKING:
     import socket
@@ -112,11 +114,14 @@ class Supervisor:
         self._registry = MetricsRegistry()
         self._registry.read_from(self._read_metrics)
 
+        seal_key = os.urandom(KEY_BYTES)
+
         def start(number: int) -> Start:
             return Start(
                 settings=handed,
                 number=number,
                 frames_path=frames.getsockname(),
+                seal_key=seal_key,
             )
 
         self._telemetry = Child(Role.TELEMETRY, start(0), [frames])

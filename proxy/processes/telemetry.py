@@ -35,6 +35,7 @@ from telemetry.metrics.instruments import SPOOL_SIZE
 from telemetry.metrics.snapshot import merge
 from telemetry.otel_environment import find_reason_for_no_spans
 from telemetry.pipeline import Pipeline
+from telemetry.sealing import Seal
 from telemetry.store_rows import Retention
 from telemetry.unobserved_calls import UnobservedKeeper
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proxy.processes.control import Control
+    from proxy.processes.messages import Start
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
 
@@ -62,7 +64,7 @@ def main() -> int:
     set_up_logging(settings.log_level, settings.log_format, "telemetry")
     others = _OthersNumbers()
     try:
-        pipeline = _open_pipeline(settings, start.settings, others)
+        pipeline = _open_pipeline(settings, start, others)
     except (ConfigurationError, TelemetryError) as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return FAILED_TO_START
@@ -91,7 +93,7 @@ def main() -> int:
     return 0
 
 
-def _open_pipeline(settings: StoreSettings, handed: bytes, others: _OthersNumbers) -> Pipeline:
+def _open_pipeline(settings: StoreSettings, start: Start, others: _OthersNumbers) -> Pipeline:
     """The observing half that the settings and the environment describe.
 
     Raises:
@@ -104,11 +106,12 @@ def _open_pipeline(settings: StoreSettings, handed: bytes, others: _OthersNumber
             max_age_ns=int(settings.store_max_age_days * _DAY_NS),
             max_bytes=settings.store_max_bytes,
         ),
-        rules=build_span_rules(msgspec.json.decode(handed, type=SpanSettings), os.environ),
+        rules=build_span_rules(msgspec.json.decode(start.settings, type=SpanSettings), os.environ),
         environ=os.environ,
         fsync_each_commit=settings.store_fsync,
         holder_pid=os.getppid(),  # the supervisor: to end this process alone would not end it
         more_numbers=others.take,
+        seal=Seal(start.seal_key),
     )
 
 

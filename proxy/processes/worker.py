@@ -34,6 +34,7 @@ from telemetry.frame_records import Hello
 from telemetry.frame_spool import FrameSpool, spool_folder
 from telemetry.held_file import hold
 from telemetry.sdk_logs import quiet_sdk_logs
+from telemetry.sealing import Seal
 from telemetry.shedding import Shedding
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ async def _work(
     outbox = FrameOutbox(Shedding(settings.max_waiting_bytes))
     link = FrameLink(start.frames_path, hello, outbox)
     spool = FrameSpool(spool_folder(settings.store), token, settings.max_spool_bytes)
-    proxy = Proxy(settings, link, is_orphaned=control.is_orphaned)
+    seal = Seal(start.seal_key)
+    proxy = Proxy(settings, link, is_orphaned=control.is_orphaned, seal=seal)
     proxy.metrics.read_from(link.read_metrics)
     collect_rarely()
     linking = [asyncio.ensure_future(link.run())]

@@ -10,10 +10,10 @@ Rules:
    in its query.
 3. What is found is masked wherever it occurs in what is recorded: providers quote what they refuse.
    What is relayed is not touched.
-4. A value of less than :data:`MIN_CREDENTIAL_CHARS` is none: masking it would garble words.
-5. More credentials than :data:`MAX_CREDENTIALS`, or places with more than :data:`MAX_LOOKED_VALUES`
-   values, are no request of this world: then all text of the call is masked (R5).
-6. In a body that is no JSON, names alone are looked for, in its text.
+4. More credentials than :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS`, or places with more
+   than :data:`MAX_LOOKED_VALUES` values, are no request of this world: then all text of the call is
+   masked (R5).
+5. In a body that is no JSON, names alone are looked for, in its text.
 """
 
 from __future__ import annotations
@@ -23,26 +23,19 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from codec.jsontext import decode_json
-from telemetry.privacy.json_strings import REDACTED, rewrite_strings
+from telemetry.privacy.credentials import (
+    MAX_CREDENTIALS,
+    MIN_CREDENTIAL_CHARS,
+    NO_CREDENTIALS,
+    Credentials,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from telemetry.exchange import Exchange
 
-__all__ = (
-    "MAX_CREDENTIALS",
-    "MAX_LOOKED_VALUES",
-    "MIN_CREDENTIAL_CHARS",
-    "BodyCredentials",
-    "find_body_credentials",
-)
-
-MIN_CREDENTIAL_CHARS = 8
-"""Of a credential (rule 4)."""
-
-MAX_CREDENTIALS = 32
-"""Each is looked for in every text of a span; real requests have one or two."""
+__all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "plain_name")
 
 MAX_LOOKED_VALUES = 10_000
 """Real places hold some dozens; so many take ten milliseconds."""
@@ -97,54 +90,22 @@ _IN_QUERY = re.compile(r"[?&]([^=&#]{1,64})=([^&#]+)")
 _IN_AUTHORITY = re.compile(r"^[a-z]{2,5}://([^/?#]+)@", re.IGNORECASE)
 
 
-class BodyCredentials:
-    """The credentials of one request, to be masked in what is recorded of it. Immutable.
-
-    Args:
-        values: each credential.
-        too_many: not all are there (rule 5).
-    """
-
-    def __init__(self, values: Iterable[str], *, too_many: bool = False) -> None:
-        # What is in another one comes after it.
-        self._values = tuple(sorted(values, key=len, reverse=True))
-        self._too_many = too_many
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to mask."""
-        return bool(self._values) or self._too_many
-
-    def redact_json(self, text: str) -> str:
-        """A text, JSON or not, with every credential masked; else the very same text."""
-        if self._too_many:
-            return REDACTED
-        return rewrite_strings(text, self._redact, over=MIN_CREDENTIAL_CHARS)
-
-    def _redact(self, text: str) -> str:
-        for value in self._values:
-            text = text.replace(value, REDACTED)
-        return text
-
-
-_NONE = BodyCredentials(())
-
-
-def find_body_credentials(exchange: Exchange) -> BodyCredentials:
+def find_body_credentials(exchange: Exchange) -> Credentials:
     """The credentials that the body of a request carries."""
     if exchange.request is not None:
         body = exchange.request.body
         if _LOOKED_AT.isdisjoint(body) and "tools" not in body:
-            return _NONE
+            return NO_CREDENTIALS
         places = list(_find_places(body))
-        return _collect(places) if places else _NONE
+        return _collect(places) if places else NO_CREDENTIALS
     if not exchange.request_body:
-        return _NONE
+        return NO_CREDENTIALS
     found: set[str] = set()
     for match in _IN_TEXT.finditer(exchange.request_body.decode("utf-8", "replace")):
         found |= _forms(_unquote_json(match[1]))
         if len(found) > MAX_CREDENTIALS:
-            return BodyCredentials((), too_many=True)
-    return BodyCredentials(found)
+            return Credentials(too_many=True)
+    return Credentials(found)
 
 
 def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -157,9 +118,9 @@ def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from ((name, tool[name]) for name in tool.keys() - _FUNCTION_MEMBERS)
 
 
-def _collect(places: list[tuple[str, Any]]) -> BodyCredentials:
+def _collect(places: list[tuple[str, Any]]) -> Credentials:
     found: set[str] = set()
-    waiting = [(_plain(name), value, False) for name, value in places]
+    waiting = [(plain_name(name), value, False) for name, value in places]
     for _ in range(MAX_LOOKED_VALUES):
         if not waiting or len(found) > MAX_CREDENTIALS:
             break
@@ -169,17 +130,17 @@ def _collect(places: list[tuple[str, Any]]) -> BodyCredentials:
         elif isinstance(value, dict):
             waiting += (
                 # `{"authorization": {"type": ..., "value": ...}}`, as Mistral's connectors have it
-                (name if inner == "value" else _plain(inner), item, name in _HEADERS)
+                (name if inner == "value" else plain_name(inner), item, name in _HEADERS)
                 for inner, item in value.items()
             )
         elif isinstance(value, list):
             waiting += ((name, item, in_headers) for item in value)
     if waiting or len(found) > MAX_CREDENTIALS:
-        return BodyCredentials((), too_many=True)
-    return BodyCredentials(found)
+        return Credentials(too_many=True)
+    return Credentials(found)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name in the one spelling that is looked for: ``accessToken`` as ``access-token``."""
     return _HUMP.sub("-", name).replace("_", "-").lower()
 
@@ -198,7 +159,7 @@ def _in_url(text: str) -> set[str]:
     if user := _IN_AUTHORITY.match(text):
         found |= _forms(user[1]).union(*map(_forms, user[1].split(":")))
     for name, value in _IN_QUERY.findall(text):
-        if _is_credential(_plain(name), in_headers=False):
+        if _is_credential(plain_name(name), in_headers=False):
             found |= _forms(value)
     return found
 

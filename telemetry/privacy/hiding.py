@@ -194,8 +194,9 @@ def _input_rules(switches: PrivacySwitches) -> dict[str, Rule]:
         rules[SpanAttributes.LLM_PROMPTS] = _redact
     if switches.hides_tools:
         rules |= dict.fromkeys((SpanAttributes.LLM_TOOLS, _GENAI_TOOLS), _drop)
-        words = rules.get(SpanAttributes.LLM_INVOCATION_PARAMETERS, _keep)
-        rules[SpanAttributes.LLM_INVOCATION_PARAMETERS] = partial(_without_tools, then=words)
+        rules |= {
+            name: partial(_without_tools, then=rules.get(name, _keep)) for name in _PARAMETERS
+        }
     if switches.hides_parameters:
         rules |= dict.fromkeys((*_PARAMETERS, *_SINGLE_PARAMETERS), _drop)
         rules |= dict.fromkeys(_KEPT_PARAMETERS, _keep)

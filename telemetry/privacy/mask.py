@@ -11,8 +11,9 @@ Rules (``span-contract.md`` section 3):
 4. A provider's words of an error may quote request and answer: they are redacted with either
    (contract 2.1). Where only images are hidden, their URLs are, and for want of anything better all
    others.
-5. Credentials that the request's body carried are masked in every text of rule 3, whatever the
-   switches say (:mod:`telemetry.privacy.body_credentials`, R7).
+5. Credentials that the request carried are masked in every text of rule 3, whatever the switches
+   say (:mod:`telemetry.privacy.credentials`, R7); in an answer that tells of an error, as in all
+   that a provider says of one, with those that only may be credentials.
 6. Whatever comes in, nothing is raised; what cannot be read where it must be changed is redacted or
    left out.
 """
@@ -20,11 +21,13 @@ Rules (``span-contract.md`` section 3):
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import SpanAttributes
 
 from telemetry.attribute_values import count_chars
+from telemetry.privacy.credentials import NO_CREDENTIALS
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.images import may_hold_long_image, redact_images, redact_long_images
 from telemetry.privacy.json_strings import REDACTED
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
     from telemetry.attribute_values import AttributeValue
     from telemetry.otlp_attributes import WrittenAttributes
-    from telemetry.privacy.body_credentials import BodyCredentials
+    from telemetry.privacy.credentials import Credentials
     from telemetry.privacy.redaction import Redaction
 
 __all__ = ("Mask",)
@@ -62,30 +65,38 @@ _MIME_TYPES: Final = {
 _URL = re.compile(r"https?:[\\/]+[^\s\"'<>]+", re.IGNORECASE)
 
 
+@lru_cache(maxsize=16)
+def _hide_nothing(switches: PrivacySwitches) -> bool:
+    return switches == PrivacySwitches(base64_image_max_length=switches.base64_image_max_length)
+
+
 class Mask:
     """Takes what is hidden out of finished attributes. Immutable, does no I/O.
 
     Args:
         switches: what is hidden as a whole.
         redaction: patterns to look for in the rest.
-        credentials: what the body of this one call carried.
+        credentials: what this one call carried.
+        quotes: its answer tells of an error.
 
     Attributes:
-        hides_nothing: there is nothing to look for but long images.
+        hides_nothing: there is nothing to look for but long images and credentials.
     """
 
     def __init__(
         self,
         switches: PrivacySwitches,
         redaction: Redaction | None = None,
-        credentials: BodyCredentials | None = None,
+        credentials: Credentials = NO_CREDENTIALS,
+        *,
+        quotes: bool = False,
     ) -> None:
         self._switches = switches
         self._redaction = redaction
         self._credentials = credentials
+        self._quotes = quotes
         self._limit = switches.base64_image_max_length
-        nothing = PrivacySwitches(base64_image_max_length=self._limit)
-        self.hides_nothing = redaction is None and credentials is None and switches == nothing
+        self.hides_nothing = redaction is None and not quotes and _hide_nothing(switches)
 
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None
@@ -96,7 +107,11 @@ class Mask:
             attributes: are returned themselves, where nothing is to be searched.
             most_chars: what :func:`count_chars` says of them, where that is known.
         """
-        if self.hides_nothing and not self._may_hold_long_image(attributes, most_chars):
+        if (
+            self.hides_nothing
+            and not self._credentials
+            and not self._may_hold_long_image(attributes, most_chars)
+        ):
             return attributes
         return self._search_all(attributes)
 
@@ -109,11 +124,13 @@ class Mask:
             return False
         return any(count_chars([value]) > self._limit for value in values)
 
-    def may_hold_long_image(self, written: WrittenAttributes) -> bool:
-        """Whether any text of these may have an image over the limit.
+    def may_change(self, written: WrittenAttributes) -> bool:
+        """Whether any text of these may have an image over the limit, or a credential.
 
         The bytes that are written of a text are more than its characters.
         """
+        if self._credentials.may_be_in(written.whole):
+            return True
         return len(written.whole) > self._limit and any(
             type(value) is not str or may_hold_long_image(value, self._limit)
             for value in written.over(self._limit)
@@ -133,12 +150,12 @@ class Mask:
             return REDACTED
         if self._switches.hide_input_images:
             text = _URL.sub(REDACTED, redact_images(text))
-        return self.text(redact_long_images(text, self._switches.base64_image_max_length))
+        text = redact_long_images(text, self._switches.base64_image_max_length)
+        return self.text(self._credentials.redact_quote(text))
 
     def text(self, text: str) -> str:
         """Any other text without credentials (rule 5), and without what the patterns find."""
-        if self._credentials is not None:
-            text = self._credentials.redact_json(text)
+        text = self._credentials.redact(text)
         return text if self._redaction is None else self._redaction.redact_json(text)
 
     def _search(self, key: str, value: AttributeValue) -> AttributeValue:
@@ -151,4 +168,6 @@ class Mask:
 
     def _search_text(self, key: str, text: str) -> str:
         shown = redact_long_images(text, self._switches.base64_image_max_length)
+        if self._quotes and key == SpanAttributes.OUTPUT_VALUE:
+            shown = self._credentials.redact_quote(shown)
         return shown if key in _NOT_SEARCHED else self.text(shown)

@@ -18,7 +18,7 @@ from telemetry.identity import SpanIdentity
 from telemetry.otlp import encode_span
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
-from telemetry.recorder import SpanRecorder
+from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.span_rules import SpanRules
 from telemetry.store_reader import StoreReader
 from telemetry.store_rows import SpanRow
@@ -93,6 +93,14 @@ def make_exchange(number: int = 1, **members: Any) -> Exchange:
         first_chunk_ns=START_NS + number * 1_000_000_000 + 131_000_000,
     )
     return replace(exchange, **members)
+
+
+def tell_span(exchange: Exchange) -> str:
+    """All that the span of an exchange says."""
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), SpanRules())
+    span = recorder.record(exchange)
+    assert span is not None
+    return f"{span.to_json()}\n{encode_span(span)!r}"
 
 
 def make_tools_exchange(number: int = 2) -> Exchange:

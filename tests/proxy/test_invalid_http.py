@@ -88,6 +88,9 @@ INVALID = {
     "chunked in HTTP/1.0": (400, head(CHUNKED, line=b"POST / HTTP/1.0") + b"0\r\n\r\n"),
     "CONNECT": (405, b"CONNECT api.openai.com:443 HTTP/1.1\r\nHost: c\r\n\r\n"),
     "CONNECT and more": (405, b"CONNECT h:443 HTTP/1.1\r\nHost: c\r\n\r\n\x16\x03\x01"),
+    "TRACE": (405, line(b"TRACE /v1/models HTTP/1.1")),
+    "TRACE of an observed path": (405, line(b"TRACE /v1/chat/completions HTTP/1.1")),
+    "TRACK": (400, line(b"TRACK /v1/models HTTP/1.1")),
     "an absolute target": (400, line(b"POST http://h/v1/chat/completions HTTP/1.1")),
     "a target without a slash": (400, line(b"GET v1 HTTP/1.1")),
     "a star that is not for OPTIONS": (400, line(b"GET * HTTP/1.1")),
@@ -151,6 +154,7 @@ def assert_refusal(answer: bytes, status: int) -> None:
     assert fields == [
         (b"Content-Type", b"application/json"),
         (b"Content-Length", b"%d" % len(body)),
+        *([(b"Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")] if status == 405 else []),
         *LAST_FIELDS[status == 426],
     ]
     error = json.loads(body)["error"]  # noqa: TID251 - as a client would

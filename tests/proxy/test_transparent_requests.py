@@ -104,7 +104,6 @@ REQUESTS = {
     "DELETE with a body": b"DELETE /x HTTP/1.1\r\nHost: c\r\nContent-Length: 3\r\n\r\nabc",
     "PATCH": b"PATCH /x HTTP/1.1\r\nHost: c\r\nContent-Length: 3\r\n\r\nabc",
     "PROPFIND": b"PROPFIND /x HTTP/1.1\r\nHost: c\r\n\r\n",
-    "TRACE": b"TRACE /x HTTP/1.1\r\nHost: c\r\n\r\n",
     "PUT in chunks": b"PUT /x HTTP/1.1\r\nHost: c\r\n%b3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n" % _CHUNKED,
     "chunks with extensions": b"PUT /x HTTP/1.1\r\nHost: c\r\n%b3;a=b\r\nabc\r\n0\r\n\r\n"
     % _CHUNKED,

@@ -10,12 +10,8 @@ from codec.jsontext import encode_json
 from codec.request import ChatRequest
 from telemetry.exchange import Exchange
 from telemetry.identity import SpanIdentity
-from telemetry.privacy.body_credentials import (
-    MAX_CREDENTIALS,
-    MAX_LOOKED_VALUES,
-    BodyCredentials,
-    find_body_credentials,
-)
+from telemetry.privacy.body_credentials import MAX_LOOKED_VALUES, find_body_credentials
+from telemetry.privacy.credentials import MAX_CREDENTIALS, Credentials
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.switches import PrivacySwitches
@@ -40,17 +36,17 @@ def exchange_of(body: bytes, members: dict[str, Any] | None) -> Exchange:
     )
 
 
-def find(members: dict[str, Any]) -> BodyCredentials:
+def find(members: dict[str, Any]) -> Credentials:
     return find_body_credentials(exchange_of(encode_json(members).encode(), members))
 
 
-def find_in_text(text: str) -> BodyCredentials:
+def find_in_text(text: str) -> Credentials:
     return find_body_credentials(exchange_of(text.encode(), None))
 
 
-def hides(credentials: BodyCredentials, word: str = KEY) -> bool:
+def hides(credentials: Credentials, word: str = KEY) -> bool:
     """Whether a text of a span is shown without the word."""
-    return word not in credentials.redact_json(f"the upstream says: {word}!")
+    return word not in credentials.redact(f"the upstream says: {word}!")
 
 
 def azure(**authentication: str) -> dict[str, Any]:
@@ -130,7 +126,7 @@ def test_what_is_content_or_no_credential_stays(members: dict[str, Any]) -> None
 
 
 def test_short_values_are_none() -> None:
-    """Rule 4."""
+    """They would garble words."""
     assert not find({"api_key": "EMPTY"})
     assert find({"api_key": "EMPTY-12"})
 
@@ -139,28 +135,28 @@ def test_what_is_found_is_masked_wherever_it_occurs() -> None:
     """Rule 3: in JSON whatever its escapes, in JSON in JSON, in words; the rest stays as it was."""
     credentials = find({"api_key": f"Bearer {KEY}"})
     text = r'{"a":"canary\/0123456789","b":"{\"c\":\"canary\\/0123456789\"}","n":1.0, "x":"\u00e9"}'
-    assert credentials.redact_json(text) == (
+    assert credentials.redact(text) == (
         rf'{{"a":"{REDACTED}","b":"{{\"c\":\"{REDACTED}\"}}","n":1.0, "x":"\u00e9"}}'
     )
-    assert credentials.redact_json(f"bad key {KEY}, {KEY}") == f"bad key {REDACTED}, {REDACTED}"
+    assert credentials.redact(f"bad key {KEY}, {KEY}") == f"bad key {REDACTED}, {REDACTED}"
     same = '{"a": "nothing of it"}'
-    assert credentials.redact_json(same) is same
+    assert credentials.redact(same) is same
 
 
 def test_a_credential_in_another_one_leaves_nothing_of_that() -> None:
     """The longer one goes first."""
     members = {**tool(authorization=f"{KEY}-and-more"), "api_key": KEY}
-    assert find(members).redact_json(f"{KEY}-and-more") == REDACTED
+    assert find(members).redact(f"{KEY}-and-more") == REDACTED
 
 
 def test_a_request_of_too_many_credentials_is_masked_whole() -> None:
-    """Rule 5: by their number, or by how much is to be looked at."""
+    """Rule 4: by their number, or by how much is to be looked at."""
     many = [{"key": f"{KEY}-{number}"} for number in range(MAX_CREDENTIALS + 1)]
-    assert find({"data_sources": many[1:]}).redact_json("anything") == "anything"
-    assert find({"data_sources": many}).redact_json("anything") == REDACTED
+    assert find({"data_sources": many[1:]}).redact("anything") == "anything"
+    assert find({"data_sources": many}).redact("anything") == REDACTED
     large = [0] * MAX_LOOKED_VALUES
     assert not find({"data_sources": large[2:]})
-    assert find({"data_sources": large}).redact_json("anything") == REDACTED
+    assert find({"data_sources": large}).redact("anything") == REDACTED
 
 
 def test_a_deep_place_is_looked_into_without_recursion() -> None:
@@ -181,7 +177,7 @@ def test_a_deep_place_is_looked_into_without_recursion() -> None:
     ],
 )
 def test_in_a_body_that_is_no_json_names_alone_are_looked_for(text: str) -> None:
-    """Rule 6: a comma too many must not record the key."""
+    """Rule 5: a comma too many must not record the key."""
     assert hides(find_in_text(text))
 
 
@@ -194,9 +190,9 @@ def test_a_body_that_is_no_json_and_holds_none_stays(text: str) -> None:
 
 
 def test_a_text_of_too_many_credentials_is_masked_whole() -> None:
-    """Rule 5 for rule 6."""
+    """Rule 4 for rule 5."""
     text = ",".join(f'"key":"{KEY}-{number}"' for number in range(MAX_CREDENTIALS + 1))
-    assert find_in_text(text).redact_json("anything") == REDACTED
+    assert find_in_text(text).redact("anything") == REDACTED
 
 
 def test_an_escape_that_is_none_is_taken_as_it_stands() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from proxy.span_settings import SpanSettings, build_span_rules
 from telemetry.exchange import EndKind
 from telemetry.frames import Begin
 from telemetry.otlp import decode_spans
+from telemetry.privacy.switches import PrivacySwitches
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
 from telemetry.store import Store
@@ -152,6 +154,14 @@ LEGACY_ANSWERED = {
 EMBEDDING_ASKED = {"model": "m-1", "input": [plant("embedded")], "user": plant("user")}
 EMBEDDING_ANSWERED = {"model": "m-1", "data": [{"index": 0, "embedding": [0.5]}]}
 
+ALL_ASKED = {**LEGACY_ASKED, **EMBEDDING_ASKED, **ASKED}
+ALL_ANSWERED = {
+    **EMBEDDING_ANSWERED,
+    **ANSWERED,
+    "choices": [ANSWERED["choices"][0] | LEGACY_ANSWERED["choices"][0]],
+}
+"""Every member, of whatever endpoint: clients and servers send what they like."""
+
 
 def body(value: Any) -> bytes:
     return encode_json(value).encode()
@@ -195,6 +205,13 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"embedded", "user"},
     ),
+    **{
+        f"every member, {endpoint}": (
+            {"asked": body(ALL_ASKED), "data": body(ALL_ANSWERED), "endpoint": endpoint},
+            INPUT_WORDS | OUTPUT_WORDS | {"prompt", "suffix", "embedded", "text"},
+        )
+        for endpoint in ("chat.completions", "completions", "embeddings")
+    },
     "no JSON on either side": (
         {"asked": plant("oddrequest").encode(), "data": plant("oddtext").encode()},
         {"oddrequest", "oddtext"},
@@ -220,6 +237,20 @@ HIDDEN: dict[str, set[str]] = {
     "HIDE_EMBEDDINGS_TEXT": {"embedded"},
 }
 """What each switch hides at least, by the plants."""
+
+OF_ONE_ENDPOINT = {
+    "HIDE_PROMPTS": "completions",
+    "HIDE_CHOICES": "completions",
+    "HIDE_EMBEDDINGS_TEXT": "embeddings",
+}
+"""Switches of what means something to one endpoint alone: to others such a member is any other."""
+
+
+def test_every_switch_has_its_plants() -> None:
+    """But for those of vectors, which nobody records unasked, and of what no span of ours has."""
+    others = {"HIDE_EMBEDDINGS_VECTORS", "HIDE_RETRIEVAL_DOCUMENTS"}
+    known = {field.name.upper() for field in fields(PrivacySwitches)}
+    assert HIDDEN.keys() == {name for name in known if name.startswith("HIDE_")} - others
 
 
 def rules_of(*switches: str, **settings: Any) -> SpanRules:
@@ -280,7 +311,9 @@ def test_what_a_switch_hides_is_nowhere(
     """Neither in the span nor in the store nor in the log; and the other side stays."""
     found = seen(tmp_path, caplog, rules_of(switch), members)
     assert found <= planted
-    assert not found & HIDDEN[switch]
+    endpoint = members.get("endpoint", "chat.completions")
+    if OF_ONE_ENDPOINT.get(switch, endpoint) == endpoint:
+        assert not found & HIDDEN[switch]
     if switch == "HIDE_INPUTS":
         assert found >= planted & (OF_ANSWERS - ERROR_WORDS)
     if switch == "HIDE_OUTPUTS":

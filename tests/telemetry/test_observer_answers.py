@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from telemetry.answer_body import MAX_ERROR_BYTES
 from telemetry.exchange import EndKind, Outcome
+from telemetry.frames import MAX_ERROR_BYTES
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.sealing import KEY_BYTES, OWN_SEAL, Seal
 from tests.telemetry.observing import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,
@@ -17,6 +19,7 @@ from tests.telemetry.tap_frames import (
     HEL,
     STOP,
     USAGE,
+    begin,
     exchange_frames,
 )
 
@@ -138,3 +141,24 @@ def test_whose_words_an_error_is_told_in_is_known(
     exchange = observe(exchange_frames(data, **members))
     assert exchange.error_message
     assert exchange.error_is_providers is providers
+
+
+def test_what_another_key_has_sealed_hides_what_a_provider_says_of_an_error() -> None:
+    """Frames that outlived all processes: nobody knows what to look for. An answer stays."""
+    sealed = Seal(b"k" * KEY_BYTES).close(b"authorization:Bearer sk-secret")
+    refused, answered = (
+        observe([begin(sealed=sealed), *exchange_frames(data, status=status)[1:]])
+        for data, status in ((b'{"error":{"message":"sk-secret"}}', 401), (ANSWER, 200))
+    )
+    assert (refused.error_message, refused.error_body) == (REDACTED, REDACTED)
+    assert answered.error_message is None
+    assert answered.response == observe(exchange_frames(ANSWER)).response
+
+
+@pytest.mark.parametrize("code", ["sk-secretpass", "hunterhunter"])
+def test_a_key_as_the_code_of_an_error_becomes_no_label(code: str) -> None:
+    """The type of an error is one of metrics."""
+    sealed = OWN_SEAL.close(f"x-pass:{code}".encode())
+    data = b'data: {"error":{"message":"no","code":"%b"}}\n\n' % code.encode()
+    exchange = observe([begin(sealed=sealed), *exchange_frames(data, asked=ASKED_STREAM)[1:]])
+    assert exchange.error_type == "stream_error"

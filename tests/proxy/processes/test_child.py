@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-START = Start(settings=b"{}", number=1, frames_path="/x")
+START = Start(settings=b"{}", number=1, frames_path="/x", seal_key=b"k")
 
 PYTHON = sys.executable
 

@@ -1,0 +1,292 @@
+r"""The credentials of one call, masked in what is recorded of it (R7).
+
+Providers like to quote the key that they refuse, or the URL with the key in it. The client gets
+their words as they are.
+
+Rules:
+
+1. A credential is masked as it stands, with escapes of JSON (``\/``, ``\u002b``, in however many
+   texts within texts) and of URLs (``%2B``), and in any mixture of them: text and credentials are
+   compared as they are, and without escapes.
+2. Of credentials that overlap or are in one another nothing is left; those that touch get one
+   mask. All else stays as it was; a JSON text that a mask would break is hidden whole.
+3. A credential is looked for only where its :func:`_probe` is, which no encoder escapes: that costs
+   a call next to nothing. In what a provider says of an error, and in ids, it is looked for
+   everywhere if letters are escaped.
+4. What is short and has no digit may be a word: in content it is not masked (:func:`is_telling`).
+   What has less than :data:`MIN_CREDENTIAL_CHARS` is masked nowhere.
+5. A text that is cut may end within a credential: what may be the beginning of one is left out.
+6. The work is bounded: a text is hidden whole that takes more (:data:`MAX_LOOKED_CHARS`,
+   :data:`MAX_PIECES`); and what a provider says, where nobody knows what to look for.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from codec.jsontext import is_json
+from telemetry.privacy.json_strings import REDACTED, looks_like_json, splice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ("MAX_CREDENTIALS", "MIN_CREDENTIAL_CHARS", "NO_CREDENTIALS", "Credentials", "is_telling")
+
+MIN_CREDENTIAL_CHARS = 8
+"""What is shorter is no key, and masking it would garble words."""
+
+MAX_CREDENTIALS = 32
+"""Of a head or a body. Each is looked for in all content; real requests have two or three, hostile
+ones thousands."""
+
+MAX_LOOKED_CHARS = 64 * 1024 * 1024
+"""Of what a provider says, times the credentials that are looked for in it: a tenth of a second."""
+
+MAX_PIECES = 32
+"""Of a text that are looked at without escapes: some ten milliseconds each. Real texts have a
+credential in one or two."""
+
+_TELLING_CHARS = 16
+"""Of a word there are less."""
+
+_PROBE_CHARS = 4
+"""Less is found in any text."""
+
+_PIECE_CHARS = 64 * 1024
+"""Of a text that is looked at without escapes; where each of its characters stood takes memory."""
+
+_ESCAPE: Final = re.compile(
+    r"\\*+%([0-9a-fA-F]{2})"
+    # A run of backslashes: one more for each text that the text is in.
+    r"|\\++(?:u([0-9a-fA-F]{4})|([^\\]))",
+    re.DOTALL,
+)
+"""What stands for one character. Possessive and with no way to fail behind a backslash, hence
+linear."""
+
+_CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+_ESCAPED_LETTER = re.compile(
+    r"(?:\\u00|%)(?:3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])|\\[^\Wbfnrtu_]", re.ASCII
+)
+"""No encoder writes it."""
+
+_PARTIAL_ESCAPE = re.compile(r"(?:\\+u[0-9a-fA-F]{0,3}|%[0-9a-fA-F]?)\Z")
+_PARTIAL_ESCAPE_CHARS = 8
+
+_LETTERS = re.compile(r"[A-Za-z0-9]+")
+
+
+class Credentials:
+    """The credentials of one call. Immutable; shown nowhere.
+
+    Args:
+        values: each of them.
+        quoted: further ones, which are masked in what a provider says alone.
+        too_many: there are more than are looked for, so all text of the call is masked.
+        unknown: there are some that nobody can tell, so what a provider says is masked.
+    """
+
+    __slots__ = ("_all", "_probes", "_too_many", "_unknown", "_values")
+
+    def __init__(
+        self,
+        values: Iterable[str] = (),
+        quoted: Iterable[str] = (),
+        *,
+        too_many: bool = False,
+        unknown: bool = False,
+    ) -> None:
+        self._values = tuple(dict.fromkeys(values))
+        self._all = tuple(dict.fromkeys((*self._values, *quoted)))
+        self._probes = tuple({_probe(value) for value in self._values})
+        self._too_many = too_many
+        self._unknown = unknown
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to mask."""
+        return bool(self._all) or self._too_many or self._unknown
+
+    def joined(self, other: Credentials) -> Credentials:
+        """These and others."""
+        if not other:
+            return self
+        return Credentials(
+            self._values + other._values,
+            self._all + other._all,
+            too_many=self._too_many or other._too_many,
+            unknown=self._unknown or other._unknown,
+        )
+
+    def without(self, word: str | None) -> Credentials:
+        """These but for a word that is told anyway, where nothing says that it is a credential."""
+        if word not in self._all or word in self._values:
+            return self
+        quoted = (value for value in self._all if value != word)
+        return Credentials(self._values, quoted, too_many=self._too_many, unknown=self._unknown)
+
+    def may_be_in(self, written: bytes) -> bool:
+        """Whether content may hold one (rule 3)."""
+        return self._too_many or any(probe.encode() in written for probe in self._probes)
+
+    def redact(self, text: str) -> str:
+        """Any text, JSON or not, with every credential masked; else the very same text."""
+        if self._too_many:
+            return REDACTED
+        if not any(probe in text for probe in self._probes):
+            return text
+        return _redact(text, self._values, self._probes)
+
+    def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
+        """The same of what a provider says.
+
+        Args:
+            text: any.
+            is_whole: it is not cut at its end (rule 5).
+        """
+        if self._too_many or self._unknown or len(text) * len(self._all) > MAX_LOOKED_CHARS:
+            return REDACTED if text else text
+        if not self._all:
+            return text
+        hides_probes = ("\\" in text or "%" in text) and _ESCAPED_LETTER.search(text)
+        probes = None if hides_probes else {_probe(value) for value in self._all}
+        redacted = _redact(text, self._all, probes)
+        return redacted if is_whole else _without_begun(redacted, self._all)
+
+    def plain_values(self) -> tuple[bytes, ...]:
+        """Those that may be masked, as they are, by somebody who sees one piece of a text alone.
+
+        Such a mask is no more than a first help: a longer credential, of which another piece has
+        the rest, must not lose so much that the rest is not found, and is a secret still.
+        """
+        looked_for = self._all[:MAX_CREDENTIALS]
+        return tuple(
+            value.encode()
+            for value in looked_for
+            if not any(
+                value in longer and len(longer) - len(value) >= MIN_CREDENTIAL_CHARS
+                for longer in looked_for
+            )
+        )
+
+
+NO_CREDENTIALS = Credentials()
+
+
+def is_telling(value: str) -> bool:
+    """Whether a value is a key by its form, and no word (rule 4)."""
+    return len(value) >= _TELLING_CHARS or any(map(str.isdigit, value))
+
+
+def _probe(value: str) -> str:
+    """The longest part of a credential that stands in a text whatever its escapes."""
+    plain, _ = _unescape(value)
+    runs = [*_LETTERS.findall(value), *_LETTERS.findall(plain)]
+    shared = (run for run in runs if run in value and run in plain)
+    longest = max(shared, key=len, default="")
+    return longest if len(longest) >= _PROBE_CHARS else ""
+
+
+def _redact(text: str, values: Sequence[str], probes: Iterable[str] | None) -> str:
+    found = [place for value in values for place in _find(text, value)]
+    if "\\" in text or "%" in text:
+        found += _find_escaped(text, values, probes)
+    if not found:
+        return text
+    redacted = splice(text, _merge(sorted(found)))
+    if looks_like_json(text) and not is_json(redacted) and is_json(text):
+        return REDACTED  # a credential that was no string
+    return redacted
+
+
+def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
+    """Where a credential occurs: start and end."""
+    first = text.find(value)
+    while first >= 0:
+        yield first, first + len(value)
+        first = text.find(value, first + len(value))
+
+
+def _find_escaped(
+    text: str, values: Sequence[str], probes: Iterable[str] | None
+) -> Iterator[tuple[int, int]]:
+    """Where credentials occur, whatever stands for their characters; all of a hostile text.
+
+    Args:
+        text: is looked at piece by piece.
+        values: what is looked for.
+        probes: one of them is in each piece that is looked at; in all where it is ``None``.
+    """
+    wanted = [plain for plain in {_unescape(value)[0] for value in values} if _is_long(plain)]
+    overlap = 6 * max(map(len, values)) + _PIECE_CHARS // 64
+    step = max(_PIECE_CHARS, overlap)
+    pieces = 0
+    for start in range(0, len(text), step):
+        piece = text[start : start + step + overlap]
+        if probes is not None and not any(probe in piece for probe in probes):
+            continue
+        if (pieces := pieces + 1) > MAX_PIECES:
+            yield 0, len(text)
+            return
+        plain = _ESCAPE.sub(_unescape_one, piece.rstrip("\\"))  # as in `_unescape`, linear
+        if found := [value for value in wanted if value in plain]:
+            plain, places = _unescape(piece)
+            for value in found:
+                for first, last in _find(plain, value):
+                    yield start + places[first], start + places[last]
+
+
+def _is_long(value: str) -> bool:
+    return len(value) >= MIN_CREDENTIAL_CHARS
+
+
+def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    """Places in their order, those that overlap or touch as one (rule 2)."""
+    start, end = found[0]
+    for first, last in found:
+        if first > end:
+            yield start, end, REDACTED
+            start, end = first, last
+        end = max(end, last)
+    yield start, end, REDACTED
+
+
+def _without_begun(text: str, values: Sequence[str]) -> str:
+    """A text without what may be the beginning of a credential at its end."""
+    text = text.rstrip("\\")
+    text = text[:-_PARTIAL_ESCAPE_CHARS] + _PARTIAL_ESCAPE.sub("", text[-_PARTIAL_ESCAPE_CHARS:])
+    longest = max(map(len, values))
+    tail_start = max(0, len(text) - 6 * longest)
+    plain, places = _unescape(text[tail_start:])
+    end = len(plain)
+    for wanted in {form for value in values for form in (value, _unescape(value)[0])}:
+        for at in range(max(0, len(plain) - len(wanted) + 1), end):
+            if wanted.startswith(plain[at:]):
+                end = at
+                break
+    return text[: tail_start + places[end]]
+
+
+def _unescape(text: str) -> tuple[str, Sequence[int]]:
+    """A text without escapes, and where in it each character begins, and the last one ends."""
+    if "\\" not in text and "%" not in text:
+        return text, range(len(text) + 1)
+    plain: list[str] = []
+    places: list[int] = []
+    done = 0
+    # Backslashes at the end escape nothing.
+    for escape in _ESCAPE.finditer(text, 0, len(text.rstrip("\\"))):
+        start = escape.start()
+        plain.append(text[done:start])
+        places.extend(range(done, start + 1))
+        plain.append(_unescape_one(escape))
+        done = escape.end()
+    plain.append(text[done:].rstrip("\\"))
+    places.extend(range(done, len(text) + 1))
+    return "".join(plain), places
+
+
+def _unescape_one(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2]
+    return chr(int(code, 16)) if code else _CONTROLS.get(escape[3], escape[3])

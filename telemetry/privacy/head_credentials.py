@@ -1,0 +1,180 @@
+"""Credentials that a request's head carries, found in the places where clients put them (R7).
+
+Rules:
+
+1. A header whose name says so carries one, as a whole, without its scheme, and in each cookie; so
+   does a member of the query, and a member of a JSON text in any header, whatever that is called.
+2. Any other header may carry one under a name that nobody knows, and so may any other member of a
+   query. Their values are masked where a provider quotes them in an error; in content they are
+   words like others. Not so headers that are known to be harmless, and those that are recorded.
+3. More values than :data:`MAX_FOUND` are no request of this world: then what a provider says of an
+   error is masked as a whole (R5). Of so many as no client has, the first
+   :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` are masked in content.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from codec.jsontext import decode_json
+from telemetry.client_context import looks_like_credential
+from telemetry.privacy.body_credentials import plain_name
+from telemetry.privacy.credentials import (
+    MAX_CREDENTIALS,
+    MIN_CREDENTIAL_CHARS,
+    NO_CREDENTIALS,
+    Credentials,
+    is_telling,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ("MAX_FOUND", "QUERY", "find_head_credentials", "is_harmless", "read_fields")
+
+MAX_FOUND = 1_024
+"""Values of one head: a browser sends some 50 cookies."""
+
+QUERY: Final = "?"
+"""The name under which a query stands among headers; no header can be called so."""
+
+_HARMLESS: Final = frozenset(
+    {
+        *("accept", "accept-charset", "accept-encoding", "accept-language", "api-version"),
+        *("anthropic-beta", "anthropic-version", "baggage", "cache-control", "connection"),
+        *("content-encoding", "content-language", "content-length", "content-type", "date"),
+        *("dnt", "expect", "forwarded", "host", "keep-alive", "max-forwards", "openai-beta"),
+        *("openai-organization", "openai-project", "origin", "pragma", "priority", "te"),
+        *("traceparent", "tracestate", "trailer", "transfer-encoding", "upgrade"),
+        *("upgrade-insecure-requests", "user-agent", "via", "x-amzn-trace-id"),
+        *("x-client-request-id", "x-correlation-id", "x-real-ip", "x-request-id", "x-title"),
+    }
+)
+_HARMLESS_PREFIXES: Final = ("sec-", "x-b3-", "x-forwarded-", "x-spantap-", "x-stainless-")
+
+_HARMLESS_MEMBERS: Final = frozenset(
+    {
+        *("alt", "api-version", "beta", "deployment", "location", "model", "provider", "region"),
+        "version",
+    }
+)
+"""Of a query."""
+
+_KEY_MEMBERS: Final = frozenset({"code", "sig"})
+"""Of a query, by custom alone: Azure's functions and storage."""
+
+_SEPARATOR = re.compile(r"[&;]")
+
+
+@lru_cache(maxsize=1_024)
+def is_harmless(name: str) -> bool:
+    """Whether a header, lower case, is known to carry no credential."""
+    if looks_like_credential(name):
+        return False
+    return name in _HARMLESS or name.startswith(_HARMLESS_PREFIXES)
+
+
+def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
+    """The credentials of a head.
+
+    Args:
+        fields: names in lower case and values of headers; also :data:`QUERY` with the query.
+    """
+    everywhere: dict[str, None] = {}  # sets that keep their order
+    quoted: dict[str, None] = {}
+    for name, value in sorted(fields, key=_is_cookie):
+        for is_named, text in _find_values(name, value):
+            if len(text) >= MIN_CREDENTIAL_CHARS:
+                is_one = is_named and is_telling(text) and len(everywhere) < MAX_CREDENTIALS
+                (everywhere if is_one else quoted)[text] = None
+                if len(everywhere) + len(quoted) > MAX_FOUND:
+                    return Credentials(unknown=True)
+    return Credentials(everywhere, quoted) if everywhere or quoted else NO_CREDENTIALS
+
+
+def _is_cookie(field: tuple[str, str]) -> bool:
+    """Whether a field comes last: of many values the first are masked everywhere."""
+    return field[0] == "cookie"
+
+
+def read_fields(text: bytes) -> Iterator[tuple[str, str]]:
+    """Names and values of a text that has a line for each (:class:`telemetry.frames.Begin`)."""
+    for line in text.split(b"\n"):
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        yield name, value
+
+
+def _find_values(name: str, value: str) -> Iterator[tuple[bool, str]]:
+    """Values, and whether a name says that they are credentials."""
+    if name == QUERY:
+        yield from _in_query(value)
+        return
+    is_named = looks_like_credential(name)
+    value = value.strip()
+    if value[:1] in {"{", "["} and (members := _decode(value)) is not None:
+        shows_others = is_harmless(name)
+        for is_one, text in _in_json(members, is_named):
+            if is_one or not shows_others:
+                yield is_one, text
+        return
+    if "://" in value:
+        yield from _in_query(value.partition("?")[2])
+        if not is_named:
+            return
+    if is_named or not is_harmless(name):
+        yield is_named, value
+    if is_named:
+        scheme, _, rest = value.rpartition(" ")
+        yield True, rest
+        if scheme.lower() == "basic":
+            yield from ((True, text) for text in _in_basic(rest))
+        if name == "cookie":
+            yield from ((True, cookie.partition("=")[2]) for cookie in value.split(";"))
+
+
+def _in_query(query: str) -> Iterator[tuple[bool, str]]:
+    for member in _SEPARATOR.split(query.partition("#")[0]):
+        spelled, _, value = member.partition("=")
+        name = plain_name(spelled)
+        if name not in _HARMLESS_MEMBERS:
+            is_named = name in _KEY_MEMBERS or looks_like_credential(name)
+            yield is_named, value
+            yield is_named, unquote(value)
+
+
+def _in_json(members: Any, is_named: bool) -> Iterator[tuple[bool, str]]:  # noqa: FBT001 - private
+    """The strings of a JSON text; what is under a name that says so is a credential."""
+    waiting = [(is_named, members)]
+    while waiting:
+        is_named, value = waiting.pop()
+        if isinstance(value, str):
+            yield is_named, value
+        elif isinstance(value, dict):
+            waiting += (
+                (is_named or looks_like_credential(plain_name(name)), item)
+                for name, item in value.items()
+            )
+        elif isinstance(value, list):
+            waiting += ((is_named, item) for item in value)
+
+
+def _in_basic(text: str) -> Iterator[str]:
+    """User and password (RFC 7617)."""
+    try:
+        pair = b64decode(text, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return
+    yield pair
+    yield pair.partition(":")[2]
+
+
+def _decode(text: str) -> Any:
+    try:
+        return decode_json(text)
+    except ValueError:
+        return None

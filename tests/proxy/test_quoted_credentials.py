@@ -1,0 +1,225 @@
+"""What a provider quotes of a request's head is in nothing that is recorded (R7)."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+
+import brotli  # type: ignore[import-untyped]  # it has no stubs
+import pytest
+import zstandard
+from msgspec.structs import replace
+
+from codec.jsontext import encode_json
+from telemetry.frames import MAX_ERROR_BYTES, ResponseData
+from telemetry.privacy.json_strings import REDACTED
+from tests.proxy.harness import (
+    ANSWER,
+    Connection,
+    ScriptedUpstream,
+    ask,
+    request_bytes,
+    running_proxy,
+)
+from tests.proxy.recorded_calls import tell_span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telemetry.exchange import Exchange
+    from telemetry.frames import Frame
+
+KEY = b"sk-SECRET/abc+def-canary"
+HEAD = b"Authorization: Bearer " + KEY + b"\r\n"
+CODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+    "deflate, gzip": lambda data: gzip.compress(zlib.compress(data)),
+}
+
+
+async def record(
+    body: bytes,
+    *,
+    head: bytes = HEAD,
+    status: bytes = b"401 Unauthorized",
+    answered: bytes = b"",
+    target: bytes = b"/v1/chat/completions",
+    pieces: int = 1,
+    breaks_off: bool = False,
+) -> tuple[Exchange, list[Frame]]:
+    """The record of a call that is answered so; its client gets the bytes as they are (R1)."""
+
+    async def script(connection: Connection) -> None:
+        if pieces == 1 and not breaks_off:
+            await connection.answer(body, status=status, head=answered)
+            return
+        length = b"Content-Length: %d\r\n" % (len(body) + breaks_off)
+        await connection.send(b"HTTP/1.1 " + status + b"\r\n" + answered + length + b"\r\n")
+        size = -(-len(body) // pieces)
+        for start in range(0, len(body), size):
+            await connection.send(body[start : start + size])
+        connection.writer.close()
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        answer = await ask(running.address, request_bytes(head=head, target=target))
+        exchange = await running.sink.wait_for()
+    if not breaks_off:
+        assert answer.body == body
+    return exchange, running.sink.frames
+
+
+def assert_unseen(exchange: Exchange, *secrets: bytes) -> str:
+    """None of them is in the span, or in the record but for the answer itself; gives the span."""
+    span = tell_span(exchange)
+    told = repr(replace(exchange, response=None, request_body=None)) + span
+    for secret in secrets:
+        assert secret.decode() not in told
+    return span
+
+
+@pytest.mark.parametrize("encoding", CODINGS)
+async def test_an_error_that_quotes_the_key_is_recorded_without_it(encoding: str) -> None:
+    """In whatever coding, with whatever escapes."""
+    words = encode_json({"error": {"message": f"no such key: {KEY.decode()}", "type": "x"}})
+    body = CODINGS[encoding](words.replace("/", r"\/").replace("+", r"\u002b").encode())
+    answered = b"Content-Encoding: %b\r\n" % encoding.encode() if encoding else b""
+    exchange, _ = await record(body, answered=answered)
+    assert_unseen(exchange, b"SECRET")
+    assert exchange.error_message == f"no such key: {REDACTED}"
+    assert exchange.anomalies == ()
+
+
+async def test_what_an_error_quotes_as_it_stands_is_in_no_frame() -> None:
+    """A worker masks what it need not search for: frames may wait on a disk."""
+    body = b"bad key " + KEY + b", and once more: " + KEY
+    exchange, frames = await record(body)
+    assert exchange.error_body == f"bad key {REDACTED}, and once more: {REDACTED}"
+    assert KEY.decode() not in repr(frames)
+
+
+async def test_the_body_of_an_error_is_copied_as_it_comes() -> None:
+    """A worker gathers nothing of it and decodes nothing: its other calls would wait (R2)."""
+    body = gzip.compress(b'{"error": {"message": "%b"}}' % (rb"\n\"\u002b" * 4_000))
+    exchange, frames = await record(body, answered=b"Content-Encoding: gzip\r\n", pieces=3)
+    reads = [frame.data for frame in frames if isinstance(frame, ResponseData)]
+    assert b"".join(reads) == body
+    assert exchange.error_message == '\n"+' * 4_000
+
+
+async def test_a_key_over_the_end_of_a_read_is_masked() -> None:
+    """Of an error in many reads, and longer keys that begin as shorter ones do."""
+    longer = KEY + b"-and-more"
+    body = b"wrong key " + KEY + b" or " + longer + b" " + KEY + b"!"
+    head = HEAD + b"X-Api-Key: " + longer + b"\r\n"
+    exchange, _ = await record(body, head=head, pieces=30)
+    assert exchange.error_body == f"wrong key {REDACTED} or {REDACTED} {REDACTED}!"
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_an_error_that_breaks_off_within_a_key_shows_no_part_of_it(encoding: str) -> None:
+    """Nor the last word before that: it may be the half of another secret."""
+    words = b"Some words. The card 4111 1111 1111 was refused. Key: " + KEY
+    body = CODINGS[encoding](words)[: -12 if encoding else -4]
+    answered = b"Content-Encoding: %b\r\n" % encoding.encode() if encoding else b""
+    exchange, _ = await record(body, answered=answered, breaks_off=True)
+    assert (exchange.error_body or "").startswith("Some words. The card ")
+    assert_unseen(exchange, b"sk-")
+
+
+async def test_of_a_long_error_no_more_is_copied_than_is_kept() -> None:
+    """64 KiB, whatever its reads are like; its anomaly says so."""
+    exchange, frames = await record(b"word " * 200_000)
+    copied = sum(len(frame.data) for frame in frames if isinstance(frame, ResponseData))
+    assert copied == MAX_ERROR_BYTES
+    assert MAX_ERROR_BYTES - 100 < len(exchange.error_body or "") <= MAX_ERROR_BYTES
+    assert exchange.anomalies == ("observer_limit",)
+
+
+@pytest.mark.parametrize("encoding", [coding for coding in CODINGS if coding])
+async def test_a_few_bytes_that_decode_to_many_are_decoded_so_far(encoding: str) -> None:
+    """And what was not is told to be missing."""
+    body = CODINGS[encoding](b"word " * 2_000_000)
+    exchange, _ = await record(body, answered=b"Content-Encoding: %b\r\n" % encoding.encode())
+    assert 0 < len(exchange.error_body or "") <= MAX_ERROR_BYTES
+    assert exchange.anomalies == ("observer_limit",)
+
+
+async def test_an_error_in_an_unknown_coding_is_left_out() -> None:
+    """Nobody can search it."""
+    exchange, _ = await record(b"abc" + KEY, answered=b"Content-Encoding: dcb\r\n")
+    assert exchange.error_message == "HTTP status 401"
+    assert exchange.anomalies == ("response_undecodable",)
+
+
+QUOTES: dict[str, dict[str, bytes]] = {
+    "an error": {
+        "status": b"400 Bad Request",
+        "body": b'{"error": {"message": "no %b", "code": "%b"}}',
+    },
+    "an error page": {"status": b"502 Bad Gateway", "body": b"<p>no %b</p>%b"},
+    "an error in a 200": {
+        "status": b"200 OK",
+        "body": b'{"error": {"message": "no %b", "x": "%b"}}',
+    },
+    "an error in a stream": {
+        "status": b"200 OK",
+        "body": b'data: {"error": {"message": "no %b", "code": "%b"}}\n\n',
+    },
+    "a redirect": {"status": b"307 Temporary Redirect", "body": b"go to %b or %b"},
+    "another kind of body": {"status": b"200 OK", "body": b"hello %b and %b"},
+}
+
+
+@pytest.mark.parametrize("quote", QUOTES.values(), ids=QUOTES)
+@pytest.mark.parametrize("place", ["x-pass", "x-sig", "x-acme", "config", "query", "cookie"])
+async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
+    quote: dict[str, bytes], place: str
+) -> None:
+    """Names that say so, JSON in a header, and values under names that say nothing."""
+    secret = b"hunterhunter"
+    line = {
+        "config": b'x-portkey-config: {"provider": "a", "virtual_key": "%b"}\r\n' % secret,
+        "cookie": b"cookie: theme=dark; sid=%b\r\n" % secret,
+        "query": b"",
+    }.get(place, b"%b: %b\r\n" % (place.encode(), secret))
+    target = b"/v1/chat/completions" + (b"?x=%b" % secret if place == "query" else b"")
+    exchange, _ = await record(
+        quote["body"] % (secret, secret), status=quote["status"], head=line, target=target
+    )
+    assert REDACTED in assert_unseen(exchange, secret)
+
+
+async def test_a_key_in_the_id_of_a_call_and_in_its_limits_is_masked() -> None:
+    """They are in the metadata of every span."""
+    answered = b"x-request-id: req-%b\r\nx-ratelimit-remaining: %b\r\n" % (KEY, KEY)
+    exchange, _ = await record(ANSWER, status=b"200 OK", answered=answered)
+    assert_unseen(exchange, KEY)
+    assert exchange.request_id == f"req-{REDACTED}"
+    assert exchange.rate_limits == {"x-ratelimit-remaining": REDACTED}
+
+
+async def test_a_key_in_an_answer_is_masked_and_the_rest_of_it_stays() -> None:
+    """An echo; the span says all else."""
+    body = encode_json(
+        {"id": "c", "choices": [{"index": 0, "message": {"content": f"you sent {KEY.decode()}!"}}]}
+    ).encode()
+    exchange, _ = await record(body, status=b"200 OK")
+    assert f"you sent {REDACTED}!" in tell_span(exchange)
+    assert "SECRET" not in tell_span(exchange)
+
+
+async def test_metadata_are_recorded_without_credentials_however_they_come() -> None:
+    """One object, or a header for each member."""
+    head = (
+        b'x-spantap-metadata: {"api_key": "%b", "team": "a", "in": {"token": "b", "n": 1}}\r\n'
+        b"x-spantap-metadata-api-key: %b\r\nx-spantap-metadata-feature: search\r\n" % (KEY, KEY)
+    )
+    exchange, _ = await record(ANSWER, status=b"200 OK", head=head)
+    assert exchange.context.metadata == {"team": "a", "in": {"n": 1}, "feature": "search"}
+    assert_unseen(exchange, KEY)

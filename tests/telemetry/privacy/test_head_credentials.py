@@ -1,0 +1,135 @@
+"""Where a request's head carries credentials, and where it does not (R7)."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telemetry.privacy.credentials import MAX_CREDENTIALS
+from telemetry.privacy.head_credentials import (
+    MAX_FOUND,
+    QUERY,
+    find_head_credentials,
+    is_harmless,
+    read_fields,
+)
+
+if TYPE_CHECKING:
+    from telemetry.privacy.credentials import Credentials
+
+KEY = "sk-planted-canary"
+WORD = "hunterhunter"
+
+
+def find(*fields: tuple[str, str]) -> Credentials:
+    return find_head_credentials(fields)
+
+
+NAMED: dict[str, tuple[str, str]] = {
+    "a scheme": ("authorization", f"Bearer {KEY}"),
+    "a key": ("api-key", KEY),
+    "Google's": ("x-goog-api-key", KEY),
+    "pass": ("x-pass", KEY),
+    "pwd": ("x-pwd", KEY),
+    "sig": ("x-sig", KEY),
+    "a cookie": ("cookie", f"a=b; session={KEY}; c=d"),
+    "user and password": (
+        "authorization",
+        "Basic " + base64.b64encode(f"me:{KEY}".encode()).decode(),
+    ),
+    "JSON": ("x-portkey-config", f'{{"provider": "openai", "api_key": "{KEY}"}}'),
+    "JSON, deep": ("x-gateway", f'[{{"targets": [{{"virtualKey": "{KEY}"}}]}}]'),
+    "JSON under such a name": ("x-auth", f'{{"value": "{KEY}"}}'),
+    "JSON that is recorded": ("x-spantap-metadata", f'{{"access_token": "{KEY}"}}'),
+    "a URL": ("referer", f"https://h/?token={KEY}"),
+    "a query": (QUERY, f"a=b&key={KEY}"),
+    "a query, escaped": (QUERY, "api_key=sk-planted%2Dcanary"),
+    "a query, of Azure's functions": (QUERY, f"code={KEY}&x=1"),
+    "a query, of Amazon": (QUERY, f"X-Amz-Security-Token={KEY}#x"),
+    "a query, in humps": (QUERY, f"accessKey={KEY}"),
+}
+
+
+@pytest.mark.parametrize("field", NAMED.values(), ids=NAMED)
+def test_rule_1_what_a_name_says_is_a_credential_is_one_everywhere(field: tuple[str, str]) -> None:
+    """In content too."""
+    assert find(field).redact(f"it says {KEY}!") == "it says __REDACTED__!"
+    assert find(field).redact_quote(f"it says {KEY}!") == "it says __REDACTED__!"
+
+
+OTHERS: dict[str, tuple[str, str]] = {
+    "a header": ("x-acme", WORD),
+    "a member of a query": (QUERY, f"x={WORD}"),
+    "a member of JSON": ("x-portkey-config", f'{{"whatever": "{WORD}"}}'),
+    "a key that is a word": ("authorization", f"Bearer {WORD}"),
+}
+
+
+@pytest.mark.parametrize("field", OTHERS.values(), ids=OTHERS)
+def test_rule_2_what_may_be_one_is_masked_where_a_provider_quotes_it(
+    field: tuple[str, str],
+) -> None:
+    """In content it is a word like others."""
+    assert find(field).redact(f"it says {WORD}!") == f"it says {WORD}!"
+    assert find(field).redact_quote(f"it says {WORD}!") == "it says __REDACTED__!"
+
+
+NOTHING: dict[str, tuple[str, str]] = {
+    "a harmless header": ("user-agent", WORD),
+    "of an SDK": ("x-stainless-runtime", WORD),
+    "an id": ("x-request-id", WORD),
+    "a model": (QUERY, f"model={WORD}&api-version={WORD}"),
+    "a URL": ("x-callback", f"https://{WORD}/"),
+    "a short value": ("authorization", "Bearer ollama"),
+}
+
+
+@pytest.mark.parametrize("field", NOTHING.values(), ids=NOTHING)
+def test_rule_2_what_is_known_to_be_harmless_is_none(field: tuple[str, str]) -> None:
+    """Errors are to be read."""
+    assert find(field).redact_quote(f"it says {WORD} to ollama") == f"it says {WORD} to ollama"
+
+
+def test_rule_2_what_is_recorded_is_none_but_for_what_a_name_says() -> None:
+    """A client's metadata are told as they are."""
+    said = f'{{"team": "{WORD}", "password": "{KEY}"}}'
+    found = find(("x-spantap-metadata", said))
+    assert found.redact_quote(f"{WORD} {KEY}") == f"{WORD} __REDACTED__"
+
+
+def test_rule_2_no_name_of_a_credential_is_harmless() -> None:
+    """Whatever its beginning."""
+    assert is_harmless("x-stainless-lang")
+    assert not is_harmless("x-stainless-api-key")
+    assert not is_harmless("x-spantap-key")
+
+
+def test_rule_3_too_many_are_not_looked_for() -> None:
+    """Then what a provider says is hidden."""
+    cookies = "; ".join(f"c{number}=canary-{number:05}" for number in range(MAX_FOUND + 1))
+    assert find(("cookie", cookies)).redact_quote("anything") == "__REDACTED__"
+
+
+def test_rule_3_of_many_cookies_all_are_masked_in_errors_and_keys_in_content_too() -> None:
+    """What is looked for in content is bounded, and the key comes before any cookie."""
+    cookies = "; ".join(f"c{number}=canary-{number:05}" for number in range(MAX_CREDENTIALS))
+    found = find(("cookie", cookies), ("authorization", f"Bearer {KEY}"))
+    last = f"canary-{MAX_CREDENTIALS - 1:05}"
+    assert found.redact(f"{KEY} {last}") == f"__REDACTED__ {last}"
+    assert found.redact_quote(f"{KEY} {last}") == "__REDACTED__ __REDACTED__"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "{", '{"a": ', "[" * 5_000, "Basic ???", "Basic /w==", "://", "\ufffd;=;"]
+)
+def test_whatever_a_field_holds_nothing_is_raised(value: str) -> None:
+    """A client writes what it likes."""
+    for name in ("authorization", "cookie", "x-acme", QUERY):
+        find((name, value))
+
+
+def test_fields_are_read_as_they_were_written() -> None:
+    """A line for each; values have colons, and bytes that are no text."""
+    assert [*read_fields(b"a:b:c\nd:\xff")] == [("a", "b:c"), ("d", "\ufffd")]
