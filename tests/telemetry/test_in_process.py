@@ -179,7 +179,7 @@ def test_rule_3_nothing_of_an_answer_follows_a_gap(
     first, second = (
         record for frame in service.frames if (record := observer.feed(frame)) is not None
     )
-    assert first.anomalies[-1] == "observer_limit"
+    assert "observer_limit" in first.anomalies
     assert (first.outcome, second.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
     assert second.anomalies == ()
 
