@@ -4,10 +4,10 @@ Rules:
 
 1. Taking a frame appends and returns (R2). What is to be sent is gathered for
    :data:`GATHER_SECONDS`, so that a thousand streams cost a few writes; but what ends an exchange
-   goes in the next turn of the loop, for a worker may be killed once its client has the answer.
+   goes at once, for a worker may be killed once its client has the answer.
 2. A telemetry process that is away, slow or stuck delays nobody: frames wait in the outbox, within
-   its limits. After a reconnect all that is not acknowledged is sent again (R8). While frames wait
-   longer than :data:`DIVERT_SECONDS`, exchanges that begin go to the spool.
+   its limits. After a reconnect all that is not acknowledged is sent again (R8). While the end of
+   an exchange, or anything for :data:`DIVERT_SECONDS`, has to wait, those that begin are spooled.
 3. A large body is sent as it is, in parts of :data:`_TURN_BYTES`, with a turn of the loop after
    each: while telemetry reads as fast as we write, one send would take all of it.
 """
@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import time
@@ -78,16 +79,18 @@ class FrameLink:
         self._hello = encode_hello(hello)
         self.outbox = FrameOutbox() if outbox is None else outbox
         self.outbox.to_telemetry.when_unsent = self._gather
-        self.outbox.when_ended = self._send_soon
+        self.outbox.when_ended = self._send_now
         self.open_exchange = self.outbox.open_exchange
         self._reach_lines, self._shed_lines, self._defect_lines = (
             RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(3)
         )
         self._told_shed = (0, 0)
         self._to_send = asyncio.Event()
-        self._gathering = self._sends_soon = False
+        self._gathering = False
+        self._waits = self._has_been_empty = False  # for telemetry, and since it was looked at
         self._turns = Turns()
-        self._diversion: asyncio.TimerHandle | None = None
+        self._sock: socket.socket | None = None  # where nobody is sending over it
+        self._left: list[bytes] = []  # taken, and to be sent before anything else
         self._moved = asyncio.Event()  # something was sent, acknowledged, or written
         self.outbox.when_written = self._moved.set
 
@@ -97,26 +100,43 @@ class FrameLink:
             self._gathering = True
             loop = asyncio.get_running_loop()
             loop.call_later(GATHER_SECONDS, self._to_send.set)
-            if self._diversion is None:
-                self._diversion = loop.call_later(DIVERT_SECONDS, self._divert)
+            if not self._waits:
+                self._waits, self._has_been_empty = True, False
+                loop.call_later(DIVERT_SECONDS, self._divert)
 
     def _divert(self) -> None:
-        """Let what telemetry does not take go to the spool, until it follows."""
-        self.outbox.divert()
-        self._diversion = asyncio.get_running_loop().call_later(DIVERT_SECONDS, self._divert)
+        """Let what telemetry has not taken all the time go to the spool, until it follows."""
+        self._waits = self._sock is None or bool(self._left) or self.outbox.has_unsent
+        if not self._waits:
+            return
+        if not self._has_been_empty:
+            self.outbox.divert()
+        self._has_been_empty = False
+        asyncio.get_running_loop().call_later(DIVERT_SECONDS, self._divert)
 
-    def _send_soon(self) -> None:
-        """Send what is there once all that is ready now had its turn."""
-        if not self._sends_soon:
-            self._sends_soon = True
-            asyncio.get_running_loop().call_soon(self._to_send.set)
+    def _send_now(self) -> None:
+        """Send what is there as far as the socket takes it at once; the rest comes soon."""
+        sock = self._sock
+        if sock is not None and not self._left:
+            self._left = self.outbox.take(_WRITE_BYTES)
+            if len(self._left) == 1 and len(data := self._left[0]) <= _TURN_BYTES:
+                with contextlib.suppress(OSError):  # full, or broken: who sends the rest is told
+                    sent = sock.send(data)
+                    self._left = [data[sent:]] if sent < len(data) else []
+                    self._moved.set()
+            if not self._left:
+                self.outbox.note_sent()
+                self._note_empty()
+            elif len(self._left[0]) <= _TURN_BYTES:
+                self.outbox.divert()  # full: a kill would take with it what waits here
+        if self._left or self.outbox.has_unsent:
+            self._to_send.set()
 
-    def _note_sent(self) -> None:
-        """Nothing waits any more: telemetry follows."""
-        self.outbox.spools = False
-        if self._diversion is not None:
-            self._diversion.cancel()
-            self._diversion = None
+    def _note_empty(self) -> None:
+        """Where nothing waits any more telemetry follows."""
+        if not self.outbox.has_unsent:
+            self._has_been_empty = True
+            self.outbox.spools = False
 
     async def run(self) -> None:
         """Keep a connection and send over it; ends when it is cancelled."""
@@ -205,6 +225,7 @@ class FrameLink:
             try:
                 await asyncio.wait(steps, return_when=asyncio.FIRST_COMPLETED)
             finally:
+                self._sock = None
                 for step in steps:
                     step.cancel()
                 ends = await asyncio.gather(*steps, return_exceptions=True)
@@ -214,11 +235,14 @@ class FrameLink:
 
     async def _send(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
+        self._left = []
         while True:
             await self._to_send.wait()
             self._to_send.clear()
-            self._gathering = self._sends_soon = False
-            while pieces := self.outbox.take(_WRITE_BYTES):
+            self._gathering = False
+            self._sock = None
+            while pieces := self._left or self.outbox.take(_WRITE_BYTES):
+                self._left = []
                 for data in pieces if len(pieces) == 1 else _join_small(pieces):
                     if len(data) > _TURN_BYTES:
                         await self._send_large(sock, data)
@@ -229,7 +253,8 @@ class FrameLink:
                 if self.outbox.has_unsent:
                     # A send that need not wait would keep the loop from others.
                     await self._turns.pass_on()
-            self._note_sent()
+            self._note_empty()
+            self._sock = sock
 
     async def _send_large(self, sock: socket.socket, data: bytes) -> None:
         """Send a body in parts (rule 3)."""

@@ -456,7 +456,7 @@ async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
             add_frame(link.outbox, frame)
         await until(lambda: not link.outbox.has_unsent)
         add_frame(link.outbox, end)
-        link.outbox.divert_unsent()
+        link.outbox.divert_all()
         await until(lambda: not len(link.outbox))
     running.cancel()
     intake.start()
