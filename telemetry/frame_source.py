@@ -74,6 +74,10 @@ class FrameSource:
         self._settled.clear()
         return numbers
 
+    def forget(self) -> None:
+        """Forget what is open: the worker is gone, or will send all of it again."""
+        self._observer.forget_all()
+
     def lose(self, at_ns: int, message: str) -> int:
         """The worker is gone: end what is open (rule 2).
 

@@ -36,10 +36,12 @@ from codec.jsontext import decode_json
 from telemetry.attribute_values import NUMBER_CHARS, count_chars, json_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from telemetry.attribute_values import AttributeValue
     from telemetry.otlp_attributes import WrittenAttributes
 
-__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fits")
+__all__ = ("SizeLimits", "cut_text", "fit_attributes", "shorten", "size_bytes", "surely_fits")
 
 MAX_CUT_NOTES = 64
 """Names in ``metadata.cut``: the first ones tell what happened."""
@@ -196,24 +198,38 @@ def _shorten_json(text: str, limit_bytes: int) -> str | None:
         value = decode_json(text)
     except ValueError:
         return None
+    return shorten(value, limit_bytes)
+
+
+def shorten(value: Any, limit_bytes: int, search: Callable[[str], str] = str) -> str | None:
+    """The JSON text of a value within a limit, by rule 2; ``None`` where that is not enough.
+
+    Args:
+        value: decoded JSON.
+        limit_bytes: of the text.
+        search: what may be shown of a string, asked before it is cut: half of what is looked for
+            is not found.
+    """
     fitting = None
     for chars in _STRING_CHARS:
-        shorter = json_text(_with_short_strings(value, chars, MAX_JSON_DEPTH))
+        shorter = json_text(_with_short_strings(value, chars, search, MAX_JSON_DEPTH))
         if shorter is None or size_bytes(shorter) > limit_bytes:
             break
         fitting = shorter
     return fitting
 
 
-def _with_short_strings(value: Any, chars: int, depth: int) -> Any:
+def _with_short_strings(value: Any, chars: int, search: Callable[[str], str], depth: int) -> Any:
     if isinstance(value, str):
-        return cut_text(value, chars) if len(value) > chars else value
+        return cut_text(search(value), chars) if len(value) > chars else value
     if not depth:
         return value
     if isinstance(value, dict):
-        return {key: _with_short_strings(item, chars, depth - 1) for key, item in value.items()}
+        return {
+            key: _with_short_strings(item, chars, search, depth - 1) for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [_with_short_strings(item, chars, depth - 1) for item in value]
+        return [_with_short_strings(item, chars, search, depth - 1) for item in value]
     return value
 
 
