@@ -30,7 +30,7 @@ stream that never ends its event must not take the memory of all others."""
 _BOM = b"\xef\xbb\xbf"
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 
-MAX_COMMENTS = 1_024
+_MAX_COMMENTS = 1_024
 """Of one event; they are read where it says nothing else."""
 
 # A line end and then a blank line. The first alternative keeps the LF of "CR CR LF" out: whether
@@ -236,7 +236,7 @@ def _parse(block: bytes) -> ServerSentEvent | None:
             data.append(value)
         elif name in _FIELDS:
             fields[name] = value
-        elif not name and len(comments) < MAX_COMMENTS:
+        elif not name and len(comments) < _MAX_COMMENTS:
             comments.append(_text(value))
     event = fields.get(b"event")
     payload = b"\n".join(data) if data else None

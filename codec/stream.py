@@ -39,10 +39,10 @@ MAX_TAIL_BYTES = 1_024
 """How much of an event may wait for the rest of it outside the decoder: most chunks have some 300
 bytes. What comes byte by byte is joined again with each of them, so it must be short."""
 
-MAX_UNFOLDED_BYTES = 32 * 1024
+_MAX_UNFOLDED_BYTES = 32 * 1024
 """Of events whose texts wait to be folded together, some hundred, or of one read that has more."""
 
-MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
+_MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """What the values of one event may take: the longest text, or a hundred thousand small objects."""
 
 _UNWEIGHED_BYTES = 512 * 1024
@@ -223,7 +223,7 @@ class ChatStream:
         """Whether so many bytes of events surely fit, once what was taken is folded."""
         self._fold_alike()
         room_bytes = self._accumulator.room_bytes(template.index)
-        self._room_bytes = min(room_bytes, max(size_bytes, MAX_UNFOLDED_BYTES))
+        self._room_bytes = min(room_bytes, max(size_bytes, _MAX_UNFOLDED_BYTES))
         return size_bytes <= room_bytes
 
     def _fold_alike(self) -> None:
@@ -280,7 +280,7 @@ class ChatStream:
         if is_done(data):
             self.done = self.is_complete = True
             return
-        if len(data) > _UNWEIGHED_BYTES and decoded_bytes(data) > MAX_DECODED_EVENT_BYTES:
+        if len(data) > _UNWEIGHED_BYTES and decoded_bytes(data) > _MAX_DECODED_EVENT_BYTES:
             self.event_count += 1
             self._accumulator.note("observer_limit")
             return

@@ -123,6 +123,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         context: what the client's headers say of the call.
         hides_content: the client asked that no content of this call be recorded.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
+        is_large: its bodies take more than a few calls together.
         anomalies: the codec's and the observer's, each once. The observer's own are
             ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
             ``response_undecodable`` (a coding or JSON that cannot be read) and ``observer_failed``
@@ -163,4 +164,5 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     context: ClientContext = ClientContext()
     hides_content: bool = False
     kept_by: str | None = None
+    is_large: bool = False
     anomalies: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ from telemetry.response_attributes import (
     build_output_message_attributes,
     build_text_choice_attributes,
 )
-from telemetry.size_limits import SizeLimits, fit_attributes, shorten, surely_fits
+from telemetry.size_limits import SizeLimits, fit_attributes, surely_fits, write_within
 from telemetry.span_rules import SpanRules
 from telemetry.vocabulary import build_concept_attributes
 
@@ -175,11 +175,12 @@ def _build_large_input(
     request = exchange.request
     if request is None or exchange.request_body is not None or not exchange.request_size_bytes:
         return
-    text = shorten(request.body, rules.sizes.value_bytes, mask.whole_text)
-    flattening.cut[SpanAttributes.INPUT_VALUE] = exchange.request_size_bytes
-    if text is not None:
-        yield SpanAttributes.INPUT_VALUE, text
-        yield SpanAttributes.INPUT_MIME_TYPE, _JSON
+    limit_bytes = rules.sizes.value_bytes
+    text, is_json, is_cut = write_within(request.body, limit_bytes, mask.whole_text)
+    if is_cut:
+        flattening.cut[SpanAttributes.INPUT_VALUE] = exchange.request_size_bytes
+    yield SpanAttributes.INPUT_VALUE, text
+    yield SpanAttributes.INPUT_MIME_TYPE, _JSON if text is not None and is_json else None
 
 
 def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:

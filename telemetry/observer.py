@@ -21,7 +21,6 @@ from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
 from codec.anomalies import calls_tool_not_offered, find_request_fault
 from codec.endpoint import Endpoint
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
-from codec.json_size import decoded_bytes
 from codec.response import decode_response
 from telemetry.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
 from telemetry.answer_headers import read_rate_limits, read_request_id
@@ -45,18 +44,23 @@ from telemetry.frames import (
 from telemetry.judgement import judge
 from telemetry.open_bodies import Holding, OpenBodies
 from telemetry.request_body import CapturedRequest
+from telemetry.strikes import LARGE_BYTES, Strikes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from codec.answer import ChatResponse
     from codec.request import ChatRequest
     from telemetry.exchange import ClientContext
 
-__all__ = ("OBSERVER_FAILED", "Observer")
+__all__ = ("OBSERVER_DIED", "OBSERVER_FAILED", "Observer")
 
 OBSERVER_FAILED = "observer_failed"
 """The anomaly of a record whose content is missing because of a defect of ours."""
+
+OBSERVER_DIED = "observer_died"
+"""The anomaly of a record without bodies, because telemetry has died of them twice."""
 
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
@@ -81,6 +85,7 @@ class Observer:
         hides_inputs: requests are not shown, and so nothing is taken from their bodies.
         bodies: what bodies may take, those of other observers included; a count of its own if
             ``None``.
+        strikes: which exchanges telemetry has died of; none where ``None``.
     """
 
     def __init__(
@@ -90,7 +95,9 @@ class Observer:
         header_map: HeaderMap | None = None,
         hides_inputs: bool = False,
         bodies: OpenBodies | None = None,
+        strikes: Strikes | None = None,
     ) -> None:
+        self._strikes = Strikes() if strikes is None else strikes
         self._bodies = OpenBodies() if bodies is None else bodies
         self._open: dict[int, _Observation] = {}
         self._on_failure = on_failure
@@ -122,7 +129,9 @@ class Observer:
         return None
 
     def _begin(self, frame: Begin) -> _Observation:
-        return _Observation(frame, self._header_map, self._bodies, hides_inputs=self._hides_inputs)
+        return _Observation(
+            frame, self._header_map, self._bodies, self._strikes, hides_inputs=self._hides_inputs
+        )
 
     def lose(self, at_ns: int, message: str) -> list[Exchange]:
         """End what is open, because its worker is gone: the records (R3).
@@ -153,7 +162,8 @@ class Observer:
         """The record, without content where that fails; ``None`` if that fails too (rule 2)."""
         del self._open[end.exchange]
         try:
-            return observation.end(end)
+            with observation.at_work():
+                return observation.end(end)
         except Exception as error:  # noqa: BLE001 - rule 2
             self._on_failure(error)
         finally:
@@ -176,8 +186,16 @@ class _Observation:
     _undecoded_body: str | None = None
 
     def __init__(
-        self, begin: Begin, header_map: HeaderMap, bodies: OpenBodies, *, hides_inputs: bool
+        self,
+        begin: Begin,
+        header_map: HeaderMap,
+        bodies: OpenBodies,
+        strikes: Strikes,
+        *,
+        hides_inputs: bool,
     ) -> None:
+        self._strikes = strikes
+        self._is_out = strikes.is_out(begin.identity.span_id)
         self._asked = CapturedRequest(bodies)
         self._holding = Holding(bodies, self._give_up_answer)
         self._begin = begin
@@ -191,10 +209,21 @@ class _Observation:
         """When it began."""
         return self._begin.at_ns
 
+    @property
+    def _weight_bytes(self) -> int:
+        """What its bodies take."""
+        return self._asked.held_bytes + self._holding.held_bytes
+
+    def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
+        """A step that works on what was taken so far, or on what is large or not."""
+        if is_large is None:
+            is_large = self._weight_bytes > LARGE_BYTES
+        return self._strikes.during(self._begin.identity.span_id, is_large=is_large)
+
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
         self.release()
-        self._asked.give_up()
+        self._asked.forget()
         self._decoder = self._body = None
         self._first = b""
         self._cut(OBSERVER_FAILED)
@@ -224,11 +253,18 @@ class _Observation:
     def take_request(self, frame: RequestBody) -> None:
         """What the client asked."""
         captured = self._asked
+        if self._is_out:
+            captured.size_bytes = frame.size_bytes
+            self._note(OBSERVER_DIED)
+            return
         try:
             body = captured.gather(frame.data, frame.size_bytes)
             if body is not None:
                 decoder = _make_decoder(self._begin.headers)
-                captured.take(body, None if decoder is _UNCHANGING else decoder)
+                is_plain = decoder is _UNCHANGING
+                # Of what is compressed the length says nothing.
+                with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
+                    captured.take(body, None if is_plain else decoder)
                 request = captured.request
                 if request and not self._is_embedding() and find_request_fault(request) is not None:
                     self._note("request_undecodable")
@@ -242,6 +278,9 @@ class _Observation:
     def take_head(self, frame: ResponseHead) -> None:
         """How the answer begins."""
         self._head = frame
+        if self._is_out:
+            self._cut(OBSERVER_DIED)
+            return
         try:
             self._decoder = _make_decoder(frame.headers)
         except UndecodableContent:
@@ -258,7 +297,8 @@ class _Observation:
             if not self._holding.take(len(data)):  # encoded bytes are kept, too
                 self._give_up_answer()
                 return
-            data = decoder.feed(data)
+            with self.at_work(is_large=True):
+                data = decoder.feed(data)
             if decoder.error is not None:
                 limited = isinstance(decoder.error, LimitExceeded)
                 self._cut("observer_limit" if limited else "response_undecodable")
@@ -352,6 +392,7 @@ class _Observation:
             rate_limits=read_rate_limits(head.headers),
             context=context,
             hides_content=self._hides_content,
+            is_large=self._weight_bytes > LARGE_BYTES,
             anomalies=tuple(self._anomalies),
         )
 
@@ -397,7 +438,7 @@ class _Observation:
             self._cut("observer_limit")
             return None, error_body
         # Beside what it took as bytes, which is not held any more.
-        if not self._holding.change(len(data) + decoded_bytes(data)):
+        if not self._holding.take_decoded(data):
             self._cut("observer_limit")
             return None, error_body
         try:

@@ -15,10 +15,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.json_size import decoded_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("MAX_OPEN_BODIES_BYTES", "Holding", "OpenBodies")
+__all__ = ("MAX_DECODED_BYTES", "MAX_OPEN_BODIES_BYTES", "Holding", "OpenBodies")
+
+MAX_DECODED_BYTES = 128 * 1024 * 1024
+"""What the values of one body may take: those of any text or image that is captured, of 20 MB with
+emoji among them too, or of a conversation of 200,000 short messages."""
 
 MAX_OPEN_BODIES_BYTES = 192 * 1024 * 1024
 """Some hundreds of open chats of 256 KiB each, or the largest body that is decoded and half of
@@ -83,13 +89,24 @@ class Holding:
         self.held_bytes += size_bytes
         return True
 
-    def change(self, size_bytes: int) -> bool:
-        """Hold so much instead of all so far; where there is no room, nothing."""
+    def take_decoded(self, body: bytes) -> int | None:
+        """Hold a JSON body and its values, instead of all so far.
+
+        Returns:
+            What the values will take; ``None`` where there is no room, and then nothing is held.
+        """
         self.release()
-        return self.take(size_bytes)
+        size_bytes = decoded_bytes(body)
+        fits = size_bytes <= MAX_DECODED_BYTES and self.take(len(body) + size_bytes)
+        return size_bytes if fits else None
+
+    def give_back(self, size_bytes: int) -> None:
+        """So much of it is held no more."""
+        self._bodies.held_bytes -= size_bytes
+        self.held_bytes -= size_bytes
 
     def give_up(self) -> None:
-        """The body is forgotten."""
+        """The body is forgotten, and nothing held."""
         self._on_give_up()
         self.release()
 

@@ -3,8 +3,8 @@
 Rules:
 
 1. What its values will take is told before they are made (:mod:`codec.json_size`). A body that
-   would take more than :data:`MAX_DECODED_BODY_BYTES`, or more than there is room for beside all
-   others, is left out as a whole (R5).
+   would take more than :data:`telemetry.open_bodies.MAX_DECODED_BYTES`, or more than there is room
+   for beside all others, is left out as a whole (R5).
 2. A large body is not held beside its values: what is shown of it is written from them.
 """
 
@@ -13,19 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.errors import LimitExceeded, MalformedRequest
-from codec.json_size import decoded_bytes
 from codec.request import ChatRequest, decode_request
-from telemetry.open_bodies import Holding
+from telemetry.open_bodies import MAX_DECODED_BYTES, Holding
 
 if TYPE_CHECKING:
     from telemetry.content_decoding import ContentDecoder
     from telemetry.open_bodies import OpenBodies
 
-__all__ = ("MAX_DECODED_BODY_BYTES", "CapturedRequest")
-
-MAX_DECODED_BODY_BYTES = 128 * 1024 * 1024
-"""What the values of a body may take: those of any text or image that is captured, of 20 MB with
-emoji among them too, of a conversation of 200,000 short messages."""
+__all__ = ("CapturedRequest",)
 
 MAX_KEPT_BYTES = 4 * 1024 * 1024
 """Of a body that is held beside its values: four times the longest value that is shown whole."""
@@ -46,7 +41,7 @@ class CapturedRequest:
     """
 
     def __init__(self, bodies: OpenBodies) -> None:
-        self._holding = Holding(bodies, self._give_up)
+        self._holding = Holding(bodies, self.give_up)
         self._parts: list[bytes] = []  # while not all have come
         self.body: bytes | None = None
         self.request: ChatRequest | None = None
@@ -88,29 +83,42 @@ class CapturedRequest:
             body = decoder.feed(body)
             if decoder.error is not None:
                 raise decoder.error
-        size_bytes = decoded_bytes(body)
-        if size_bytes > MAX_DECODED_BODY_BYTES or not self._holding.change(len(body) + size_bytes):
-            raise LimitExceeded("MAX_DECODED_BODY_BYTES", MAX_DECODED_BODY_BYTES)
+        size_bytes = self._holding.take_decoded(body)
+        if size_bytes is None:
+            raise LimitExceeded("MAX_DECODED_BYTES", MAX_DECODED_BYTES)
         self.is_cut = False
         self.body = body
         try:
             self.request = decode_request(body)
         except MalformedRequest:
-            self._holding.change(len(body))
+            self._holding.give_back(size_bytes)
+            self._keep(MAX_KEPT_BYTES)
             raise
         if len(body) > MAX_KEPT_BYTES:
             self.body = None
-            self._holding.change(size_bytes)
+            self._holding.give_back(len(body))
+
+    def _keep(self, most_bytes: int) -> None:
+        """Keep so much of a body that is only text, of which less than that is shown."""
+        if self.body is not None and (over_bytes := len(self.body) - most_bytes) > 0:
+            self.body = self.body[:most_bytes]
+            self._holding.give_back(over_bytes)
+            self.is_cut = True
+
+    @property
+    def held_bytes(self) -> int:
+        """What it takes now."""
+        return self._holding.held_bytes
 
     def give_up(self) -> None:
         """Forget it: there is no room."""
-        self._give_up()
-        self._holding.release()
-
-    def _give_up(self) -> None:
-        self._parts.clear()
-        self.body = self.request = None
+        self.forget()
         self.is_cut = True
+
+    def forget(self) -> None:
+        """Forget it."""
+        self.release()
+        self.body = self.request = None
 
     def release(self) -> None:
         """It counts as held no more."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
     from telemetry.otlp_attributes import WrittenAttributes
 
-__all__ = ("SizeLimits", "cut_text", "fit_attributes", "shorten", "size_bytes", "surely_fits")
+__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fits", "write_within")
 
 MAX_CUT_NOTES = 64
 """Names in ``metadata.cut``: the first ones tell what happened."""
@@ -198,38 +198,66 @@ def _shorten_json(text: str, limit_bytes: int) -> str | None:
         value = decode_json(text)
     except ValueError:
         return None
-    return shorten(value, limit_bytes)
+    return _shorten_value(value, limit_bytes)
 
 
-def shorten(value: Any, limit_bytes: int, search: Callable[[str], str] = str) -> str | None:
-    """The JSON text of a value within a limit, by rule 2; ``None`` where that is not enough.
-
-    Args:
-        value: decoded JSON.
-        limit_bytes: of the text.
-        search: what may be shown of a string, asked before it is cut: half of what is looked for
-            is not found.
-    """
+def _shorten_value(value: Any, limit_bytes: int) -> str | None:
     fitting = None
     for chars in _STRING_CHARS:
-        shorter = json_text(_with_short_strings(value, chars, search, MAX_JSON_DEPTH))
+        shorter = json_text(_with_short_strings(value, chars, MAX_JSON_DEPTH))
         if shorter is None or size_bytes(shorter) > limit_bytes:
             break
         fitting = shorter
     return fitting
 
 
-def _with_short_strings(value: Any, chars: int, search: Callable[[str], str], depth: int) -> Any:
+def write_within(
+    value: Any, limit_bytes: int, search: Callable[[str], str]
+) -> tuple[str | None, bool, bool]:
+    """The JSON text of a large value within a limit, by rules 1 and 2.
+
+    Args:
+        value: decoded JSON.
+        limit_bytes: of the text.
+        search: what may be shown of a text, asked before anything is cut: half of what is looked
+            for is not found.
+
+    Returns:
+        The text, whether it is JSON, and whether it was cut.
+    """
+    shown = _searched(value, search, MAX_JSON_DEPTH)
+    text = json_text(shown)
+    if text is None or size_bytes(text) <= limit_bytes:
+        return text, True, False
+    del text
+    if (text := _shorten_value(shown, limit_bytes)) is not None:
+        return text, True, True
+    text = json_text(_with_short_strings(shown, _STRING_CHARS[0], MAX_JSON_DEPTH))
+    return None if text is None else cut_text(search(text), limit_bytes), False, True
+
+
+def _searched(value: Any, search: Callable[[str], str], depth: int) -> Any:
+    """The same, with its long strings as they may be shown; short ones are cut by nobody."""
     if isinstance(value, str):
-        return cut_text(search(value), chars) if len(value) > chars else value
+        return search(value) if len(value) > _STRING_CHARS[0] else value
     if not depth:
         return value
     if isinstance(value, dict):
-        return {
-            key: _with_short_strings(item, chars, search, depth - 1) for key, item in value.items()
-        }
+        return {key: _searched(item, search, depth - 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_short_strings(item, chars, search, depth - 1) for item in value]
+        return [_searched(item, search, depth - 1) for item in value]
+    return value
+
+
+def _with_short_strings(value: Any, chars: int, depth: int) -> Any:
+    if isinstance(value, str):
+        return cut_text(value, chars) if len(value) > chars else value
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {key: _with_short_strings(item, chars, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_short_strings(item, chars, depth - 1) for item in value]
     return value
 
 
