@@ -126,8 +126,9 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         is_large: its bodies take more than a few calls together.
         anomalies: the codec's and the observer's, each once. The observer's own are
             ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
-            ``response_undecodable`` (a coding or JSON that cannot be read) and ``observer_failed``
-            (a defect of ours: the content is missing).
+            ``response_undecodable`` (a coding or JSON that cannot be read), ``observer_died``
+            (telemetry died of the bodies twice: they are missing) and ``observer_failed`` (a
+            defect of ours: the content is missing).
     """
 
     identity: SpanIdentity
