@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ("MAX_DECODED_BYTES", "MAX_OPEN_BODIES_BYTES", "Holding", "OpenBodies")
 
-MAX_DECODED_BYTES = 128 * 1024 * 1024
+MAX_DECODED_BYTES = 96 * 1024 * 1024
 """What the values of one body may take: those of any text or image that is captured, of 20 MB with
-emoji among them too, or of a conversation of 200,000 short messages."""
+emoji among them too, or of a conversation of 150,000 short messages."""
 
 MAX_OPEN_BODIES_BYTES = 192 * 1024 * 1024
 """Some hundreds of open chats of 256 KiB each, or the largest body that is decoded and half of

@@ -33,7 +33,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.jsontext import decode_json
-from telemetry.attribute_values import NUMBER_CHARS, count_chars, json_text
+from telemetry.attribute_values import NUMBER_CHARS, count_chars, is_readable, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,6 +194,8 @@ def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
 
 
 def _shorten_json(text: str, limit_bytes: int) -> str | None:
+    if not is_readable(text):
+        return None
     try:
         value = decode_json(text)
     except ValueError:
@@ -226,10 +228,11 @@ def write_within(
         The text, whether it is JSON, and whether it was cut.
     """
     shown = _searched(value, search, MAX_JSON_DEPTH)
-    text = json_text(shown)
-    if text is None or size_bytes(text) <= limit_bytes:
-        return text, True, False
-    del text
+    if _least_chars(shown, MAX_JSON_DEPTH) <= limit_bytes:
+        text = json_text(shown)
+        if text is None or size_bytes(text) <= limit_bytes:
+            return text, True, False
+        del text
     if (text := _shorten_value(shown, limit_bytes)) is not None:
         return text, True, True
     text = json_text(_with_short_strings(shown, _STRING_CHARS[0], MAX_JSON_DEPTH))
@@ -247,6 +250,16 @@ def _searched(value: Any, search: Callable[[str], str], depth: int) -> Any:
     if isinstance(value, list):
         return [_searched(item, search, depth - 1) for item in value]
     return value
+
+
+def _least_chars(value: Any, depth: int) -> int:
+    """How long a value's text is at least: not even once is it written in vain."""
+    if isinstance(value, str):
+        return len(value)
+    if not depth or not isinstance(value, dict | list):
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    return sum([_least_chars(item, depth - 1) for item in items])
 
 
 def _with_short_strings(value: Any, chars: int, depth: int) -> Any:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import pytest
+
+from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.frame_source import FrameSource
 from telemetry.observer import Observer
 from telemetry.open_bodies import OpenBodies
@@ -119,3 +124,21 @@ def test_rule_3_what_is_begun_again_or_forgotten_is_not_held() -> None:
     assert bodies.held_bytes == held_bytes
     source.forget()
     assert (len(source), bodies.held_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("call", ["function_call", "tool_calls"])
+def test_what_stands_in_a_string_is_weighed_before_it_is_read(call: str) -> None:
+    """Arguments are a text of their body, and JSON of millions of values for whoever reads them."""
+    arguments = '{"name":"f","arguments":"[' + "[]," * 1_400_000 + '[]]"}'
+    value = arguments if call == "function_call" else f'[{{"id":"a","function":{arguments}}}]'
+    asked = ASKED.replace(b'"content":"hi"', f'"{call}":{value}'.encode())
+    exchange = observe(exchange_frames(ANSWER, asked=asked))
+    assert exchange.request is not None
+    tracemalloc.start()
+    try:
+        attributes = build_exchange_attributes(exchange)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert attributes["llm.input_messages.0.message.role"] == "user"
+    assert peak_bytes < 16 * len(asked)

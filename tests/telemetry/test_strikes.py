@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from telemetry import service as service_module
+from telemetry.observer import Observer
 from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
 from telemetry.store import Store
@@ -168,7 +168,7 @@ def test_an_exchange_that_is_out_says_so(tmp_path: Path) -> None:
     path = tmp_path / "s.db.strikes"
     for _ in range(2):
         _die_during(path, IDS[0])
-    observer = service_module.Observer(strikes=Strikes.open(path))
+    observer = Observer(strikes=Strikes.open(path))
     *frames, last = exchange_frames(ANSWER, number=1, asked=LARGE)
     assert frames[0] == begin(1)
     for frame in frames:
