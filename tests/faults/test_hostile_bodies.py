@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
-import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +12,7 @@ from tests.faults.raw import ask_all, make_call, wait_for_spans
 from tests.faults.scripted import UpstreamThread, running_stage
 from tests.faults.stage import is_long
 from tests.faults.test_big_event import read_peak
-from tests.proxy.harness import ANSWER, CHAT, DONE, Connection, chunk_event
+from tests.proxy.harness import ANSWER, CHAT, Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,24 +63,12 @@ async def events_of(_: UpstreamThread, connection: Connection) -> None:
     await connection.send_chunks(*[event] * (size // len(event) + 1))
 
 
-async def packed_text(upstream: UpstreamThread, connection: Connection) -> None:
-    """A stream of text that is small on the wire, open until it is released."""
-    packer = zlib.compressobj(9, wbits=31)
-    await connection.begin_stream(b"Content-Encoding: gzip\r\n")
-    event = chunk_event(f'"content":"{"x" * MIB}"')
-    for _ in range(15):
-        data = packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH)
-        await connection.send_chunks(data, end=False)
-    await upstream.wait_released(connection)
-    await connection.send_chunks(packer.compress(DONE) + packer.flush())
-
-
 async def usual(_: UpstreamThread, connection: Connection) -> None:
     """An ordinary answer."""
     await connection.answer()
 
 
-SCRIPTS = {"plain": plain_of, "events": events_of, "packed": packed_text, "usual": usual}
+SCRIPTS = {"plain": plain_of, "events": events_of, "usual": usual}
 
 
 @pytest.mark.timeout(300)
@@ -125,34 +111,3 @@ async def test_no_body_takes_telemetry_past_its_memory(tmp_path: Path) -> None:
         assert max(peaks.values()) <= MAX_PEAK_MIB
         assert stage.spantap.children()["telemetry"] == [telemetry]
         await stage.assert_healthy()
-
-
-@pytest.mark.skipif(not is_long(), reason="a minute; tests/telemetry/test_open_bodies.py is short")
-@pytest.mark.timeout(300)
-async def test_open_streams_share_one_limit(tmp_path: Path) -> None:
-    """Compressed text that is some kilobytes on the wire; usual streams beside it are whole."""
-    count = 60
-    with running_stage(tmp_path, SCRIPTS) as stage:
-        [telemetry] = stage.spantap.children()["telemetry"]
-        calls = [make_call("packed") for _ in range(count)]
-        async with asyncio.TaskGroup() as group:
-            answers = group.create_task(ask_all(stage.spantap.port, calls, at_once=count))
-            for call in calls:
-                await stage.upstream.wait_asked(call)
-            beside = [make_call("healthy") for _ in range(4)]
-            await ask_all(stage.spantap.port, beside)
-            spans = wait_for_spans(stage.spantap.store, beside)
-            assert {spans[call.trace_id].outcome for call in beside} == {"completed"}
-            assert all(spans[call.trace_id].total_tokens for call in beside)
-            for call in calls:
-                stage.upstream.release(call.trace_id)
-        assert all(seen.whole for seen in answers.result())
-        peak = read_peak(telemetry) // MIB
-        report_calls(
-            f"{count} open streams of 15 MB of text, some kilobytes each on the wire",
-            calls,
-            wait_for_spans(stage.spantap.store, calls),
-            client_saw="every answer, whole",
-            figures={"peak of telemetry, MiB": peak},
-        )
-        assert peak <= MAX_PEAK_MIB
