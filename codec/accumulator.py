@@ -35,7 +35,7 @@ from codec.members import merge_members
 from codec.usage import UsageFold, decode_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from codec.chunk import ErrorObject
     from codec.jsontext import JsonObject
@@ -79,6 +79,7 @@ class Accumulator:
 
     Args:
         choice_count: how many choices were asked for, at least 1.
+        lend: see :class:`codec.budget.Budget`.
 
     Attributes:
         has_content: text, reasoning, a refusal or a tool call was seen.
@@ -106,11 +107,11 @@ class Accumulator:
         "has_content",
     )
 
-    def __init__(self, *, choice_count: int = 1) -> None:
+    def __init__(self, *, choice_count: int = 1, lend: Callable[[int], bool] | None = None) -> None:
         self.has_content = False
         self._choice_count = choice_count
         self._finished_count = 0
-        self._budget = Budget(MAX_ACCUMULATED_BYTES)
+        self._budget = Budget(MAX_ACCUMULATED_BYTES, lend)
         self._choices: dict[int, ChoiceFold] = {}
         self._usage = UsageFold()
         self._error: ErrorObject | None = None
@@ -172,6 +173,10 @@ class Accumulator:
         if self._budget.exceeded or index not in self._choices:
             return 0
         return self._budget.left_bytes // _WORST_GROWTH
+
+    def set_aside(self, size_bytes: int) -> bool:
+        """Whether the lender has so much for what is not folded yet; less than zero gives back."""
+        return self._budget.take(0, size_bytes)
 
     def feed_texts(self, index: int, member: str, texts: list[str], joined: int = 0) -> None:
         """Take chunks of which nothing but one text each is new (:mod:`codec.template`).

@@ -5,11 +5,14 @@ that a provider's wildest answer ends somewhere:
 
 1. Text counts by the character. CPython keeps one to four bytes for each: one where all of a text
    is Latin-1, two for most other scripts, four with emoji.
-2. Of numbers only integers beyond 64 bits count, lists and objects by what is in them. The most
-   that tiny objects inside each other take is eight times their estimate.
+2. Numbers, lists, objects and the strings in them count as the objects they are. The most that tiny
+   ones inside each other take is twice their estimate.
 3. The size of an object is never more than the sizes of its members as they were set aside, so
    that giving it back gives back no more than was taken.
 4. No JSON value is too deep, too large or too strange to have a size.
+5. What all answers together may take is not known here: beyond :data:`FREE_BYTES` a budget asks
+   its lender, :data:`LOAN_BYTES` at a time, where it has one. There a text that is not ASCII counts
+   four bytes for each character.
 """
 
 from __future__ import annotations
@@ -17,16 +20,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-__all__ = ("FRAGMENT_BYTES", "Budget", "size_bytes")
+__all__ = ("FRAGMENT_BYTES", "LOAN_BYTES", "MEMBER_BYTES", "Budget", "size_bytes")
 
 FRAGMENT_BYTES = 64
 """What a short string and its place in a list cost CPython besides its characters."""
 
-_CONTAINER_BYTES = 16
+MEMBER_BYTES = 96
+"""What a member of an object costs besides the characters of its name and its value."""
+
+FREE_BYTES = 32 * 1024
+"""What needs no loan: most answers have less, and it is as much as an open stream takes anyway."""
+
+LOAN_BYTES = 64 * 1024
+"""What is asked for at a time: once for some hundred deltas."""
+
+_CONTAINER_BYTES = 64
 _ITEM_BYTES = 8
-_KEY_BYTES = 16  # besides its characters; most keys occur often and are shared
+_KEY_BYTES = 48  # besides its characters; most keys occur often and are shared
+_STRING_BYTES = 48
+_NUMBER_BYTES = 24
 _WORD_BITS = 64
 _CONTAINERS = frozenset({dict, list})
 
@@ -34,28 +48,52 @@ _CONTAINERS = frozenset({dict, list})
 class Budget:
     """How much more may be kept. Once something did not fit, nothing grows any more.
 
+    Args:
+        limit_bytes: of this answer.
+        lend: whether so much more may be taken, answers of others considered (rule 5).
+
     Attributes:
         left_bytes: what is left, an estimate of memory rather than of bytes on the wire.
         exceeded: something did not fit.
     """
 
-    __slots__ = ("exceeded", "left_bytes")
+    __slots__ = ("_lend", "_lent_bytes", "exceeded", "left_bytes")
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, lend: Callable[[int], bool] | None = None) -> None:
         self.left_bytes = limit_bytes
         self.exceeded = False
+        self._lend = lend
+        self._lent_bytes = FREE_BYTES
 
-    def take(self, size_bytes: int) -> bool:
+    def take(self, size_bytes: int, besides_bytes: int = 0) -> bool:
         """Set ``size_bytes`` aside, or say that they do not fit.
 
         Zero always fits, and so does less than zero, which gives back: a value may be replaced by
         one that is no larger even when nothing grows any more, running token counts above all.
+        What is taken `besides` counts for the lender alone.
         """
         if size_bytes > 0 and (self.exceeded or size_bytes > self.left_bytes):
             self.exceeded = True
             return False
+        lent_bytes = self._lent_bytes - size_bytes - besides_bytes
+        if lent_bytes < 0 and self._lend is not None:
+            loan_bytes = LOAN_BYTES * (-lent_bytes // LOAN_BYTES + 1)
+            if not self._lend(loan_bytes):
+                self.exceeded = True
+                return False
+            lent_bytes += loan_bytes
+        self._lent_bytes = lent_bytes
         self.left_bytes -= size_bytes
         return True
+
+    def take_text(self, text: str) -> bool:
+        """Set aside what a piece of text takes that is kept for itself."""
+        size = len(text)
+        return self.take(size + FRAGMENT_BYTES, 0 if text.isascii() else 3 * size)
+
+    def spare(self, size_bytes: int) -> None:
+        """So much of what was set aside takes no memory any more, and may be lent to the next."""
+        self._lent_bytes += size_bytes
 
 
 def size_bytes(value: Any) -> int:
@@ -73,10 +111,13 @@ def size_bytes(value: Any) -> int:
         for item in pending.pop():
             kind = type(item)
             if kind is str:
-                size += len(item)
+                size += _STRING_BYTES + len(item)
             elif kind is int:
+                size += _NUMBER_BYTES
                 if item.bit_length() > _WORD_BITS:
                     size += item.bit_length() // 8
+            elif kind is float:
+                size += _NUMBER_BYTES
             elif kind is dict:
                 size += _CONTAINER_BYTES + _KEY_BYTES * len(item) + sum(map(len, item))
                 pending.append(item.values())

@@ -146,10 +146,12 @@ class ChoiceFold:
         if not texts:
             return
         whole = "".join(texts)
-        self._budget.take(len(whole) + FRAGMENT_BYTES * (len(texts) + joined))
+        fragments_bytes = FRAGMENT_BYTES * (len(texts) + joined)
+        self._budget.take(len(whole) + fragments_bytes, 0 if whole.isascii() else 3 * len(whole))
         if member != "content":
             self._reasoning_by_name.setdefault(member, []).append(whole)
             self._reasoning.append(whole)
+            self._budget.spare(fragments_bytes)
             return
         if self._parts is not None:
             self._parts.append(("text", whole))
@@ -160,6 +162,7 @@ class ChoiceFold:
         first = texts[: max(0, 2 - len(self._content))]
         rest = whole[len("".join(first)) :]
         self._content += [*first, rest] if rest else first
+        self._budget.spare(fragments_bytes)
 
     def _finish(self, finish_reason: str) -> None:
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:
@@ -237,7 +240,7 @@ class ChoiceFold:
 
     def _append(self, fragments: list[str], text: str) -> bool:
         self.has_content = True
-        if kept := self._budget.take(len(text) + FRAGMENT_BYTES):
+        if kept := self._budget.take_text(text):
             fragments.append(text)
         return kept
 

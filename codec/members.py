@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.budget import FRAGMENT_BYTES, size_bytes
+from codec.budget import MEMBER_BYTES, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -58,7 +58,8 @@ def merge_members(
             continue
         old = into.get(key)
         if old is None and type(value) is str:  # as most are
-            if budget.take(len(value) + len(key) + FRAGMENT_BYTES):
+            wide_bytes = 0 if value.isascii() else 3 * len(value)
+            if budget.take(len(value) + len(key) + MEMBER_BYTES, wide_bytes):
                 into[key] = value
             continue
         if isinstance(value, _CONTAINERS):
@@ -72,7 +73,7 @@ def merge_members(
             if value == {}:
                 continue
         if old is None:
-            growth = size_bytes(value) + len(key) + FRAGMENT_BYTES
+            growth = size_bytes(value) + len(key) + MEMBER_BYTES
         elif old == value:
             continue
         else:
@@ -88,7 +89,7 @@ def _take_simple(
     came = {key: value for key, value in members.items() if value is not None and key not in skip}
     if not _SIMPLE.issuperset(map(type, came.values())):
         return False
-    growth = sum(map(len, came)) + FRAGMENT_BYTES * len(came)
+    growth = sum(map(len, came)) + MEMBER_BYTES * len(came)
     growth += sum([len(v) if type(v) is str else size_bytes(v) for v in came.values()])
     if growth > budget.left_bytes or budget.exceeded:
         return False

@@ -30,9 +30,15 @@ stream that never ends its event must not take the memory of all others."""
 _BOM = b"\xef\xbb\xbf"
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 
+_MAX_COMMENTS = 1_024
+"""Of one event; they are read where it says nothing else."""
+
 # A line end and then a blank line. The first alternative keeps the LF of "CR CR LF" out: whether
 # it has arrived yet must not matter (rule 2), and what follows an event may be dropped safely.
 _EVENT_END = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
+
+_LINE = re.compile(rb"[^\r\n]+")
+_FIELDS = frozenset({b"event", b"id", b"retry", b"error"})
 
 _MAY_BE_BOM = {b"", _BOM[:1]}
 _SHORTEST_LINE = len(b"data: \n\n")
@@ -115,6 +121,11 @@ class SseDecoder:
                 events.append(event)
         self._pending += rest.lstrip(b"\n")
         return events
+
+    @property
+    def pending_bytes(self) -> int:
+        """Of the event under way."""
+        return len(self._pending)
 
     @property
     def between_events(self) -> bool:
@@ -218,14 +229,14 @@ def _parse(block: bytes) -> ServerSentEvent | None:
     data: list[bytes] = []
     fields: dict[bytes, bytes] = {}
     comments: list[str] = []
-    for line in block.splitlines():  # for bytes: LF, CR and CRLF only
-        name, _, value = line.partition(b":")
+    for line in _LINE.finditer(block):  # one by one: there may be millions
+        name, _, value = line[0].partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
             data.append(value)
-        elif name:
+        elif name in _FIELDS:
             fields[name] = value
-        elif line:
+        elif not name and len(comments) < _MAX_COMMENTS:
             comments.append(_text(value))
     event = fields.get(b"event")
     payload = b"\n".join(data) if data else None

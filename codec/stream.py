@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING
 from codec.accumulator import Accumulator
 from codec.chunk import ErrorObject, find_error, is_done, is_usage_only
 from codec.errors import LimitExceeded
+from codec.json_size import decoded_bytes
 from codec.jsontext import decode_json
 from codec.sse import SseDecoder, read_line
 from codec.template import learn_template
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codec.answer import ChatResponse
     from codec.sse import ServerSentEvent
     from codec.template import ChunkTemplate
@@ -37,6 +40,18 @@ MAX_TAIL_BYTES = 1_024
 """How much of an event may wait for the rest of it outside the decoder: most chunks have some 300
 bytes. What comes byte by byte is joined again with each of them, so it must be short."""
 
+_MAX_UNFOLDED_BYTES = 32 * 1024
+"""Of events whose texts wait to be folded together, some hundred, or of one read that has more."""
+
+_MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
+"""What the values of one event may take: the longest text, or a hundred thousand small objects."""
+
+_UNWEIGHED_BYTES = 512 * 1024
+"""An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
+
+_SMALL_PENDING_BYTES = 32 * 1024
+"""Of an event that is under way: as much as an open stream takes anyway."""
+
 _EVENT_END = b"\n\n"
 _EVENT_END_BYTES = len(_EVENT_END)
 
@@ -49,6 +64,7 @@ class ChatStream:
             reasons make the answer complete, for choices may come one after the other.
         hides_usage: the client does not receive usage-only events (:mod:`codec.usage_filter` takes
             them out): their usage counts, but ``body`` does not show them.
+        lend: whether so many more bytes may be taken beside all others (:mod:`codec.budget`).
 
     >>> stream = ChatStream()
     >>> stream.feed(b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n')
@@ -64,6 +80,7 @@ class ChatStream:
         "_joined",
         "_last_alike",
         "_other_count",
+        "_pending_bytes",
         "_room_bytes",
         "_tail",
         "_template",
@@ -74,9 +91,15 @@ class ChatStream:
         "is_complete",
     )
 
-    def __init__(self, *, choice_count: int = 1, hides_usage: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        choice_count: int = 1,
+        hides_usage: bool = False,
+        lend: Callable[[int], bool] | None = None,
+    ) -> None:
         self._decoder: SseDecoder | None = SseDecoder()
-        self._accumulator = Accumulator(choice_count=choice_count)
+        self._accumulator = Accumulator(choice_count=choice_count, lend=lend)
         self._hides_usage = hides_usage
         self._between_events = False
         self._template: ChunkTemplate | None = None
@@ -87,6 +110,7 @@ class ChatStream:
         self._room_bytes = 0  # of such events that fit; none inside another event
         self._wasted = 0
         self._other_count = 0  # events with data that are no chunk
+        self._pending_bytes = 0  # of the event under way, as far as they were set aside
         self.chunk_count = 0
         """Chunks so far: events with data but for the end marker and what rule 6 says."""
         self.done = False
@@ -177,6 +201,16 @@ class ChatStream:
             self._between_events = self._decoder.between_events
             if not self._between_events:
                 self._room_bytes = 0
+            pending_bytes = self._decoder.pending_bytes
+            if pending_bytes > _SMALL_PENDING_BYTES or self._pending_bytes:
+                self._set_aside(pending_bytes)
+
+    def _set_aside(self, pending_bytes: int) -> None:
+        """Hold so many bytes of the event under way; without room nothing more is read."""
+        if self._accumulator.set_aside(pending_bytes - self._pending_bytes):
+            self._pending_bytes = pending_bytes
+        else:
+            self._give_up()
 
     def _take_alike(self, template: ChunkTemplate, data: bytes, start: int) -> int:
         """Take the events from an offset on that are like the last one; where they end."""
@@ -196,8 +230,9 @@ class ChatStream:
     def _make_room(self, template: ChunkTemplate, size_bytes: int) -> bool:
         """Whether so many bytes of events surely fit, once what was taken is folded."""
         self._fold_alike()
-        self._room_bytes = self._accumulator.room_bytes(template.index)
-        return size_bytes <= self._room_bytes
+        room_bytes = self._accumulator.room_bytes(template.index)
+        self._room_bytes = min(room_bytes, max(size_bytes, _MAX_UNFOLDED_BYTES))
+        return size_bytes <= room_bytes
 
     def _fold_alike(self) -> None:
         """Fold the texts of the events that were like the last one."""
@@ -252,6 +287,10 @@ class ChatStream:
         """Take the data of an event; its name; whether the event is that one line and no more."""
         if is_done(data):
             self.done = self.is_complete = True
+            return
+        if len(data) > _UNWEIGHED_BYTES and decoded_bytes(data) > _MAX_DECODED_EVENT_BYTES:
+            self.chunk_count += 1
+            self._accumulator.note("observer_limit")
             return
         try:
             value = decode_json(data)

@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.answer import ToolCall
-from codec.budget import FRAGMENT_BYTES
 from codec.integers import index_of
 from codec.jsontext import compact_text, join_text
 from codec.members import merge_members
@@ -90,7 +89,7 @@ class CallSlot:
         arguments = function.get("arguments")
         if arguments is not None and arguments != "":
             text = arguments if isinstance(arguments, str) else compact_text(arguments)
-            if budget.take(len(text) + FRAGMENT_BYTES):
+            if budget.take_text(text):
                 self._arguments.append(text)
         if not function.keys() <= _FUNCTION_MEMBERS:
             merge_members(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from codec.budget import FRAGMENT_BYTES, Budget, size_bytes
+from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.integers import count_of
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
         if not (isinstance(old, dict) and isinstance(value, dict)):
             kept = {} if isinstance(value, dict) else value
             growth = size_bytes(kept)
-            growth += -size_bytes(old) if known else len(key) + FRAGMENT_BYTES
+            growth += -size_bytes(old) if known else len(key) + MEMBER_BYTES
             if not budget.take(growth):
                 continue
             into[key] = kept

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ("MAX_USUAL_BYTES", "read_usual_answer")
 
 MAX_USUAL_BYTES = 256 * 1024
-"""Of a body: much longer than usual, and :data:`_WORST_GROWTH` times that is a quarter of what the
+"""Of a body: much longer than usual, and :data:`_WORST_GROWTH` times that is half of what the
 fold takes (``MAX_ACCUMULATED_BYTES``)."""
 
-_WORST_GROWTH = 16
-"""The shortest member, ``"":{},``, takes 5 bytes beside its end and is taken for 80."""
+_WORST_GROWTH = 32
+"""The shortest member, ``"":{},``, takes 6 bytes and is taken for 160."""
 
 _SMALL_BYTES = MAX_USAGE_BYTES // _WORST_GROWTH
 _MAX_WORD_CHARACTERS = 256

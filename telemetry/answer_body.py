@@ -11,7 +11,7 @@ from telemetry.frames import MAX_ERROR_BYTES
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from telemetry.frames import ResponseHead
-    from telemetry.open_bodies import OpenBodies
+    from telemetry.open_bodies import Holding
 
 __all__ = ("MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
 
@@ -24,30 +24,38 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 
 
 def make_body(
-    head: ResponseHead, first: bytes, *, choice_count: int, bodies: OpenBodies
+    head: ResponseHead, first: bytes, *, choice_count: int, holding: Holding
 ) -> StreamBody | PlainBody | None:
     """A body by its shape, before its content type, which is often wrong (``dialects.md`` 4, 5).
 
     ``None`` where the first bytes are too few to tell.
     """
     if head.status >= 400:
-        return PlainBody(MAX_ERROR_BYTES, bodies) if first else None
+        return PlainBody(MAX_ERROR_BYTES, holding) if first else None
     if first[:1] in {b"{", b"["}:
-        return PlainBody(MAX_PLAIN_BYTES, bodies)
+        return PlainBody(MAX_PLAIN_BYTES, holding)
     kind = next((value for name, value in head.headers if name == "content-type"), "")
     called_stream = kind.lower().startswith("text/event-stream")
     if first.startswith(_FIELDS) or (first and called_stream):
-        return StreamBody(choice_count=choice_count, hides_usage=head.hides_usage)
+        return StreamBody(choice_count=choice_count, hides_usage=head.hides_usage, holding=holding)
     if any(field.startswith(first) for field in _FIELDS):
         return None
-    return PlainBody(MAX_PLAIN_BYTES, bodies)
+    return PlainBody(MAX_PLAIN_BYTES, holding)
 
 
 class StreamBody:
-    """An event stream, folded as it arrives."""
+    """An event stream, folded as it arrives.
 
-    def __init__(self, *, choice_count: int, hides_usage: bool) -> None:
-        self.stream = ChatStream(choice_count=choice_count, hides_usage=hides_usage)
+    Args:
+        choice_count: how many choices were asked for.
+        hides_usage: see :class:`codec.stream.ChatStream`.
+        holding: what the answer takes of what all may take together.
+    """
+
+    def __init__(self, *, choice_count: int, hides_usage: bool, holding: Holding) -> None:
+        self.stream = ChatStream(
+            choice_count=choice_count, hides_usage=hides_usage, lend=holding.take
+        )
         self.clock = ChunkClock()
         self.first_content_ns: int | None = None
         self._count = 0
@@ -81,19 +89,19 @@ class PlainBody:
 
     Args:
         limit_bytes: of this one.
-        bodies: of all together.
+        holding: what it takes of what all may take together.
     """
 
-    def __init__(self, limit_bytes: int, bodies: OpenBodies) -> None:
+    def __init__(self, limit_bytes: int, holding: Holding) -> None:
         self._limit_bytes = limit_bytes
-        self._bodies = bodies
+        self._holding = holding
         self._pieces: list[bytes] = []
         self._size_bytes = 0
         self.cut = False
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
         """Keep what came in one read; never is it known to be all, which only the end can tell."""
-        if self.cut or not self._bodies.take(len(data)):
+        if self.cut or not self._holding.take(len(data)):
             self.cut = True
             return False
         self._pieces.append(data)
@@ -102,11 +110,6 @@ class PlainBody:
         return False
 
     def take(self) -> bytes:
-        """All that is kept."""
-        return b"".join(self._pieces)[: self._limit_bytes]
-
-    def release(self) -> None:
-        """It is held no more."""
-        self._pieces.clear()
-        self._bodies.give_back(self._size_bytes)
-        self._size_bytes = 0
+        """All that was kept, which then is the caller's."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)[: self._limit_bytes]

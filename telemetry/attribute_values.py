@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from codec.json_size import decoded_bytes
 from codec.jsontext import encode_json
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = (
     "clean_text",
     "clean_value",
     "count_chars",
+    "is_readable",
     "json_text",
     "non_empty_text",
     "strict_json_text",
@@ -52,6 +54,12 @@ _format_json = msgspec.json.format
 NUMBER_CHARS = 2
 """What a number counts as where characters are counted, and each member of a list besides its own:
 eight bytes, where four are reckoned for a character."""
+
+MAX_READ_BYTES = 64 * 1024 * 1024
+"""What the values in a string may take, while a span is made: as much as the longest string."""
+
+_UNWEIGHED_CHARS = 512 * 1024
+"""Texts that take some 20 MiB at most."""
 
 _INT64_MIN = -(2**63)
 _INT64_MAX = 2**63 - 1
@@ -131,6 +139,16 @@ def non_empty_text(value: object) -> str | None:
     An empty string is skipped as the in-process instrumentor does (contract 1.2).
     """
     return value if isinstance(value, str) and value else None
+
+
+def is_readable(text: str) -> bool:
+    """Whether the values of a JSON text that stood in a string take no more than is read.
+
+    Nobody has weighed it yet: it was one value of its body.
+    """
+    if len(text) <= _UNWEIGHED_CHARS:
+        return True
+    return decoded_bytes(text.encode("utf-8", "replace")) <= MAX_READ_BYTES
 
 
 def json_text(value: object) -> str | None:

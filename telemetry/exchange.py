@@ -133,10 +133,12 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         credentials: those of the request's head, for whoever shows what the provider says.
         hides_content: the client asked that no content of this call be recorded.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
+        is_large: its bodies take more than a few calls together.
         anomalies: the codec's and the observer's, each once. The observer's own are
             ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
-            ``response_undecodable`` (a coding or JSON that cannot be read) and ``observer_failed``
-            (a defect of ours: the content is missing).
+            ``response_undecodable`` (a coding or JSON that cannot be read), ``observer_died``
+            (telemetry died of the bodies twice: they are missing) and ``observer_failed`` (a
+            defect of ours: the content is missing).
     """
 
     identity: SpanIdentity
@@ -174,4 +176,5 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     credentials: Credentials = NO_CREDENTIALS
     hides_content: bool = False
     kept_by: str | None = None
+    is_large: bool = False
     anomalies: tuple[str, ...] = ()

@@ -15,11 +15,9 @@ Rules:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from openinference.semconv.trace import (
-    SpanAttributes,
-)
+from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
 
 from codec.endpoint import Endpoint
 from telemetry.attribute_values import clean_attributes, clean_text
@@ -43,7 +41,7 @@ from telemetry.response_attributes import (
     build_output_message_attributes,
     build_text_choice_attributes,
 )
-from telemetry.size_limits import SizeLimits, fit_attributes, surely_fits
+from telemetry.size_limits import SizeLimits, fit_attributes, surely_fits, write_within
 from telemetry.span_rules import SpanRules
 from telemetry.vocabulary import build_concept_attributes
 
@@ -55,6 +53,8 @@ if TYPE_CHECKING:
     from telemetry.privacy.mask import Mask
 
 __all__ = ("build_exchange_attributes", "build_span_content")
+
+_JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
 
 def build_exchange_attributes(
@@ -92,6 +92,7 @@ def build_span_content(
         (SpanAttributes.METADATA, "{}"),
         *openinference,
         *build_input_attributes(exchange),
+        *_build_large_input(exchange, rules, mask, flattening),
         *_build_output(exchange, rules),
     ]
     sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
@@ -165,6 +166,21 @@ def _build_genai_content(exchange: Exchange, rules: SpanRules) -> AttributePairs
         return iter(())
     limit = rules.privacy.base64_image_max_length
     return build_genai_content_attributes(exchange, image_max_length=limit)
+
+
+def _build_large_input(
+    exchange: Exchange, rules: SpanRules, mask: Mask, flattening: Flattening
+) -> AttributePairs:
+    """``input.*`` of a request too large to be held beside its values: these, cut."""
+    request = exchange.request
+    if request is None or exchange.request_body is not None or not exchange.request_size_bytes:
+        return
+    limit_bytes = rules.sizes.value_bytes
+    text, is_json, is_cut = write_within(request.body, limit_bytes, mask.whole_text)
+    if is_cut:
+        flattening.cut[SpanAttributes.INPUT_VALUE] = exchange.request_size_bytes
+    yield SpanAttributes.INPUT_VALUE, text
+    yield SpanAttributes.INPUT_MIME_TYPE, _JSON if text is not None and is_json else None
 
 
 def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:

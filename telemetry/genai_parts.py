@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from telemetry.attribute_values import non_empty_text
+from telemetry.attribute_values import is_readable, non_empty_text
 from telemetry.flattening import MAX_FLATTENED_PARTS
 from telemetry.privacy.json_strings import REDACTED
 
@@ -145,6 +145,8 @@ def _blob(modality: str, data: str, mime_type: str | None) -> JsonObject:
 
 def _parse(arguments: str) -> Any:
     # As strict as its readers are: codec.jsontext would let NaN pass, which JSON has no word for.
+    if not is_readable(arguments):
+        return arguments
     try:
         return msgspec.json.decode(arguments)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):

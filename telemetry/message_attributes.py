@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs
     from telemetry.semconv import ContentType
 
+_check = msgspec.json.Decoder(msgspec.Raw).decode
+"""Reads a text and makes no values of it: arguments may hold millions of small ones."""
+
 __all__ = (
     "build_function_call_attributes",
     "build_text_part_attributes",
@@ -61,7 +64,7 @@ def build_function_call_attributes(message: str, call: ToolCall) -> AttributePai
 def _is_json_for_browsers(text: str) -> bool:
     # As strict as JSON.parse: codec.jsontext would let NaN and a BOM pass.
     try:
-        msgspec.json.decode(text)
+        _check(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return False
     return True

@@ -25,7 +25,6 @@ from codec.anomalies import calls_tool_not_offered, find_request_fault
 from codec.endpoint import Endpoint
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.jsontext import is_json
-from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
 from telemetry.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
 from telemetry.answer_headers import read_rate_limits, read_request_id
@@ -48,23 +47,30 @@ from telemetry.frames import (
     ResponseHead,
 )
 from telemetry.judgement import judge
-from telemetry.open_bodies import OpenBodies
+from telemetry.open_bodies import Holding, OpenBodies
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.privacy.head_credentials import find_head_credentials, read_fields
 from telemetry.provider_words import mask_error, mask_headers
+from telemetry.request_body import CapturedRequest
 from telemetry.sealing import OWN_SEAL
+from telemetry.strikes import LARGE_BYTES, Strikes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from codec.answer import ChatResponse
+    from codec.request import ChatRequest
     from telemetry.exchange import ClientContext
     from telemetry.sealing import Seal
 
-__all__ = ("OBSERVER_FAILED", "Observer")
+__all__ = ("OBSERVER_DIED", "OBSERVER_FAILED", "Observer")
 
 OBSERVER_FAILED = "observer_failed"
 """The anomaly of a record whose content is missing because of a defect of ours."""
+
+OBSERVER_DIED = "observer_died"
+"""The anomaly of a record without bodies, because telemetry has died of them twice."""
 
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
@@ -93,6 +99,7 @@ class Observer:
         bodies: what bodies may take, those of other observers included; a count of its own if
             ``None``.
         seal: opens what may be credentials.
+        strikes: which exchanges telemetry has died of; none where ``None``.
     """
 
     def __init__(
@@ -102,8 +109,10 @@ class Observer:
         header_map: HeaderMap | None = None,
         hides_inputs: bool = False,
         bodies: OpenBodies | None = None,
+        strikes: Strikes | None = None,
         seal: Seal = OWN_SEAL,
     ) -> None:
+        self._strikes = Strikes() if strikes is None else strikes
         self._seal = seal
         self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
         self._bodies = OpenBodies() if bodies is None else bodies
@@ -129,6 +138,7 @@ class Observer:
             elif type(frame) is End:
                 return self._end(observation, frame)
             elif type(frame) is Begin:
+                observation.release()
                 self._open[frame.exchange] = self._begin(frame)
         except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
             self._on_failure(error)
@@ -141,6 +151,7 @@ class Observer:
             frame,
             self._header_map,
             self._bodies,
+            self._strikes,
             credentials,
             hides_inputs=self._hides_inputs,
         )
@@ -184,7 +195,8 @@ class Observer:
         """The record, without content where that fails; ``None`` if that fails too (rule 2)."""
         del self._open[end.exchange]
         try:
-            return observation.end(end)
+            with observation.at_work():
+                return observation.end(end)
         except Exception as error:  # noqa: BLE001 - rule 2
             self._on_failure(error)
         finally:
@@ -197,11 +209,6 @@ class _Observation:
     """One open exchange."""
 
     # What it begins with; of most exchanges some of it never changes.
-    _held_bytes = 0  # of the request
-    _request_size_bytes = 0
-    _parts: list[bytes] | None = None  # of the request, while not all have come
-    _request_body: bytes | None = None
-    _request: ChatRequest | None = None
     _head: ResponseHead | None = None
     _decoder: ContentDecoder | None = None
     _first = b""  # of the body, while too short to tell its kind
@@ -216,11 +223,15 @@ class _Observation:
         begin: Begin,
         header_map: HeaderMap,
         bodies: OpenBodies,
+        strikes: Strikes,
         credentials: Credentials,
         *,
         hides_inputs: bool,
     ) -> None:
-        self._bodies = bodies
+        self._strikes = strikes
+        self._is_out = strikes.is_out(begin.identity.span_id)
+        self._asked = CapturedRequest(bodies)
+        self._holding = Holding(bodies, self._give_up_answer)
         self._begin = begin
         self._header_map = header_map
         self._credentials = credentials
@@ -233,21 +244,35 @@ class _Observation:
         """When it began."""
         return self._begin.at_ns
 
+    @property
+    def _weight_bytes(self) -> int:
+        """What its bodies take."""
+        return self._asked.held_bytes + self._holding.held_bytes
+
+    def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
+        """A step that works on what was taken so far, or on what is large or not."""
+        if is_large is None:
+            is_large = self._weight_bytes > LARGE_BYTES
+        return self._strikes.during(self._begin.identity.span_id, is_large=is_large)
+
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
         self.release()
-        self._request_body = self._request = self._decoder = self._body = None
-        self._first, self._parts = b"", None
+        self._asked.forget()
+        self._decoder = self._body = None
+        self._first = b""
         self._cut(OBSERVER_FAILED)
+
+    def _give_up_answer(self) -> None:
+        """Forget the answer: others need the room."""
+        self._decoder = self._body = None
+        self._first = b""
+        self._cut("observer_limit")
 
     def release(self) -> None:
         """What was held is held no more."""
-        if self._held_bytes:
-            self._bodies.give_back(self._held_bytes)
-            self._held_bytes = 0
-        body = self._body
-        if type(body) is PlainBody:
-            body.release()
+        self._asked.release()
+        self._holding.release()
 
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))
@@ -262,55 +287,35 @@ class _Observation:
 
     def take_request(self, frame: RequestBody) -> None:
         """What the client asked."""
-        self._request_size_bytes = frame.size_bytes
-        body = frame.data
-        if body is not None and len(body) < frame.size_bytes:
-            body = self._gather_request(body, frame.size_bytes)
-            if body is None:
-                return
-        if body is None:
-            self._note("observer_limit")
+        captured = self._asked
+        if self._is_out:
+            captured.size_bytes = frame.size_bytes
+            self._note(OBSERVER_DIED)
             return
         try:
-            decoder = _make_decoder(self._begin.headers)
-            if decoder is not _UNCHANGING:
-                body = decoder.feed(body)
-                if decoder.error is not None:
-                    raise decoder.error
-            if not self._bodies.take(len(body)):
-                self._note("observer_limit")
-                return
-            self._held_bytes += len(body)
-            self._request_body = body
-            self._request = decode_request(body)
-            if not self._is_embedding() and find_request_fault(self._request) is not None:
-                self._note("request_undecodable")
+            body = captured.gather(frame.data, frame.size_bytes)
+            if body is not None:
+                decoder = _make_decoder(self._begin.headers)
+                is_plain = decoder is _UNCHANGING
+                # Of what is compressed the length says nothing.
+                with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
+                    captured.take(body, None if is_plain else decoder)
+                request = captured.request
+                if request and not self._is_embedding() and find_request_fault(request) is not None:
+                    self._note("request_undecodable")
         except LimitExceeded:
-            self._note("observer_limit")
+            captured.give_up()
         except (MalformedRequest, UndecodableContent):
             self._note("request_undecodable")
-
-    def _gather_request(self, part: bytes, size_bytes: int) -> bytes | None:
-        """The client's body of so many bytes, once all parts of it are there."""
-        if self._parts is None:
-            self._bodies.give_back(self._held_bytes)
-            self._held_bytes, self._parts = 0, []
-        if not self._bodies.take(len(part)):
-            self._note("observer_limit")  # and never are there all
-            return None
-        self._held_bytes += len(part)
-        self._parts.append(part)
-        if self._held_bytes < size_bytes:
-            return None
-        body = b"".join(self._parts)
-        self._parts = None
-        self._bodies.give_back(self._held_bytes)
-        self._held_bytes = 0
-        return body
+        if captured.is_cut:
+            self._note("observer_limit")
 
     def take_head(self, frame: ResponseHead) -> None:
         """How the answer begins."""
         self._head = frame
+        if self._is_out:
+            self._cut(OBSERVER_DIED)
+            return
         try:
             self._decoder = _make_decoder(
                 frame.headers, max_bytes=MAX_ERROR_BYTES if frame.status >= 400 else None
@@ -326,7 +331,11 @@ class _Observation:
             return
         data = frame.data
         if decoder is not _UNCHANGING:
-            data = decoder.feed(data)
+            if not self._holding.take(len(data)):  # encoded bytes are kept, too
+                self._give_up_answer()
+                return
+            with self.at_work(is_large=True):
+                data = decoder.feed(data)
             if decoder.error is not None:
                 limited = isinstance(decoder.error, LimitExceeded)
                 self._cut("observer_limit" if limited else "response_undecodable")
@@ -346,23 +355,26 @@ class _Observation:
         """The body by its first bytes, which are kept where they are too few to tell its kind."""
         if self._head is None:
             return None
-        count = _choice_count(self._request, self._begin.endpoint)
-        body = make_body(self._head, first, choice_count=count, bodies=self._bodies)
+        count = _choice_count(self._asked.request, self._begin.endpoint)
+        body = make_body(self._head, first, choice_count=count, holding=self._holding)
         self._first = first if body is None else b""
         return body
 
     def end(self, frame: End) -> Exchange:
         """The record."""
         if self._first:  # too little for the first line of a stream
-            self._body = PlainBody(MAX_PLAIN_BYTES, self._bodies)
+            self._body = PlainBody(MAX_PLAIN_BYTES, self._holding)
             self._body.feed(self._first, frame.at_ns)
         begin, body = self._begin, self._body
         head = self._head or _NO_HEAD
         status = None if self._head is None else head.status
+        request = self._asked.request
+        if self._asked.is_cut:
+            self._note("observer_limit")
         if frame.shed_bytes:
             self._cut("observer_limit")
-        if self._request is not None:
-            self._credentials = self._credentials.without(self._request.model)
+        if request is not None:
+            self._credentials = self._credentials.without(request.model)
         credentials = self._credentials
         response, error_body = self._finish_body(frame)
         response = mask_error(response, credentials)
@@ -381,7 +393,7 @@ class _Observation:
             unread=self._unread,
             delivered=not frame.undelivered_reads or self._is_delivered(frame.undelivered_reads),
         )
-        if response and self._request and calls_tool_not_offered(self._request, response):
+        if response and request and calls_tool_not_offered(request, response):
             self._note("tool_not_offered")
         if judgement.outcome is not Outcome.COMPLETED:
             # They are what an end before the end means, and nothing besides.
@@ -399,9 +411,9 @@ class _Observation:
             provider=begin.provider,
             server_address=begin.server_address,
             server_port=begin.server_port,
-            request=self._request,
-            request_body=self._request_body,
-            request_size_bytes=self._request_size_bytes,
+            request=request,
+            request_body=self._asked.body,
+            request_size_bytes=self._asked.size_bytes,
             response_status=status,
             response=response,
             error_body=error_body,
@@ -425,6 +437,7 @@ class _Observation:
             context=context,
             credentials=credentials,
             hides_content=self._hides_content,
+            is_large=self._weight_bytes > LARGE_BYTES,
             anomalies=tuple(self._anomalies),
         )
 
@@ -433,7 +446,7 @@ class _Observation:
         context = self._header_map.read(self._begin.headers)
         if self._hides_inputs:
             return without_inputs(context)
-        return add_body_context(self._request, context)
+        return add_body_context(self._asked.request, context)
 
     def _is_delivered(self, undelivered_reads: int) -> bool:
         """Whether the client got what made the answer complete, whatever came behind it."""
@@ -442,9 +455,9 @@ class _Observation:
 
     def _lacks_stream(self) -> bool:
         """A stream was asked for and a success brought nothing: broken, not an empty answer."""
-        if self._request is None or self._head is None:
+        if self._asked.request is None or self._head is None:
             return False
-        return self._request.stream and 200 <= self._head.status < 300
+        return self._asked.request.stream and 200 <= self._head.status < 300
 
     def _finish_body(self, end: End) -> tuple[ChatResponse | None, str | None]:
         """The decoded answer, and the text of an error's body."""
@@ -470,6 +483,10 @@ class _Observation:
             # Half a secret is found by no pattern: the last word goes, and a number in groups.
             error_body = _LAST_WORD.sub("", error_body)
         if cut:
+            return None, error_body
+        # Beside what it took as bytes, which is not held any more.
+        if not self._holding.take_decoded(data):
+            self._cut("observer_limit")
             return None, error_body
         try:
             response = decode_response(data)

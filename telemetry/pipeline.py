@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from telemetry.errors import StoreError
 from telemetry.exporter import ExportCounts, Exporter, open_sender
 from telemetry.metrics.instruments import (
+    BODIES_HELD,
     EXPORT_FAILURES,
     SPANS_CUT,
     SPANS_DROPPED,
@@ -36,10 +38,10 @@ from telemetry.service import TelemetryService
 from telemetry.span_rules import SpanRules
 from telemetry.store import Store
 from telemetry.store_rows import SpanState
+from telemetry.strikes import Strikes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from telemetry.delivery import Sender
     from telemetry.metrics.metrics_settings import MetricsSettings
@@ -74,6 +76,7 @@ class Pipeline:
         rules: SpanRules,
         metrics_backend: MetricsSettings | None = None,
         *,
+        strikes: Strikes | None = None,
         more_numbers: Callable[[Snapshot], Snapshot] = lambda own: own,
         seal: Seal = OWN_SEAL,
     ) -> None:
@@ -81,12 +84,14 @@ class Pipeline:
         self.metrics = MetricsRegistry()
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
+        self._strikes = strikes
         self._exporter = Exporter(store, sender) if sender is not None else None
         self.service = TelemetryService(
             recorder,
             store,
             rules=rules,
             metrics=self.metrics,
+            strikes=strikes,
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
             seal=seal,
@@ -158,7 +163,14 @@ class Pipeline:
                 sender.close()
             raise
         return cls(
-            store, sender, recorder, rules, metrics_backend, more_numbers=more_numbers, seal=seal
+            store,
+            sender,
+            recorder,
+            rules,
+            metrics_backend,
+            strikes=Strikes.open(Path(f"{path}.strikes")),
+            more_numbers=more_numbers,
+            seal=seal,
         )
 
     def start(self) -> None:
@@ -174,6 +186,7 @@ class Pipeline:
         yield SPANS_FAILED, (), counts.failed
         yield SPANS_CUT, (), self._recorder.cut_count
         yield SPANS_WAITING, (), self.service.waiting
+        yield BODIES_HELD, (), self.service.held_bytes
         yield SPANS_DROPPED, (DropReason.STORE_UNAVAILABLE,), counts.dropped
         yield SPANS_DROPPED, (DropReason.OBSERVER_FAILED,), counts.lost
 
@@ -217,6 +230,8 @@ class Pipeline:
             if sender is not None:
                 sender.close()
         self.store.close()
+        if self._strikes is not None:
+            self._strikes.close()
         # Only now is it settled: until here the store may have taken a late commit.
         if lost := self.service.waiting:
             dropped = self.service.counts.dropped

@@ -27,13 +27,14 @@ from telemetry.errors import StoreError
 from telemetry.frame_source import FrameSource, Receipt
 from telemetry.metrics.exchange_metrics import ExchangeMetrics
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.observer import OBSERVER_FAILED, Observer
+from telemetry.observer import OBSERVER_DIED, OBSERVER_FAILED, Observer
 from telemetry.open_bodies import OpenBodies
 from telemetry.otlp import encode_span
 from telemetry.rate_limit import RateLimit
 from telemetry.sealing import OWN_SEAL
 from telemetry.span_rules import SpanRules
 from telemetry.store_rows import SpanRow
+from telemetry.strikes import Strikes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,6 +92,7 @@ class TelemetryService:
         store: takes them.
         rules: what the settings say about every span.
         metrics: where every exchange is counted; a registry that nobody reads where not given.
+        strikes: which exchanges telemetry has died of; nothing is remembered where not given.
         now_ns: nanoseconds since the epoch.
         on_stored: called after a commit that added spans.
         seal: opens what may be credentials in frames.
@@ -103,6 +105,7 @@ class TelemetryService:
         *,
         rules: SpanRules | None = None,
         metrics: MetricsRegistry | None = None,
+        strikes: Strikes | None = None,
         now_ns: Callable[[], int],
         on_stored: Callable[[], None] = lambda: None,
         seal: Seal = OWN_SEAL,
@@ -116,6 +119,7 @@ class TelemetryService:
             redact=redaction.redact_text if redaction is not None else None,
         )
         self._bodies = OpenBodies()
+        self._strikes = Strikes() if strikes is None else strikes
         self._own = self.open_source()
         self._recorder = recorder
         self._store = store
@@ -128,6 +132,11 @@ class TelemetryService:
         self._more_to_prune = False
         self._lines: dict[str, RateLimit] = {}
         self.counts = ServiceCounts()
+
+    @property
+    def held_bytes(self) -> int:
+        """What is held of the bodies of open calls; any thread may ask."""
+        return self._bodies.held_bytes
 
     @property
     def waiting(self) -> int:
@@ -148,6 +157,7 @@ class TelemetryService:
             hides_inputs=rules.hides_bodies,
             bodies=self._bodies,
             seal=self._seal,
+            strikes=self._strikes,
         )
         return FrameSource(observer, self._take)
 
@@ -160,11 +170,17 @@ class TelemetryService:
         """Make the span of an exchange that has ended; it waits for the next commit."""
         if not exchange.identity.sampled and (kept_by := self._keep.judge(exchange)) is not None:
             exchange = replace(exchange, kept_by=kept_by.value)
+        if OBSERVER_DIED in exchange.anomalies:
+            self.counts.failed += 1
+            self._say("a span lacks its bodies: telemetry died of them twice")
         self._count(exchange)
         row = None
         if exchange.identity.sampled or exchange.kept_by is not None:
+            span_id = exchange.identity.span_id
             try:
-                row = self._make_row(exchange)
+                with self._strikes.during(span_id, is_large=exchange.is_large):
+                    row = self._make_row(exchange)
+                self._strikes.forget(span_id)
             except Exception as error:  # noqa: BLE001 - rules 1 and 4
                 self._note_failure(error)
                 row = self._make_bare_row(exchange)
@@ -307,6 +323,10 @@ class TelemetryService:
     def _tell(self, error: Exception, what: str) -> None:
         if self._may_say(what):
             _log.error("%s: %s at %s", what, type(error).__name__, _place(error))
+
+    def _say(self, what: str) -> None:
+        if self._may_say(what):
+            _log.error("%s", what)
 
     def _may_say(self, kind: str) -> bool:
         """Whether a line of this kind is due."""

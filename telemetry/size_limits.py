@@ -33,13 +33,15 @@ from openinference.semconv.trace import (
 )
 
 from codec.jsontext import decode_json
-from telemetry.attribute_values import NUMBER_CHARS, count_chars, json_text
+from telemetry.attribute_values import NUMBER_CHARS, count_chars, is_readable, json_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from telemetry.attribute_values import AttributeValue
     from telemetry.otlp_attributes import WrittenAttributes
 
-__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fits")
+__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fits", "write_within")
 
 MAX_CUT_NOTES = 64
 """Names in ``metadata.cut``: the first ones tell what happened."""
@@ -192,10 +194,16 @@ def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
 
 
 def _shorten_json(text: str, limit_bytes: int) -> str | None:
+    if not is_readable(text):
+        return None
     try:
         value = decode_json(text)
     except ValueError:
         return None
+    return _shorten_value(value, limit_bytes)
+
+
+def _shorten_value(value: Any, limit_bytes: int) -> str | None:
     fitting = None
     for chars in _STRING_CHARS:
         shorter = json_text(_with_short_strings(value, chars, MAX_JSON_DEPTH))
@@ -203,6 +211,55 @@ def _shorten_json(text: str, limit_bytes: int) -> str | None:
             break
         fitting = shorter
     return fitting
+
+
+def write_within(
+    value: Any, limit_bytes: int, search: Callable[[str], str]
+) -> tuple[str | None, bool, bool]:
+    """The JSON text of a large value within a limit, by rules 1 and 2.
+
+    Args:
+        value: decoded JSON.
+        limit_bytes: of the text.
+        search: what may be shown of a text, asked before anything is cut: half of what is looked
+            for is not found.
+
+    Returns:
+        The text, whether it is JSON, and whether it was cut.
+    """
+    shown = _searched(value, search, MAX_JSON_DEPTH)
+    if _least_chars(shown, MAX_JSON_DEPTH) <= limit_bytes:
+        text = json_text(shown)
+        if text is None or size_bytes(text) <= limit_bytes:
+            return text, True, False
+        del text
+    if (text := _shorten_value(shown, limit_bytes)) is not None:
+        return text, True, True
+    text = json_text(_with_short_strings(shown, _STRING_CHARS[0], MAX_JSON_DEPTH))
+    return None if text is None else cut_text(search(text), limit_bytes), False, True
+
+
+def _searched(value: Any, search: Callable[[str], str], depth: int) -> Any:
+    """The same, with its long strings as they may be shown; short ones are cut by nobody."""
+    if isinstance(value, str):
+        return search(value) if len(value) > _STRING_CHARS[0] else value
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {key: _searched(item, search, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_searched(item, search, depth - 1) for item in value]
+    return value
+
+
+def _least_chars(value: Any, depth: int) -> int:
+    """How long a value's text is at least: not even once is it written in vain."""
+    if isinstance(value, str):
+        return len(value)
+    if not depth or not isinstance(value, dict | list):
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    return sum([_least_chars(item, depth - 1) for item in items])
 
 
 def _with_short_strings(value: Any, chars: int, depth: int) -> Any:

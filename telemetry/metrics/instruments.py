@@ -30,6 +30,7 @@ from telemetry.chunk_timing import DURATION_BUCKETS_SECONDS
 
 __all__ = (
     "ANOMALIES",
+    "BODIES_HELD",
     "CLIENT_DISCONNECTS",
     "CONNECTIONS_OPEN",
     "CONNECTIONS_REFUSED",
@@ -306,6 +307,12 @@ SPANS_KEPT_BY_RULE: Final = Instrument(
     description="Spans of calls that were not sampled, by the rule that kept them",
     labels=("rule",),
 )
+BODIES_HELD: Final = Instrument(
+    name="spantap.bodies.held",
+    kind=Kind.GAUGE,
+    unit="By",
+    description="Memory of the bodies of open calls that telemetry holds, an estimate",
+)
 SPANS_WAITING: Final = Instrument(
     name="spantap.spans.waiting",
     kind=Kind.GAUGE,
@@ -411,6 +418,7 @@ INSTRUMENTS: Final = (
     SPANS_FAILED,
     SPANS_CUT,
     SPANS_KEPT_BY_RULE,
+    BODIES_HELD,
     SPANS_WAITING,
     EXPORT_FAILURES,
     STORE_SPANS,

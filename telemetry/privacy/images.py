@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from codec.jsontext import decode_json
-from telemetry.attribute_values import json_text
+from telemetry.attribute_values import is_readable, json_text
 from telemetry.privacy.json_strings import (
     MAX_JSON_DEPTH,
     MAX_NESTED_TEXTS,
@@ -85,6 +85,8 @@ def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
     if not may_hold_image(text):
         return text
     if looks_like_json(text):
+        if not is_readable(text):
+            return REDACTED
         try:
             value = decode_json(text)
         except ValueError:

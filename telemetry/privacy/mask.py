@@ -158,6 +158,10 @@ class Mask:
         text = self._credentials.redact(text)
         return text if self._redaction is None else self._redaction.redact_json(text)
 
+    def whole_text(self, text: str) -> str:
+        """The same, without long images: a text that is cut afterwards."""
+        return self.text(redact_long_images(text, self._limit))
+
     def _search(self, key: str, value: AttributeValue) -> AttributeValue:
         if isinstance(value, str):
             return self._search_text(key, value)

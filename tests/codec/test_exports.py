@@ -21,7 +21,8 @@ APART_MODULES = {"generator", "token_logprobs"}
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {
-    "blocks", "budget", "choice", "integers", "members", "nesting", "template", "tool_calls",
+    "blocks", "budget", "choice", "integers", "json_size", "members", "nesting", "template",
+    "tool_calls",
     "usual_answer",
 }  # fmt: skip
 """What answers are read with; no name of theirs belongs to the surface."""

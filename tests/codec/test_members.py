@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec import members as members_module
-from codec.budget import FRAGMENT_BYTES, Budget, size_bytes
+from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.members import merge_members, without_empty
 from tests.codec.test_chunk import json_values
 
@@ -87,13 +87,13 @@ def test_growth_is_taken_from_the_budget() -> None:
         merge_members(into, members, skip=(), budget=budget, extend_lists=True)
         return before - budget.left_bytes
 
-    assert cost({"k": "x" * 100}) == 100 + 1 + FRAGMENT_BYTES
+    assert cost({"k": "x" * 100}) == 100 + 1 + MEMBER_BYTES
     assert cost({"k": "x" * 100}) == 0
     assert cost({"k": "x" * 150}) == 50
     assert cost({"k": "x" * 10}) == -140
-    assert cost({"l": [1, 2]}) == size_bytes([1, 2]) + 1 + FRAGMENT_BYTES
+    assert cost({"l": [1, 2]}) == size_bytes([1, 2]) + 1 + MEMBER_BYTES
     assert cost({"l": [1, 2]}) == size_bytes([1, 2])
-    assert cost({"n": 5}) == 1 + FRAGMENT_BYTES
+    assert cost({"n": 5}) == 1 + MEMBER_BYTES
     assert cost({"n": 6}) == 0
 
 

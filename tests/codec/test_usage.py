@@ -234,7 +234,7 @@ def test_a_usage_object_is_not_shared() -> None:
 
 def test_work_follows_the_new_object_not_the_merged_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full usage is not weighed again for each of the small ones that follow it."""
-    usage = fold({f"k{n}": {"x": "y" * 90} for n in range(200)})
+    usage = fold({f"k{n}": {"x": "y" * 90} for n in range(150)})
     assert not usage.exceeded
     weighed: list[int] = []
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from tests.e2e.processes import wait_until
 from tests.faults.raw import ASK_SECONDS, ask_all, make_call, seen_alike, wait_for_spans
 from tests.faults.stage import RunningSpantap, running_spantap
 from tests.proxy.harness import DONE, STREAM, USAGE_EVENT, Connection, ScriptedUpstream
@@ -35,6 +36,12 @@ __all__ = (
     "trace_of",
     "whole_stream",
 )
+
+
+HELD = "spantap_bodies_held_bytes"
+"""What telemetry holds of open calls, at whose end it is nothing again (R5)."""
+
+_SETTLE_SECONDS = 30.0
 
 
 class UpstreamThread:
@@ -173,6 +180,7 @@ def running_stage(
         pids = spantap.pids()
         yield Stage(spantap=spantap, upstream=upstream)
         assert spantap.pids() == pids
+        wait_until(lambda: not spantap.metrics()[HELD], _SETTLE_SECONDS, "no body is held")
         assert "Traceback" not in spantap.log, spantap.log
         assert " ERROR " not in spantap.log, spantap.log
 

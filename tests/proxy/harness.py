@@ -15,6 +15,7 @@ from proxy.settings import Settings
 from telemetry.frames import Frame, decode_frames, encode_frames
 from telemetry.in_process import FrameByFrame
 from telemetry.observer import Observer
+from telemetry.open_bodies import OpenBodies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -212,7 +213,8 @@ class ObservingSink:
     """A sink that observes at once, in line, what went through the frames' byte form."""
 
     def __init__(self) -> None:
-        self.observer = Observer()
+        self.bodies = OpenBodies()
+        self.observer = Observer(bodies=self.bodies)
         self.frames: list[Frame] = []
         self.exchanges: list[Exchange] = []
 
@@ -260,7 +262,7 @@ async def running_proxy(
     listener: socket.socket | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningProxy]:
-    """Run a proxy in front of an upstream."""
+    """Run a proxy in front of an upstream; whatever ended its calls, nothing of them stays held."""
     defaults: dict[str, Any] = {"port": 0, "admin_port": 0, "linger_seconds": 0}
     chosen = Settings(upstream=upstream, **(defaults | settings))
     sink = sink if sink is not None else ObservingSink()
@@ -270,6 +272,8 @@ async def running_proxy(
         yield RunningProxy(proxy, sink)
     finally:
         await proxy.close()
+    if isinstance(sink, ObservingSink):
+        assert (len(sink.observer), sink.bodies.held_bytes) == (0, 0)
 
 
 def request_bytes(

@@ -17,7 +17,6 @@ from telemetry.open_bodies import OpenBodies
 from tests.telemetry.observing import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,
-    ASKED,
     ASKED_STREAM,
     HEL,
     ROLE,
@@ -78,34 +77,8 @@ def test_rule_3_a_plain_answer_over_the_limit_is_not_kept(
     assert content(observe(exchange_frames(ANSWER))) == "Hello"
 
 
-def test_rule_3_open_exchanges_hold_so_much_together_and_no_more() -> None:
-    """Of all observers; past it a call has its span, without what there was no room for."""
-    bodies = OpenBodies(2 * len(ASKED) + len(ANSWER))
-    observers = [Observer(bodies=bodies) for _ in range(2)]
-    first, second = (exchange_frames(ANSWER, number=number) for number in (1, 2))
-    third = exchange_frames(ANSWER, number=3)
-    for frame in first[:-1]:
-        observers[0].feed(frame)
-    for frame in second[:-1]:
-        observers[1].feed(frame)
-    assert bodies.held_bytes == 2 * len(ASKED) + len(ANSWER)
-    without_request = observe(third, observers[0])
-    assert (without_request.request, without_request.response) == (None, None)
-    assert without_request.outcome is Outcome.COMPLETED
-    without_answer = observers[1].feed(second[-1])
-    assert without_answer is not None
-    assert without_answer.request_body == ASKED
-    assert without_answer.response is None
-    whole = observers[0].feed(first[-1])
-    assert whole is not None
-    assert content(whole) == "Hello"
-    assert without_request.anomalies == without_answer.anomalies == ("observer_limit",)
-    assert bodies.held_bytes == 0
-    assert observe(exchange_frames(ANSWER), observers[0]).anomalies == ()
-
-
 @pytest.mark.parametrize(
-    "defect", ["telemetry.observer.decode_request", "telemetry.observer.judge"]
+    "defect", ["telemetry.request_body.decode_request", "telemetry.observer.judge"]
 )
 def test_rule_3_after_a_defect_nothing_is_held(
     defect: str, monkeypatch: pytest.MonkeyPatch
@@ -187,7 +160,7 @@ def test_rule_2_no_content_makes_it_raise_or_fail(
 @pytest.mark.parametrize(
     ("defect", "kept"),
     [
-        ("telemetry.observer.decode_request", True),
+        ("telemetry.request_body.decode_request", True),
         ("codec.stream.ChatStream.feed", False),
         ("codec.stream.ChatStream.finish", False),
     ],

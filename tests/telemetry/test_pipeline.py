@@ -157,6 +157,7 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
         "spantap_spans_rejected_total": 0,
         "spantap_spans_failed_total": 0,
         "spantap_spans_cut_total": 0,
+        "spantap_bodies_held_bytes": 0,
         "spantap_spans_waiting": 0,
         'spantap_spans_dropped_total{reason="store_unavailable"}': 0,
         'spantap_spans_dropped_total{reason="tap_shed"}': 0,
