@@ -44,7 +44,8 @@ MAX_SPOOL_BYTES = 2 << 30
 """Two minutes of 200-chunk streams as fast as one worker relays them."""
 
 SEGMENT_BYTES = 16 << 20
-"""Of one file: it is deleted whole, once all calls in it are stored."""
+"""Of one file, unless a single write is larger: it is deleted whole, once all calls in it are
+stored."""
 
 SPARE_BYTES = 64 << 20
 """Room that is left on the disk: the store needs some to get out of a full one."""
@@ -116,7 +117,7 @@ class FrameSpool:
             OSError: they cannot be written.
         """
         more_bytes = sum(map(len, pieces))
-        if self._descriptor < 0 or self._size_bytes >= SEGMENT_BYTES:
+        if self._descriptor < 0 or self._size_bytes + more_bytes > SEGMENT_BYTES:
             self._begin_segment(more_bytes)
         try:
             for piece in pieces:
@@ -150,7 +151,12 @@ class FrameSpool:
             SpoolFull: so it is.
             OSError: the folder cannot be read.
         """
-        if measure_spool(self._folder) + more_bytes > self._max_bytes:
+        found = find_segments(self._folder)
+        # The last one of each other worker may yet grow to its full size.
+        others = {segment.worker: segment for segment in found if segment.worker != self._worker}
+        growing_bytes = sum(max(0, SEGMENT_BYTES - other.size_bytes) for other in others.values())
+        taken_bytes = sum(segment.size_bytes for segment in found) + growing_bytes
+        if taken_bytes + more_bytes > self._max_bytes:
             raise SpoolFull(f"the spool {self._folder} is full (max_spool_bytes)")
         status = os.statvfs(self._folder)
         if status.f_bavail * status.f_frsize < more_bytes + SPARE_BYTES:

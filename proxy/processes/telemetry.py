@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -68,6 +69,7 @@ def main() -> int:
     except (ConfigurationError, TelemetryError) as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return FAILED_TO_START
+    pipeline.metrics.read_from(partial(_read_spool, spool_folder(settings.path)))
     pipeline.start()
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codec.jsontext import decode_json
+from telemetry.errors import SpoolFull
+from telemetry.frame_spool import FrameSpool, measure_spool
 from telemetry.store import Store
 from telemetry.store_rows import Retention
 from tests.deploy.chart import (
@@ -27,7 +29,7 @@ def test_alerts_are_about_metrics_that_exist() -> None:
     groups = everything.one("PrometheusRule")["spec"]["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     job = everything.one("Service", "-admin")["metadata"]["name"]
-    assert len(rules) == 10
+    assert len(rules) == 11
     for rule in rules:
         names = re.findall(r"\b(?:spantap|gen_ai)_\w+(?=[{\[])", rule["expr"])
         assert names
@@ -43,11 +45,17 @@ def test_alerts_are_about_metrics_that_exist() -> None:
             assert rule["labels"]["team"] == "llm"
 
 
+def find_alert(name: str, store: dict[str, int]) -> dict[str, Any]:
+    """The alert of this name with such a store; empty where there is none."""
+    everything = render({"prometheusRule": {"enabled": True}, "store": store})
+    (group,) = everything.one("PrometheusRule")["spec"]["groups"]
+    found: list[dict[str, Any]] = [rule for rule in group["rules"] if rule["alert"] == name]
+    return found[0] if found else {}
+
+
 def test_a_store_that_fills_up_is_told_before_it_drops(tmp_path: Path) -> None:
     """In an outage the alert comes before the first span is lost, and not while spans are sent."""
-    values = {"prometheusRule": {"enabled": True}, "store": {"maxBytes": 8 << 20}}
-    (group,) = render(values).one("PrometheusRule")["spec"]["groups"]
-    (rule,) = (r for r in group["rules"] if r["alert"] == "SpantapStoreFillsUp")
+    rule = find_alert("SpantapStoreFillsUp", {"maxBytes": 8 << 20})
     product, _, limit = rule["expr"].rpartition(" > ")
     assert re.sub(r"\w+ by \(pod\) \(\w+_store_(\w+)\{[^,]*, [^,}]*(?:, (.*?))?\}\)", r"\1 \2",
                   product) == 'size_bytes  * spans state="pending" / spans '  # fmt: skip
@@ -78,6 +86,25 @@ def test_a_store_that_fills_up_is_told_before_it_drops(tmp_path: Path) -> None:
         while add() == 0:  # an outage
             told += fires(store)
     assert told > 5
+
+
+def test_a_spool_that_fills_up_is_told_before_it_is_full(tmp_path: Path) -> None:
+    """At three quarters, for a while before it takes no more; never where there is none."""
+    rule = find_alert("SpantapSpoolFillsUp", {"maxSpoolBytes": 256 << 20})
+    expression, _, limit = rule["expr"].rpartition(" >= ")
+    assert re.sub(r"\{.*\}", "", expression) == "max by (pod) (spantap_spool_size_bytes)"
+    spool = FrameSpool(tmp_path, "a1", 256 << 20)
+    pieces = [bytes(4 << 20)]
+    sizes: list[int] = []
+    try:
+        while True:
+            spool.write(pieces)
+            sizes.append(measure_spool(tmp_path))
+    except SpoolFull:
+        spool.close()
+    told = [size for size in sizes if size >= int(limit)]
+    assert 10 < len(told) < len(sizes) / 2
+    assert find_alert("SpantapSpoolFillsUp", {"maxSpoolBytes": 0}) == {}
 
 
 def test_the_autoscaler_counts_what_is_measured() -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from telemetry.disk_reserve import RESERVE_BYTES
+from telemetry.store_rescue import MAX_DAMAGED_KEPT
 from tests.deploy.chart import (
     CI_FILES,
     NAMESPACE,
@@ -19,6 +21,7 @@ from tests.deploy.chart import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 every_ci_file = pytest.mark.parametrize("values", CI_FILES, ids=lambda path: path.stem)
@@ -34,6 +37,12 @@ RESTRICTED_VOLUMES = {
     "projected", "secret",
 }  # fmt: skip
 """The types of volumes that the restricted profile allows."""
+
+
+def needed_on_disk(variables: Mapping[str, str], damaged: int = 1) -> int:
+    """What the store's volume may come to hold, in bytes: see docs/kubernetes.md."""
+    store, spool = (int(variables[f"SPANTAP_{name}_BYTES"]) for name in ("STORE_MAX", "MAX_SPOOL"))
+    return (1 + damaged) * store + RESERVE_BYTES + spool
 
 
 def breaches(spec: dict[str, Any]) -> list[str]:
@@ -100,15 +109,15 @@ def test_every_volume_that_is_written_to_has_a_size(values: Path) -> None:
             assert ("store" in empty) == (kind == "Deployment")
 
 
-def test_the_store_has_room_for_a_damaged_one() -> None:
-    """By default two stores and the reserve fit: a damaged one is kept beside the new one."""
+def test_the_volume_has_room_for_damaged_stores_and_the_spool() -> None:
+    """By default for as many as are kept, beside the new one, the reserve and the spool."""
     everything = render()
     (volume,) = (
         v for v in everything.one("Deployment")["spec"]["template"]["spec"]["volumes"]
         if v["name"] == "store"
     )  # fmt: skip
     room = int(volume["emptyDir"]["sizeLimit"].removesuffix("Gi")) << 30
-    assert room > 2 * int(everything.environment()["SPANTAP_STORE_MAX_BYTES"]) + (16 << 20)
+    assert room > needed_on_disk(everything.environment(), damaged=MAX_DAMAGED_KEPT)
 
 
 @every_ci_file

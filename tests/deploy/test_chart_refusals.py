@@ -68,7 +68,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({**CLAIM, "autoscaling": {"enabled": True}}, "one claim serves one pod, but autoscaling"),
     ({**CLAIM, "replicaCount": 2}, "one claim serves one pod, but replicaCount is 2"),
-    ({"store": {"size": "1Gi"}}, r"store.maxBytes \(1073741824\) .* store.size \(1Gi, 1073741824"),
+    (
+        {"store": {"size": "4Gi"}},
+        r"twice .*maxSpoolBytes \(2147483648\) are 4311744512 bytes, .* \(4Gi, 4294967296 bytes\)",
+    ),
+    (
+        {"store": {"size": "3Gi", "persistence": {"enabled": True}}},
+        r"store.maxBytes \(1073741824\), the reserve .* are 3238002688 bytes",
+    ),
     ({"config": {"maxValueBytes": 4000000}}, "one value must fit into a span"),
     (
         {
@@ -129,7 +136,7 @@ def test_every_refusal_is_tried() -> None:
     """As many sentences as the chart can fail with are in the table above."""
     told = (CHART / "templates/_validate.tpl").read_text().count("fail ")
     sentences = {re.sub(r"[^a-z]", "", sentence) for _, sentence in REFUSED}
-    more = 2 + 1 + 1  # the drain formula has three rows, endpoints and timeouts have two
+    more = 2 + 1 + 1 + 1  # the drain formula has three rows, room, endpoints and timeouts have two
     assert len(sentences) - more == told - 1  # that of a name: test_chart_names.py
 
 
@@ -154,6 +161,9 @@ def test_the_drain_formula_has_room_for_the_programs_end() -> None:
         {"otel": {"headersSecret": "x", "metrics": {"enabled": True, "endpoint": "http://a"}}},
         {"podDisruptionBudget": {"minAvailable": "50%"}},
         {**ingress("alb", 4000)},
+        {"store": {"size": "4112Mi"}},
+        {"store": {"size": "2064Mi", "maxSpoolBytes": 0}},
+        {"store": {"size": "3088Mi", "persistence": {"enabled": True}}},
         {**ingress("nginx", 960), "config": {"idleTimeoutSeconds": 0}},
     ],
     ids=str,

@@ -22,7 +22,7 @@ from proxy.settings import Settings, load_settings
 from telemetry.exporter import MAX_BATCH_BYTES
 from telemetry.otlp_settings import read_otlp_settings
 from tests.deploy.chart import CHART, Rendered, ask, containers_of, pod_specs, read_values, render
-from tests.deploy.test_chart_policy import breaches
+from tests.deploy.test_chart_policy import breaches, needed_on_disk
 from tests.deploy.tools import ROOT
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ def sidecar() -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
     settings, deployment = read_manifest(RECIPES / "sidecar.yaml")
     pod = deployment["spec"]["template"]["spec"]
     return settings["data"], pod["initContainers"][0], pod
+
+
+def read_size(text: str) -> int:
+    return int(text[:-2]) << {"Mi": 20, "Gi": 30}[text[-2:]]
 
 
 def test_every_recipe_is_told() -> None:
@@ -130,15 +134,24 @@ def test_the_sidecar_is_where_the_application_looks() -> None:
 
 
 def test_the_sidecar_has_room() -> None:
-    """Its end fits into the grace period, its store onto its volume, with the reserve."""
+    """Its end fits into the grace period; its store, the reserve and the spool onto its volume."""
     variables, _, pod = sidecar()
     needed = sum(int(variables[f"SPANTAP_{name}_SECONDS"]) for name in ("LINGER", "DRAIN"))
     end_seconds = CUT_SECONDS + FLUSH_SECONDS + CLOSE_SECONDS + 1
     # Half of the grace period is the application's, whose end comes first.
     assert needed + end_seconds < pod["terminationGracePeriodSeconds"] / 2
     volume = next(v for v in pod["volumes"] if v["name"] == "spantap-store")
-    size_bytes = int(volume["emptyDir"]["sizeLimit"].removesuffix("Mi")) << 20
-    assert 2 * int(variables["SPANTAP_STORE_MAX_BYTES"]) + (16 << 20) < size_bytes
+    assert needed_on_disk(variables) < read_size(volume["emptyDir"]["sizeLimit"])
+
+
+def test_claims_have_room_for_a_damaged_store_and_the_spool() -> None:
+    """In every recipe with claims, as in the default of the chart."""
+    for values in map(read_values, VALUES):
+        everything = render(values)
+        for workload in everything.all("StatefulSet"):
+            (claim,) = workload["spec"]["volumeClaimTemplates"]
+            size = claim["spec"]["resources"]["requests"]["storage"]
+            assert needed_on_disk(everything.environment()) < read_size(size)
 
 
 def least_memory(variables: Mapping[str, str], streams: int) -> float:
@@ -151,8 +164,7 @@ def least_memory(variables: Mapping[str, str], streams: int) -> float:
 
 
 def memory_limit(container: dict[str, Any]) -> int:
-    limit: str = container["resources"]["limits"]["memory"]
-    return int(limit[:-2]) << {"Mi": 20, "Gi": 30}[limit[-2:]]
+    return read_size(container["resources"]["limits"]["memory"])
 
 
 def test_memory_is_what_the_settings_take() -> None:

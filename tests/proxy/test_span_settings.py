@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proxy.settings import ConfigurationError, Settings
-from proxy.span_settings import SpanSettings, build_span_rules
+from proxy.span_settings import SpanSettings, build_span_rules, hides_content
 from telemetry.keep_rules import KeepReason, KeepRules
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.span_rules import SpanNaming, SpanRules
@@ -116,3 +116,22 @@ def test_a_call_whose_client_turned_content_off_is_masked_whole() -> None:
     assert rules.mask(make_exchange()).attributes(shown) == shown
     hidden = rules.mask(make_exchange(hides_content=True)).attributes(shown)
     assert hidden == {"input.value": "__REDACTED__", "llm.model_name": "m"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ"),
+    [
+        ({"content": False}, {}),
+        ({"redact": ["email"]}, {}),
+        ({"redact_patterns": {"ticket": "T-[0-9]+"}}, {}),
+        *(
+            ({}, {f"OPENINFERENCE_{switch}": "true"})
+            for switch in ("HIDE_INPUTS", "HIDE_LLM_TOOLS")
+        ),
+    ],
+    ids=str,
+)
+def test_what_hides_anything_is_known(settings: dict[str, Any], environ: dict[str, str]) -> None:
+    """Then nothing may wait on a disk; how long an image may be hides nothing."""
+    assert hides_content(Settings(**settings), environ)
+    assert not hides_content(Settings(), {"OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH": "10"})

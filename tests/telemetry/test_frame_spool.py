@@ -27,18 +27,18 @@ def contents(folder: Path) -> list[bytes]:
 
 
 def test_segments_follow_one_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new one begins where the last has its size; each has whole records."""
+    """A new one begins where the last has no room for more; each has whole records."""
     monkeypatch.setattr(frame_spool, "SEGMENT_BYTES", 10)
     spool = FrameSpool(folder, "a1")
     assert measure_spool(folder) == 0
     for letter in (b"a", b"b", b"c"):
-        spool.write([letter * 6, letter])
-    assert contents(folder) == [b"aaaaaaabbbbbbb", b"ccccccc"]
+        spool.write([letter * 4, letter])
+    assert contents(folder) == [b"aaaaabbbbb", b"ccccc"]
     assert [(segment.worker, segment.number) for segment in find_segments(folder)] == [
         ("a1", 1),
         ("a1", 2),
     ]
-    assert measure_spool(folder) == 21
+    assert measure_spool(folder) == 15
 
 
 def test_rule_1_what_was_not_taken_leaves_no_trace(
@@ -75,6 +75,21 @@ def test_rule_2_all_workers_share_one_limit(folder: Path, monkeypatch: pytest.Mo
     find_segments(folder)[0].path.unlink()
     one.write([b"z"])
     assert contents(folder) == [b"z", b"y" * 10]
+
+
+def test_rule_2_nobody_grows_past_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments that are begun keep room to grow, and a large write is judged by its own size."""
+    monkeypatch.setattr(frame_spool, "SEGMENT_BYTES", 10)
+    spools = [FrameSpool(folder, token, max_bytes=35) for token in ("a1", "b2", "c3", "d4")]
+    for spool in spools[:3]:
+        spool.write([b"x"])
+    with pytest.raises(SpoolFull):
+        spools[3].write([b"x"])
+    with pytest.raises(SpoolFull):
+        spools[0].write([b"x" * 25])
+    for spool in spools[:3]:
+        spool.write([b"x" * 9])
+    assert measure_spool(folder) == 30
 
 
 def test_rule_2_room_is_left_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

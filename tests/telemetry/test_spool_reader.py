@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -104,8 +105,8 @@ def test_rule_1_a_long_exchange_keeps_what_lies_behind_its_begin(tmp_path: Path)
     assert kept[0] > 1
     write(spool, whole(2)[len(half(2)) :])
     spool.close()
-    again = Reading(tmp_path)
-    assert again.read_all()[2] == "completed"
+    successor = Reading(shutil.copytree(tmp_path, tmp_path / "copy"))
+    assert successor.read_all()[2] == "completed"
     assert reading.read_all()[2] == "completed"
 
 

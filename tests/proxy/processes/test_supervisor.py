@@ -16,6 +16,7 @@ import pytest
 
 from proxy.processes.child import TELEMETRY_NICENESS
 from telemetry.frame_spool import measure_spool, spool_folder
+from telemetry.held_file import hold
 from telemetry.store_reader import StoreReader
 from tests.e2e.processes import wait_until
 from tests.faults.load import Load, run_load
@@ -180,6 +181,41 @@ def test_a_stop_loses_nothing_of_what_telemetry_is_behind_with(tmp_path: Path) -
         assert spantap.terminate() == 0, spantap.log
         with StoreReader(spantap.store) as reader:
             assert [row.outcome for row in reader.latest(20)] == ["completed"] * 12
+
+
+def test_what_waits_in_the_spool_is_a_number(tmp_path: Path) -> None:
+    """None at first; then what is not read to its end, for its writer still holds it."""
+    with running_load_upstream() as upstream, running_spantap(tmp_path, upstream=upstream) as one:
+        wait_until(lambda: one.metrics().get("spantap_spool_size_bytes") == 0, 20, "told")
+        spool = spool_folder(one.store)
+        spool.mkdir()
+        descriptor = hold(spool / "a1-00000001.frames")
+        os.write(descriptor, bytes(3))
+        wait_until(lambda: one.metrics()["spantap_spool_size_bytes"] == 3, 20, "measured")
+        os.close(descriptor)
+        wait_until(lambda: one.metrics()["spantap_spool_size_bytes"] == 0, 20, "read and deleted")
+
+
+@pytest.mark.parametrize("content", ["true", "false"])
+def test_what_is_hidden_from_spans_is_never_spooled(tmp_path: Path, content: str) -> None:
+    """While telemetry stands still such calls wait in memory alone; all are recorded in the end."""
+    environment = {"SPANTAP_CONTENT": content}
+    with (
+        running_load_upstream() as upstream,
+        running_spantap(tmp_path, upstream=upstream, environment=environment) as spantap,
+    ):
+        [telemetry] = spantap.children()["telemetry"]
+        os.kill(telemetry, signal.SIGSTOP)
+        load = Load(port=spantap.port, prefix="s", count=20, pad_bytes=200_000)
+        assert run_load(load).whole == 20
+        spool = spool_folder(spantap.store)
+        if content == "true":
+            wait_until(lambda: measure_spool(spool) > 0, 20, "spooled")
+        else:
+            time.sleep(1)
+            assert not spool.exists()
+        os.kill(telemetry, signal.SIGCONT)
+        wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 20, 20, "recorded")
 
 
 def test_a_second_signal_while_draining_cuts_what_is_open(tmp_path: Path) -> None:

@@ -67,9 +67,11 @@ spans, 4 s to close, and 1 s for what lies between. */}}
 {{- fail (printf "store.persistence.existingClaim is %q, and one claim serves one pod, but replicaCount is %d: set it to 1, or leave the claim out, so that each pod gets its own" $claim (int .Values.replicaCount)) -}}
 {{- end -}}
 {{- $room := include "spantap.bytes" $store.size | int64 -}}
-{{- $needed := add (int64 $store.maxBytes) 16777216 -}}
+{{- /* A damaged store stays beside the new one. Past its limit an emptyDir ends its pod; a claim is just full. */ -}}
+{{- $count := ternary 1 2 $store.persistence.enabled -}}
+{{- $needed := add (mul $count (int64 $store.maxBytes)) 16777216 (int64 $store.maxSpoolBytes) -}}
 {{- if gt $needed $room -}}
-{{- fail (printf "store.maxBytes (%d) and the reserve of 16 MiB are %d bytes, more than store.size (%s, %d bytes), the room of a pod's volume: raise store.size or lower store.maxBytes" (int64 $store.maxBytes) $needed $store.size $room) -}}
+{{- fail (printf "store.maxBytes (%d)%s, the reserve of 16 MiB and store.maxSpoolBytes (%d) are %d bytes, more than store.size (%s, %d bytes), the room of a pod's volume: raise store.size, or lower one of the others" (int64 $store.maxBytes) (ternary "" ", twice for a damaged one" $store.persistence.enabled) (int64 $store.maxSpoolBytes) $needed $store.size $room) -}}
 {{- end -}}
 {{- if gt (int64 .Values.config.maxValueBytes) (int64 .Values.config.maxSpanBytes) -}}
 {{- fail (printf "config.maxValueBytes (%d) is more than config.maxSpanBytes (%d): one value must fit into a span" (int64 .Values.config.maxValueBytes) (int64 .Values.config.maxSpanBytes)) -}}
