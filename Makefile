@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak fuzz deploy chart image quickstarts lock format clean
+.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -106,6 +106,9 @@ chart: $(VENV)/.dev.stamp .deploy/.stamp  ## writes the chart's examples and its
 
 image: $(VENV)/.dev.stamp .deploy/.stamp  ## builds the image with buildah on a base made here, and runs it; as root
 	SPANTAP_IMAGE=1 SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy/test_image.py -s -p no:xdist
+
+properties: $(VENV)/.dev.stamp  ## the property tests with examples that no run had
+	$(BIN)/$(TESTS) -m hypothesis --hypothesis-profile=random
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.dev.stamp  ## looks for inputs that break the codec's promises, FUZZ_SECONDS long
