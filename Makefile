@@ -42,8 +42,9 @@ lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: $(VENV)/.dev.stamp  ## mypy strict, tests included
+types: $(VENV)/.dev.stamp  ## mypy strict, tests included; and whether macOS has what is used
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin -p codec -p telemetry -p proxy
 
 format: $(VENV)/.dev.stamp
 	$(BIN)/ruff check --fix .
