@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from proxy.credentials import MASK
 from proxy.error_body import MAX_CREDENTIALS, MAX_ERROR_BYTES, ErrorBody
 from telemetry import answer_body
 from tests.proxy.harness import Connection, ScriptedUpstream, ask, request_bytes, running_proxy
+from tests.zstd import compress_zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ CODINGS: dict[str, Callable[[bytes], bytes]] = {
     "x-gzip": gzip.compress,
     "deflate": zlib.compress,
     "br": brotli.compress,
-    "zstd": zstandard.ZstdCompressor().compress,
+    "zstd": compress_zstd,
     "deflate, gzip": lambda data: gzip.compress(zlib.compress(data)),
 }
 
