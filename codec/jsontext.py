@@ -6,7 +6,8 @@ Rules:
    ``dialects.md`` section 3), which rules out parsers that fall back to floats.
 2. What the strict parser refuses gets a second chance with the standard library's lenient one
    (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
-3. Nothing but :class:`ValueError` comes out, either way: nesting too deep for the parser included.
+3. Nothing but :class:`ValueError` comes out, either way: nesting deeper than
+   :data:`MAX_JSON_DEPTH` included, which no interpreter's own limit comes before.
 4. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate leaves as the escape it
    came as.
 """
@@ -14,11 +15,13 @@ Rules:
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
 
 __all__ = (
+    "MAX_JSON_DEPTH",
     "NO_STRING",
     "JsonObject",
     "compact_text",
@@ -27,11 +30,16 @@ __all__ = (
     "decode_string",
     "encode_json",
     "is_json",
+    "is_too_deep",
     "split_array",
     "split_object",
 )
 
 JsonObject = dict[str, Any]
+
+MAX_JSON_DEPTH = 512
+"""Brackets open at once: tool schemas take a dozen. The interpreter's own limit, a thousand at
+least, is another in each version, and nearer the deeper its caller is."""
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.encode
@@ -45,6 +53,10 @@ decode_string = msgspec.json.Decoder(str).decode
 for this is done for each token. Raises one of :data:`NO_STRING`."""
 
 NO_STRING = (msgspec.MsgspecError, UnicodeError)
+
+_CONTAINERS = frozenset({dict, list})
+_TOO_DEEP = "JSON nested too deeply"
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([\[{])|[\]}]')
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
 """What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""
@@ -60,9 +72,12 @@ def decode_json(data: bytes | str) -> Any:
         ValueError: it is no JSON document, not UTF-8, or nested too deeply.
     """
     try:
-        return _decode(data)
+        value = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _decode_leniently(data)
+        value = _decode_leniently(data)
+    if _may_be_deep(data) and is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return value
 
 
 def _decode_leniently(data: bytes | str) -> Any:
@@ -70,7 +85,31 @@ def _decode_leniently(data: bytes | str) -> Any:
     try:
         return _lenient.decode(text.removeprefix("\ufeff"))
     except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a JSON value nests deeper than :data:`MAX_JSON_DEPTH`."""
+    level = [value] if type(value) in _CONTAINERS else []
+    for _ in range(MAX_JSON_DEPTH):
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) in _CONTAINERS
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _may_be_deep(data: bytes | str) -> bool:
+    """Whether a text has as many brackets, which few have."""
+    if len(data) <= 2 * MAX_JSON_DEPTH:
+        return False
+    if isinstance(data, str):
+        return data.count("{") + data.count("[") > MAX_JSON_DEPTH
+    return data.count(b"{") + data.count(b"[") > MAX_JSON_DEPTH
 
 
 def decode_json_object(data: bytes | str) -> JsonObject:
@@ -119,12 +158,24 @@ def is_json(text: str) -> bool:
         if len(text) > _MAX_SECOND_CHANCE_CHARACTERS:
             return False
     else:
-        return True
+        return not (_may_be_deep(text) and _is_deep_text(text))
     try:
-        _decode_leniently(text)
+        return not is_too_deep(_decode_leniently(text))
     except ValueError:
         return False
-    return True
+
+
+def _is_deep_text(text: str) -> bool:
+    """What :func:`is_too_deep` says of what a valid text holds."""
+    depth = 0
+    for found in _STRING_OR_BRACKET.finditer(text):
+        if found[1]:
+            depth += 1
+            if depth > MAX_JSON_DEPTH:
+                return True
+        elif found[0] in "]}":
+            depth -= 1
+    return False
 
 
 def encode_json(value: Any) -> str:
@@ -133,10 +184,9 @@ def encode_json(value: Any) -> str:
     Raises:
         ValueError: the value is nested too deeply.
     """
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
+    if is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() else _escape_surrogates(text)
 
 
@@ -146,13 +196,15 @@ def compact_text(value: Any) -> str:
     What the fast encoder refuses (lone surrogates, big integers) the standard one writes;
     what neither can write (nested too deeply, thousands of digits) is only named.
     """
+    if is_too_deep(value):
+        return f"[{_TOO_DEEP}]"
     try:
         return _encode(value).decode()
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, OverflowError):
         pass
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return f"[{type(error).__name__}]"
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.jsontext import decode_json
+from codec.jsontext import MAX_JSON_DEPTH, decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,8 +42,8 @@ __all__ = (
     "RequestScanner",
 )
 
-MAX_DEPTH = 512
-"""Brackets open at once in a value: tool schemas take a dozen, parsers give up at about 1,000."""
+MAX_DEPTH = MAX_JSON_DEPTH
+"""Brackets open at once in a value: what is deeper is no JSON to us."""
 
 MAX_MEMBERS = 1_024
 """Members of the object itself, each of which costs a few steps: a chat request has below 100."""
