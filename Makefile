@@ -1,4 +1,4 @@
-# Thin targets over the tools. `make demo` and `make test` need git, Python >= 3.11 and make.
+# Thin targets over the tools. `make demo` and `make test` need git, Python 3.11 to 3.14 and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,8 @@ help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit("spantap needs Python >= 3.11, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@# openinference-semantic-conventions wants less than 3.15.
+	$(PYTHON) -c 'import sys; sys.exit("spantap needs Python 3.11 to 3.14, this is " + sys.version.split()[0] + "; name another by PYTHON=" if not (3, 11) <= sys.version_info < (3, 15) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp per lock: installed again only when the lock or the project file changed.
