@@ -56,7 +56,7 @@ NO_STRING = (msgspec.MsgspecError, UnicodeError)
 
 _CONTAINERS = frozenset({dict, list})
 _TOO_DEEP = "JSON nested too deeply"
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([\[{])|[\]}]')
+_STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|[\]}]')
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
 """What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""
@@ -75,7 +75,7 @@ def decode_json(data: bytes | str) -> Any:
         value = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         value = _decode_leniently(data)
-    if _may_be_deep(data) and is_too_deep(value):
+    if len(data) > 2 * MAX_JSON_DEPTH and is_too_deep(value):
         raise ValueError(_TOO_DEEP)
     return value
 
@@ -101,15 +101,6 @@ def is_too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _may_be_deep(data: bytes | str) -> bool:
-    """Whether a text has as many brackets, which few have."""
-    if len(data) <= 2 * MAX_JSON_DEPTH:
-        return False
-    if isinstance(data, str):
-        return data.count("{") + data.count("[") > MAX_JSON_DEPTH
-    return data.count(b"{") + data.count(b"[") > MAX_JSON_DEPTH
 
 
 def decode_json_object(data: bytes | str) -> JsonObject:
@@ -158,7 +149,7 @@ def is_json(text: str) -> bool:
         if len(text) > _MAX_SECOND_CHANCE_CHARACTERS:
             return False
     else:
-        return not (_may_be_deep(text) and _is_deep_text(text))
+        return not _is_deep_text(text)
     try:
         return not is_too_deep(_decode_leniently(text))
     except ValueError:
@@ -167,6 +158,8 @@ def is_json(text: str) -> bool:
 
 def _is_deep_text(text: str) -> bool:
     """What :func:`is_too_deep` says of what a valid text holds."""
+    if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
+        return False
     depth = 0
     for found in _STRING_OR_BRACKET.finditer(text):
         if found[1]:
