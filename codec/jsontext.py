@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import chain, compress, repeat
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -90,17 +92,15 @@ def _decode_leniently(data: bytes | str) -> Any:
 
 def is_too_deep(value: Any) -> bool:
     """Whether a JSON value nests deeper than :data:`MAX_JSON_DEPTH`."""
-    level = [value] if type(value) in _CONTAINERS else []
-    for _ in range(MAX_JSON_DEPTH):
-        level = [
-            item
-            for container in level
-            for item in (container.values() if type(container) is dict else container)
-            if type(item) in _CONTAINERS
-        ]
-        if not level:
+    items = [value]
+    for _ in range(MAX_JSON_DEPTH):  # level by level, and none of our code for each item
+        types = [*map(type, items)]
+        objects = compress(items, map(is_, types, repeat(dict)))
+        arrays = compress(items, map(is_, types, repeat(list)))
+        items = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
+        if not items:
             return False
-    return True
+    return not _CONTAINERS.isdisjoint(map(type, items))
 
 
 def decode_json_object(data: bytes | str) -> JsonObject:
