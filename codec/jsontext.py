@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 __all__ = (
+    "MAX_JSON_DEPTH",
     "NO_STRING",
     "JsonObject",
     "compact_text",
@@ -31,6 +32,7 @@ __all__ = (
     "decode_string",
     "encode_json",
     "is_json",
+    "is_too_deep",
     "split_array",
     "split_object",
 )
