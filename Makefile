@@ -1,16 +1,17 @@
-# Thin targets over the tools. `make demo` and `make test` need git, Python >= 3.11 and make.
+# Thin targets over the tools. `make demo` and `make test` need git, Python 3.11 to 3.14 and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak fuzz deploy chart image quickstarts lock format clean
+.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit("spantap needs Python >= 3.11, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@# openinference-semantic-conventions wants less than 3.15.
+	$(PYTHON) -c 'import sys; sys.exit("spantap needs Python 3.11 to 3.14, this is " + sys.version.split()[0] + "; name another by PYTHON=" if not (3, 11) <= sys.version_info < (3, 15) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp per lock: installed again only when the lock or the project file changed.
@@ -42,8 +43,9 @@ lint: $(VENV)/.dev.stamp  ## ruff and the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: $(VENV)/.dev.stamp  ## mypy strict, tests included
+types: $(VENV)/.dev.stamp  ## mypy strict, tests included; and whether macOS has what is used
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin -p codec -p telemetry -p proxy
 
 format: $(VENV)/.dev.stamp
 	$(BIN)/ruff check --fix .
@@ -106,6 +108,9 @@ chart: $(VENV)/.dev.stamp .deploy/.stamp  ## writes the chart's examples and its
 
 image: $(VENV)/.dev.stamp .deploy/.stamp  ## builds the image with buildah on a base made here, and runs it; as root
 	SPANTAP_IMAGE=1 SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy/test_image.py -s -p no:xdist
+
+properties: $(VENV)/.dev.stamp  ## the property tests with examples that no run had
+	$(BIN)/$(TESTS) -m hypothesis --hypothesis-profile=random
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.dev.stamp  ## looks for inputs that break the codec's promises, FUZZ_SECONDS long

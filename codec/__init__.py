@@ -47,7 +47,14 @@ from codec.errors import (
     MalformedResponse,
 )
 from codec.finish import normalise_finish_reason
-from codec.jsontext import JsonObject, decode_json, decode_json_object, encode_json
+from codec.jsontext import (
+    MAX_JSON_DEPTH,
+    JsonObject,
+    decode_json,
+    decode_json_object,
+    encode_json,
+    is_too_deep,
+)
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
 from codec.rewrite import (
@@ -71,6 +78,7 @@ __all__ = (
     "MAX_CHOICES",
     "MAX_EVENT_BYTES",
     "MAX_HELD_BYTES",
+    "MAX_JSON_DEPTH",
     "MAX_STREAM_OPTIONS_BYTES",
     "MAX_TAIL_BYTES",
     "MAX_USAGE_BYTES",
@@ -122,6 +130,7 @@ __all__ = (
     "is_bare_value",
     "is_chunk",
     "is_done",
+    "is_too_deep",
     "is_usage_only",
     "names_usage_option",
     "normalise_finish_reason",

@@ -6,7 +6,8 @@ Rules:
    ``dialects.md`` section 3), which rules out parsers that fall back to floats.
 2. What the strict parser refuses gets a second chance with the standard library's lenient one
    (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
-3. Nothing but :class:`ValueError` comes out, either way: nesting too deep for the parser included.
+3. Nothing but :class:`ValueError` comes out, either way: nesting deeper than
+   :data:`MAX_JSON_DEPTH` included, which no interpreter's own limit comes before.
 4. Text that comes in pieces is joined by :func:`join_text`: a character may be cut in two.
 5. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate leaves as the escape it
    came as.
@@ -15,6 +16,9 @@ Rules:
 from __future__ import annotations
 
 import json
+import re
+from itertools import chain, compress, repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = (
+    "MAX_JSON_DEPTH",
     "NO_STRING",
     "JsonObject",
     "compact_text",
@@ -31,11 +36,16 @@ __all__ = (
     "decode_string",
     "encode_json",
     "is_json",
+    "is_too_deep",
     "join_text",
     "split_object",
 )
 
 JsonObject = dict[str, Any]
+
+MAX_JSON_DEPTH = 512
+"""Brackets open at once: tool schemas take a dozen. The interpreter's own limit, a thousand at
+least, is another in each version, and nearer the deeper its caller is."""
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.encode
@@ -48,6 +58,10 @@ decode_string = msgspec.json.Decoder(str).decode
 for this is done for each token. Raises one of :data:`NO_STRING`."""
 
 NO_STRING = (msgspec.MsgspecError, UnicodeError)
+
+_CONTAINERS = frozenset({dict, list})
+_TOO_DEEP = "JSON nested too deeply"
+_STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|[\]}]')
 
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
 """What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""
@@ -63,9 +77,18 @@ def decode_json(data: bytes | str) -> Any:
         ValueError: it is no JSON document, not UTF-8, or nested too deeply.
     """
     try:
-        return _decode(data)
+        value = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _decode_leniently(data)
+        value = _decode_leniently(data)
+    if len(data) > 2 * MAX_JSON_DEPTH and _has_many_brackets(data) and is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return value
+
+
+def _has_many_brackets(data: bytes | str) -> bool:
+    """Whether a text may be too deep: of most a count can tell that they are not."""
+    brackets = ("[", "{") if isinstance(data, str) else (b"[", b"{")
+    return sum(map(data.count, brackets)) > MAX_JSON_DEPTH  # type: ignore[arg-type]  # of its kind
 
 
 def _decode_leniently(data: bytes | str) -> Any:
@@ -73,7 +96,20 @@ def _decode_leniently(data: bytes | str) -> Any:
     try:
         return _lenient.decode(text.removeprefix("\ufeff"))
     except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a JSON value nests deeper than :data:`MAX_JSON_DEPTH`."""
+    items = [value]
+    for _ in range(MAX_JSON_DEPTH):  # level by level, and none of our code for each item
+        types = [*map(type, items)]
+        objects = compress(items, map(is_, types, repeat(dict)))
+        arrays = compress(items, map(is_, types, repeat(list)))
+        items = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
+        if not items:
+            return False
+    return not _CONTAINERS.isdisjoint(map(type, items))
 
 
 def decode_json_object(data: bytes | str) -> JsonObject:
@@ -113,12 +149,26 @@ def is_json(text: str) -> bool:
         if len(text) > _MAX_SECOND_CHANCE_CHARACTERS:
             return False
     else:
-        return True
+        return not _is_deep_text(text)
     try:
-        _decode_leniently(text)
+        return not is_too_deep(_decode_leniently(text))
     except ValueError:
         return False
-    return True
+
+
+def _is_deep_text(text: str) -> bool:
+    """What :func:`is_too_deep` says of what a valid text holds."""
+    if not _has_many_brackets(text):
+        return False
+    depth = 0
+    for found in _STRING_OR_BRACKET.finditer(text):
+        if found[1]:
+            depth += 1
+            if depth > MAX_JSON_DEPTH:
+                return True
+        elif found[0] in "]}":
+            depth -= 1
+    return False
 
 
 def join_text(pieces: Iterable[str]) -> str:
@@ -143,10 +193,9 @@ def encode_json(value: Any) -> str:
     Raises:
         ValueError: the value is nested too deeply.
     """
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
+    if is_too_deep(value):
+        raise ValueError(_TOO_DEEP)
+    text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() else _escape_surrogates(text)
 
 
@@ -156,13 +205,15 @@ def compact_text(value: Any) -> str:
     What the fast encoder refuses (lone surrogates, big integers) the standard one writes;
     what neither can write (nested too deeply, thousands of digits) is only named.
     """
+    if is_too_deep(value):
+        return f"[{_TOO_DEEP}]"
     try:
         return _encode(value).decode()
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, OverflowError):
         pass
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return f"[{type(error).__name__}]"
 
 

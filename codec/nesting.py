@@ -19,10 +19,12 @@ import re
 from enum import Enum
 from itertools import accumulate
 
+from codec.jsontext import MAX_JSON_DEPTH
+
 __all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "pass_over")
 
-MAX_DEPTH = 512
-"""Brackets open at once in a value: tool schemas take a dozen, parsers give up at about 1,000."""
+MAX_DEPTH = MAX_JSON_DEPTH
+"""Brackets open at once in a value: what is deeper is no JSON to us."""
 
 CLOSERS = {ord("{"): ord("}"), ord("["): ord("]")}
 """A bracket's partner."""

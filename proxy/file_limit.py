@@ -24,6 +24,9 @@ __all__ = ("hard_file_limit", "quieten_file_limit", "raise_file_limit")
 
 _log = logging.getLogger("spantap")
 
+_OPEN_MAX = 10_240
+"""What macOS lets a process have that asks for no more; what it tells is no limit at all."""
+
 _AT_THE_LIMIT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -36,13 +39,15 @@ def hard_file_limit() -> int:
 def raise_file_limit() -> int:
     """Set the soft limit of open files to the hard one, which needs no privilege; answers it.
 
-    Where the system does not let that be (macOS has a further limit), it stays as it is.
+    Where the system does not let that be (macOS has a further limit, and 256 are its usual soft
+    one), to what it lets be.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            return hard
+        for wanted in (hard, max(soft, _OPEN_MAX)):
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+                return wanted
     return soft
 
 

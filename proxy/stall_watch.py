@@ -15,7 +15,9 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
+import socket
 import struct
 import termios
 from typing import TYPE_CHECKING
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ("StallWatch", "count_buffered", "count_unacknowledged")
+
+_SO_NWRITE = 0x1024
+"""Of macOS: how much waits in a socket's send buffer. Python has no name for it."""
 
 LOOKS_IN_LIMIT = 4
 """How often it is looked in the time after which a peer is given up."""
@@ -38,12 +43,22 @@ def count_buffered(transport: asyncio.Transport) -> int:
 
 
 def count_unacknowledged(transport: asyncio.Transport) -> int:
-    """Bytes that wait here or in the kernel's send queue (SIOCOUTQ of tcp(7))."""
-    descriptor = transport.get_extra_info("socket").fileno()
-    if descriptor < 0:  # closed: nothing is sent any more
+    """Bytes that wait here or in the kernel's send queue, as far as the system tells."""
+    sock = transport.get_extra_info("socket")
+    if sock.fileno() < 0:  # closed: nothing is sent any more
         return 0
-    answer = fcntl.ioctl(descriptor, termios.TIOCOUTQ, b"\0\0\0\0")
-    return count_buffered(transport) + int(struct.unpack("i", answer)[0])
+    return count_buffered(transport) + _count_sent(sock)
+
+
+def _count_sent(sock: socket.socket) -> int:
+    """Bytes in the kernel's send queue: SIOCOUTQ of tcp(7), where there is none by an option."""
+    try:
+        answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+    except OSError:
+        with contextlib.suppress(OSError):
+            return sock.getsockopt(socket.SOL_SOCKET, _SO_NWRITE)
+        return 0
+    return int(struct.unpack("i", answer)[0])
 
 
 class StallWatch:

@@ -17,14 +17,19 @@ The client gets the encoded bytes; only this copy is decoded. Rules:
 
 from __future__ import annotations
 
+import sys
 import zlib
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
-import zstandard
 
 from codec.errors import LimitExceeded
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    import zstandard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -79,7 +84,7 @@ class _Coding(Protocol):
 
 
 class _Member(Protocol):
-    """The decoder of one member or frame, as zlib and zstandard have it."""
+    """The decoder of one member or frame, as those of zlib and zstd have it."""
 
     @property
     def eof(self) -> bool: ...
@@ -291,16 +296,28 @@ def _begin_gzip() -> _Member:
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
 
 
-def _make_zstd() -> _Members:
-    decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
-    return _Members(decompressor.decompressobj, _ZSTD_BEGINS, _SMALL_SLICE_BYTES)
+if sys.version_info >= (3, 14):
+    _ZstdError = zstd.ZstdError
+    _ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
+
+    def _make_zstd() -> _Members:
+        return _Members(
+            lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS), _ZSTD_BEGINS, _SMALL_SLICE_BYTES
+        )
+
+else:
+    _ZstdError = zstandard.ZstdError
+
+    def _make_zstd() -> _Members:
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+        return _Members(decompressor.decompressobj, _ZSTD_BEGINS, _SMALL_SLICE_BYTES)
 
 
 def _make_gzip() -> _Members:
     return _Members(_begin_gzip, _GZIP_BEGINS, _SLICE_BYTES)
 
 
-_DAMAGED = (zlib.error, brotli.error, zstandard.ZstdError)
+_DAMAGED = (zlib.error, brotli.error, _ZstdError)
 
 _CODINGS: dict[str, Callable[[], _Coding]] = {
     "br": _Brotli,

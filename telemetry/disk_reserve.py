@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 __all__ = ("RESERVE_BYTES", "DiskReserve")
 
@@ -49,7 +50,7 @@ class DiskReserve:
             with os.fdopen(descriptor, "r+b") as file:
                 missing_bytes = size_bytes - os.fstat(file.fileno()).st_size
                 if 2 * missing_bytes <= status.f_bavail * status.f_frsize:
-                    os.posix_fallocate(file.fileno(), 0, size_bytes)
+                    _take(file, size_bytes)
                     self.held = True
 
     def give_up(self) -> None:
@@ -64,3 +65,16 @@ class DiskReserve:
             status = os.statvfs(self._path.parent)
             return status.f_bavail * status.f_frsize < _FULL_BYTES
         return False
+
+
+def _take(file: BinaryIO, size_bytes: int) -> None:
+    """Give a file its room on the disk, whatever it has of it.
+
+    Raises:
+        OSError: there is none.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size_bytes)
+    else:  # macOS
+        file.write(bytes(size_bytes))
+        file.flush()

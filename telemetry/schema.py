@@ -18,6 +18,7 @@ import os
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote_from_bytes
 
 from telemetry.errors import (
     StoreDamaged,
@@ -39,6 +40,7 @@ __all__ = (
     "connect_reader",
     "explain_os_errors",
     "explain_sqlite_errors",
+    "file_uri",
     "fold_wal",
     "is_stale",
     "open_file",
@@ -307,6 +309,11 @@ def explain_os_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+def file_uri(path: Path, parameters: str) -> str:
+    """What SQLite is given to open a file in a way; ``Path.as_uri`` imports an HTTP client."""
+    return f"file://{quote_from_bytes(bytes(path.absolute()))}?{parameters}"
+
+
 @contextlib.contextmanager
 def open_file(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     """A connection whose transactions are ours, for one thread at a time; closed on any error.
@@ -319,7 +326,7 @@ def open_file(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         sqlite3.Error: it cannot be opened.
     """
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        file_uri(path, f"mode={mode}"),
         uri=True,
         timeout=_BUSY_SECONDS,
         isolation_level=None,

@@ -22,6 +22,7 @@ from telemetry.schema import (
     MIGRATIONS,
     connect_reader,
     explain_sqlite_errors,
+    file_uri,
     wal_path,
 )
 from telemetry.unobserved_calls import read_unobserved
@@ -110,7 +111,7 @@ def _open(path: Path) -> sqlite3.Connection:
     """A connection that makes nothing (rule 1)."""
     if wal_path(path).exists():
         return connect_reader(path)
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    uri = file_uri(path, "mode=ro&immutable=1")
     with explain_sqlite_errors(path):
         connection = sqlite3.connect(uri, uri=True)
         try:

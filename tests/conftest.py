@@ -1,6 +1,8 @@
 """What all tests share.
 
-Property tests are not timed, for the machines that run them are shared. Signals are as a terminal
+Property tests are not timed, for the machines that run them are shared, and have the same examples
+in every run, which fails for what was changed and not by chance: new ones are looked for by
+``--hypothesis-profile=random`` (``make properties``). Signals are as a terminal
 gives them: whoever runs the tests by ``nohup`` or in the background hands down that some are
 ignored, which ``spantap serve`` would rightly follow. No thread outlives the test that started it.
 """
@@ -17,8 +19,9 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("seeded", settings.get_profile("random"), derandomize=True)
+settings.load_profile("seeded")
 
 
 def pytest_configure() -> None:

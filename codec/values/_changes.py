@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from codec.jsontext import is_too_deep
+
 __all__ = ("MAX_CHANGE_DEPTH", "common_ends", "is_same", "merge_changes")
 
 MAX_CHANGE_DEPTH = 200
@@ -31,10 +33,9 @@ def merge_changes(original: Any, before: Any, after: Any) -> Any:
     Raises:
         ValueError: a value is nested too deeply, or holds an integer too long to be written.
     """
-    try:
-        return _merge(original, before, after, MAX_CHANGE_DEPTH)
-    except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
+    if any(map(is_too_deep, (original, before, after))):
+        raise ValueError("JSON nested too deeply")
+    return _merge(original, before, after, MAX_CHANGE_DEPTH)
 
 
 def _merge(original: Any, before: Any, after: Any, depth: int) -> Any:

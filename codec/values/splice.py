@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json, encode_json
+from codec.jsontext import decode_json, encode_json, is_too_deep
 from codec.values._changes import MAX_CHANGE_DEPTH, common_ends, is_same
 from codec.values._spans import scan_spans
 
@@ -44,10 +44,9 @@ def splice_json(original: bytes, value: Any) -> bytes:
     b'{"n": 1.0, "s":"e","t":null}'
     """
     old = decode_json(original)
-    try:
-        edits = sorted(_Splicer(original).edit(scan_spans(original), old, value))
-    except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
+    if is_too_deep(value):
+        raise ValueError("JSON nested too deeply")
+    edits = sorted(_Splicer(original).edit(scan_spans(original), old, value))
     pieces: list[bytes] = []
     position = 0
     for start, end, text in edits:

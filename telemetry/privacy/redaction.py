@@ -5,7 +5,9 @@ Rules:
 1. Patterns are RE2's, which looks for each find in time linear in the text, whatever pattern and
    text are. All finds of one of the user's patterns in one text together have a budget
    (:data:`MAX_LOOKED_CHARS`); a text that uses it up is hidden whole. So no request can make one
-   hang the process. RE2 is loaded only where there is a pattern.
+   hang the process. RE2 is loaded only where there is a pattern. Where it is not installed, the
+   user's own patterns are refused at start, and the ready-made ones are looked for without it, in
+   linear time too (:mod:`telemetry.privacy.plain_patterns`).
 2. Each pattern is looked for in the text as it came. What any of them finds is hidden; what
    overlaps or touches is hidden as one.
 3. In JSON each string is looked at for itself (:mod:`telemetry.privacy.json_strings`); a pattern
@@ -33,6 +35,7 @@ from telemetry.privacy.json_strings import (
     splice,
     unescape,
 )
+from telemetry.privacy.plain_patterns import find_emails, find_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,10 +61,13 @@ _API_KEYS: Final = (
     r"\b(?:gsk|hf|r8)_[A-Za-z0-9]{20,}",  # Groq, Hugging Face, Replicate
     r"\b(?:xai|pplx|csk|nvapi)-[A-Za-z0-9_-]{20,}",  # xAI, Perplexity, Cerebras, NVIDIA
     r"\bxox[abeprs]-[A-Za-z0-9-]{10,}",  # Slack
-    r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",  # JWT, RFC 7519
     r"\b(?i:bearer)\s+[A-Za-z0-9._~+/-]{16,}=*",  # RFC 6750
 )
-"""Keys and tokens by the forms that their makers give them."""
+"""Keys and tokens by the forms that their makers give them. None goes on behind what it repeats,
+which makes them linear for ``re`` as well."""
+
+_JWT: Final = r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+"""RFC 7519."""
 
 _MIN_CARD_DIGITS = 13
 _MAX_CARD_DIGITS = 19
@@ -145,11 +151,23 @@ class Redaction:
             yield start, end, REDACTED
 
 
+def _load_re2() -> Any:
+    """The module (rule 1); ``None`` where it is not installed."""
+    try:
+        return import_module("re2")
+    except ImportError:
+        return None
+
+
 def _compile(name: str, pattern: str) -> Finder:
-    re2: Any = import_module("re2")  # rule 1
+    where = f"redaction pattern {name!r}"
+    re2 = _load_re2()
+    if re2 is None:
+        raise ConfigurationError(
+            f"{where} needs RE2, which is not installed for this Python: pip install google-re2"
+        )
     options = re2.Options()
     options.log_errors = False  # they are raised
-    where = f"redaction pattern {name!r}"
     try:
         compiled = re2.compile(pattern, options)
     except UnicodeError:
@@ -204,6 +222,13 @@ def _passes_luhn(digits: str) -> bool:
     return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
 
 
+_KEYS = re.compile("|".join(_API_KEYS), re.ASCII)
+
+
+def _find_keys(text: str) -> Iterable[tuple[int, int]]:
+    return merge((found.span() for found in _KEYS.finditer(text)), find_tokens(text))
+
+
 READY_MADE: Final[tuple[str, ...]] = ("email", "card", "api_key")
 """Patterns that need only be named."""
 
@@ -211,12 +236,13 @@ READY_MADE: Final[tuple[str, ...]] = ("email", "card", "api_key")
 def _ready_made_finder(name: str) -> Finder:
     match name:
         case "email":
-            find_emails = _compile(name, _EMAIL)
-            return lambda text: find_emails(text) if "@" in text else ()
+            find = _compile(name, _EMAIL) if _load_re2() else find_emails
+            return lambda text: find(text) if "@" in text else ()
         case "card":
             return lambda text: _find_cards(text) if len(text) >= _MIN_CARD_DIGITS else ()
         case "api_key":
-            find_keys = _compile(name, "|".join(_API_KEYS))
+            pattern = "|".join((*_API_KEYS, _JWT))
+            find_keys = _compile(name, pattern) if _load_re2() else _find_keys
             return lambda text: find_keys(text) if len(text) >= _MIN_KEY_CHARS else ()
         case _:
             known = ", ".join(READY_MADE)

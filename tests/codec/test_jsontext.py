@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codec.jsontext import (
+    MAX_JSON_DEPTH,
     compact_text,
     decode_json,
     decode_json_object,
@@ -143,7 +144,29 @@ def test_compact_text_of_endless_nesting() -> None:
     value: Any = []
     for _ in range(100_000):
         value = [value]
-    assert compact_text(value) == "[RecursionError]"
+    assert compact_text(value) == "[JSON nested too deeply]"
+
+
+@pytest.mark.parametrize(("opens", "closes"), [('{"[{":', "}"), ('[{"]\\"":0},', "]")])
+@pytest.mark.parametrize("inner", ["[]", "[NaN]"])
+def test_the_limit_of_depth_is_ours(opens: str, closes: str, inner: str) -> None:
+    """Rule 3: what is just at it is a value, one level more is none, with any interpreter."""
+    for levels, is_value in ((MAX_JSON_DEPTH - 1, True), (MAX_JSON_DEPTH, False)):
+        text = opens * levels + inner + closes * levels
+        assert is_json(text) is is_value
+        for data in (text, text.encode()):
+            if is_value:
+                assert encode_json(decode_json(data))
+            else:
+                with pytest.raises(ValueError, match="nested too deeply"):
+                    decode_json(data)
+
+
+def test_many_brackets_are_not_deep_ones() -> None:
+    """Rule 3: but for those that are open at once they are not counted."""
+    text = "[" + ",".join(['{"[[[":[{}]}'] * MAX_JSON_DEPTH) + "]"
+    assert is_json(text)
+    assert len(decode_json(text)) == MAX_JSON_DEPTH
 
 
 @given(st.text('[]{}:,"\\\ud83dnaNut0-9.e \n\ufeff', max_size=12) | json_values.map(encode_json))

@@ -34,15 +34,24 @@ def test_the_soft_limit_is_raised_to_the_hard_one(limits: tuple[int, int]) -> No
     assert raise_file_limit() == hard
 
 
-def test_a_system_that_does_not_let_it_be_raised_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("soft", "most", "raised"), [(256, 10_240, 10_240), (256, 300, 256), (20_000, 30_000, 20_000)]
+)
+def test_a_system_that_does_not_let_it_be_raised_so_far_gets_less(
+    soft: int, most: int, raised: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """MacOS has a limit beside the one it tells."""
+    limits = [(soft, 1 << 40)]
 
-    def refuse(*_: object) -> None:
-        raise ValueError("current limit exceeds maximum limit")
+    def raise_limit(_: int, wanted: tuple[int, int]) -> None:
+        if wanted[0] > most:
+            raise ValueError("current limit exceeds maximum limit")
+        limits.append(wanted)
 
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 1 << 40))
-    monkeypatch.setattr(resource, "setrlimit", refuse)
-    assert raise_file_limit() == 256
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", raise_limit)
+    assert raise_file_limit() == raised
+    assert limits[-1] == (raised, 1 << 40)
 
 
 def test_no_limit_is_a_large_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import fcntl
 import logging
 import socket
 import ssl
@@ -348,6 +350,27 @@ async def test_a_peer_is_watched_only_where_there_is_a_limit_and_something_waits
         await asyncio.sleep(0.15)
         assert stalls == [True] * bool(limit)
     assert count_unacknowledged(transport) == 0
+
+
+@pytest.mark.parametrize("told", [None, 7])
+def test_what_the_kernel_holds_counts_as_far_as_it_tells(
+    told: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MacOS tells it by an option of the socket, others perhaps not at all."""
+
+    class Socket(socket.socket):
+        def getsockopt(self, *option: int) -> int:  # type: ignore[override]
+            if told is None:
+                raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+            return {(socket.SOL_SOCKET, 0x1024): told}[option[0], option[1]]
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTTY, "Inappropriate ioctl for device")
+
+    monkeypatch.setattr(fcntl, "ioctl", refuse)
+    with Socket() as sock:
+        transport = FakeTransport({"socket": sock})
+        assert count_unacknowledged(transport) == transport.waiting + (told or 0)
 
 
 @pytest.mark.parametrize("kind", [EndKind.CLIENT_STALLED, EndKind.REQUEST_TIMEOUT])

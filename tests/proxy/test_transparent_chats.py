@@ -7,7 +7,6 @@ import zlib
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
-import zstandard
 
 from telemetry.exchange import Outcome
 from tests.proxy.harness import (
@@ -33,6 +32,7 @@ from tests.proxy.side_by_side import (
     post,
     replies,
 )
+from tests.zstd import compress_zstd
 
 # --- compression
 
@@ -41,7 +41,7 @@ ENCODERS = {
     b"gzip": lambda data: gzip.compress(data, mtime=0),
     b"deflate": zlib.compress,
     b"br": brotli.compress,
-    b"zstd": zstandard.ZstdCompressor().compress,
+    b"zstd": compress_zstd,
 }
 
 

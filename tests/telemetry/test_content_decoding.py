@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from codec.errors import LimitExceeded
 from telemetry import content_decoding
 from telemetry.content_decoding import ContentDecoder, UndecodableContent
 from tests.telemetry.tap_frames import cut
+from tests.zstd import compress_zstd, flush_zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 def _raw_deflate(data: bytes) -> bytes:
     encoder = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     return encoder.compress(data) + encoder.flush()
-
-
-def _zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor().compress(data)
 
 
 def _stacked(data: bytes) -> bytes:
@@ -47,7 +43,7 @@ CODINGS: dict[str, tuple[str, Encode]] = {
     "zlib": ("deflate", zlib.compress),
     "raw deflate": ("deflate", _raw_deflate),
     "br": ("br", brotli.compress),
-    "zstd": ("zstd", _zstd),
+    "zstd": ("zstd", compress_zstd),
     "three codings": ("deflate, identity,gzip , br", _stacked),
 }
 TEXT = b"".join(b'data: {"n":%d}\n\n' % number for number in range(500))
@@ -83,7 +79,7 @@ def test_rule_2_the_cuts_do_not_matter(
 
 @pytest.mark.parametrize(
     ("name", "join"),
-    [("gzip", gzip.compress), ("zstd", _zstd)],
+    [("gzip", gzip.compress), ("zstd", compress_zstd)],
 )
 def test_several_members_or_frames_are_one_body(name: str, join: Encode) -> None:
     """RFC 1952 and RFC 8878 let them follow one another, cut anywhere."""
@@ -107,18 +103,17 @@ def test_what_a_step_leaves_inside_the_decoder_comes_out(name: str, encode: Enco
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
 def test_what_is_flushed_is_decoded_at_once(name: str) -> None:
     """A stream's events come out as they come in; its end need not be there."""
+    events = (b"data: 1\n\n", b"data: 2\n\n")
     if name == "br":
         encoder = brotli.Compressor()
-        compress, flush = encoder.process, encoder.flush
+        parts = [encoder.process(event) + encoder.flush() for event in events]
     elif name == "zstd":
-        stream = zstandard.ZstdCompressor().compressobj()
-        compress, flush = stream.compress, lambda: stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        parts = flush_zstd(*events)
     else:
         flate = zlib.compressobj(wbits=31 if name == "gzip" else 15)
-        compress, flush = flate.compress, lambda: flate.flush(zlib.Z_SYNC_FLUSH)
+        parts = [flate.compress(event) + flate.flush(zlib.Z_SYNC_FLUSH) for event in events]
     decoder = ContentDecoder(name)
-    for text in (b"data: 1\n\n", b"data: 2\n\n"):
-        assert decoder.feed(compress(text) + flush()) == text
+    assert tuple(map(decoder.feed, parts)) == events
     assert decoder.error is None
 
 
@@ -170,7 +165,7 @@ def test_rules_2_and_4_damage_shows_the_same_however_it_is_cut(
     ("name", "encode", "begin"),
     [
         ("gzip", gzip.compress, b"\x1f\x8b\x08\xff"),
-        ("zstd", _zstd, b"\x28\xb5\x2f\xfd\xff\xff\xff"),
+        ("zstd", compress_zstd, b"\x28\xb5\x2f\xfd\xff\xff\xff"),
     ],
 )
 @pytest.mark.parametrize("together", [True, False])
@@ -209,7 +204,7 @@ def test_rule_5_what_begins_no_member_is_passed_over(
 def test_rule_5_a_frame_that_zstd_skips_is_a_frame() -> None:
     """RFC 8878 section 3.1.2: before, between and after frames."""
     skipped = b"\x5e\x2a\x4d\x18\x03\0\0\0abc"
-    encoded = skipped + _zstd(b"one, ") + skipped + _zstd(b"two") + skipped
+    encoded = skipped + compress_zstd(b"one, ") + skipped + compress_zstd(b"two") + skipped
     assert _decode("zstd", encoded) == (b"one, two", None)
     assert _bytewise("zstd", encoded) == (b"one, two", None)
 
@@ -271,7 +266,7 @@ def test_one_member_is_decoded_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> 
     assert _CountedMember.steps < 100
 
 
-@pytest.mark.parametrize(("name", "encode"), [("gzip", gzip.compress), ("zstd", _zstd)])
+@pytest.mark.parametrize(("name", "encode"), [("gzip", gzip.compress), ("zstd", compress_zstd)])
 def test_rule_6_the_number_of_members_is_bounded(
     name: str, encode: Encode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from telemetry.errors import ConfigurationError
@@ -259,6 +259,57 @@ def test_no_pattern_hangs(pattern: str) -> None:
     """Rule 1: patterns that take a backtracking matcher for ever are through at once."""
     redaction = Redaction({"evil": pattern})
     redaction.redact_json(json.dumps(["a" * 20_000 + "!"]))
+
+
+def test_rule_1_without_re2_a_pattern_of_ones_own_is_refused() -> None:
+    """At start, and the message says what is missing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "re2", None)
+        with pytest.raises(ConfigurationError, match="'mine' needs RE2, which is not"):
+            Redaction({"mine": "x"})
+
+
+KEYS = ("eyJ", "eyJhbGciOi", ".eyJhbGciOi", "sk-", "beaRer ", "AKIA", "ghp_", "x" * 16)
+PIECES = st.sampled_from((*KEYS, "a", "1", "é_", ".", "@", "@b.c", "-", "_", "'", "=", " ", "😀"))
+
+
+@given(st.lists(PIECES, max_size=25).map("".join))
+@example("a@b.c'd@e.f")
+@example("a.eyJ-eyJhbGciOi.eyJhbGciOi.x")
+@example("éeyJhbGciOi.eyJhbGciOi.")
+def test_rule_1_ready_made_patterns_find_the_same_without_re2(text: str) -> None:
+    """Character by character, whether it is hidden."""
+    assert _hidden(text, *_PLAIN) == _hidden(text, EMAIL, API_KEY)
+
+
+def _plain() -> tuple[Redaction, ...]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "re2", None)
+        return Redaction({}, ready_made=["email"]), Redaction({}, ready_made=["api_key"])
+
+
+_PLAIN = _plain()
+
+
+def _hidden(text: str, *redactions: Redaction) -> list[set[int]]:
+    return [
+        {place for finder in redaction._finders for span in finder(text) for place in range(*span)}
+        for redaction in redactions
+    ]
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a@", "a.", "@a.", "eyJ-", ".eyJ", "eyJhbGciOi.", "sk-", "bearer ", " ", "AKIA"]
+)
+def test_rule_1_no_text_hangs_without_re2(piece: str) -> None:
+    """Ten times the text takes ten times as long, and not a hundred."""
+    seconds = []
+    for count in (4_000, 40_000):
+        started = time.process_time()
+        for redaction in _PLAIN:
+            redaction._redact(piece * count)
+        seconds.append(time.process_time() - started)
+    assert seconds[1] < 40 * seconds[0] + 0.1, seconds
 
 
 def test_without_patterns_re2_is_not_loaded() -> None:
