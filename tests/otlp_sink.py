@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 __all__ = ("GrpcSink", "HttpSink", "SinkAnswer", "SinkRequest")
 
 _EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -118,11 +120,16 @@ class SinkRequest:
     @property
     def span_ids(self) -> list[str]:
         """The ids of the spans in the body, in order; none where it holds metrics."""
+        return [span.span_id.hex() for span in self.spans]
+
+    @property
+    def spans(self) -> list[Span]:
+        """The spans in the body, in order; none where it holds metrics."""
         if self.path.endswith("/v1/metrics"):
             return []
         request = ExportTraceServiceRequest.FromString(self.body)
         return [
-            span.span_id.hex()
+            span
             for resource_spans in request.resource_spans
             for scope_spans in resource_spans.scope_spans
             for span in scope_spans.spans

@@ -68,7 +68,7 @@ class Figures:
         backlog_seconds: from the end of the load until the backend had every span.
         queue_bytes: the most that waited between worker and telemetry.
         exchanges: all that it answered, the warming included.
-        spans: different ones that the backend received.
+        spans: different ones that the backend received, of spantap's those with their tokens.
         dropped: spans.
     """
 
@@ -136,9 +136,15 @@ def measure(scene: Scene, work: Work) -> Figures:
         backlog_seconds=backlog_seconds,
         queue_bytes=max(queued, default=0),
         exchanges=scene.exchanges,
-        spans=scene.sink.count_spans()[1],
+        spans=_count_spans(scene),
         dropped=scene.read_metric("spantap_spans_dropped_total"),
     )
+
+
+def _count_spans(scene: Scene) -> int:
+    """Spans that the backend has; of ours those that are whole."""
+    counts = scene.sink.count_spans()
+    return counts.different if scene.contestant.spantap is None else counts.whole
 
 
 @contextmanager

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.otlp_sink import HttpSink, SinkAnswer
 
 if TYPE_CHECKING:
     from tests.otlp_sink import SinkRequest
 
-__all__ = ("SpanSink",)
+__all__ = ("SpanCounts", "SpanSink")
+
+_TOKENS = "llm.token_count.completion"
+"""What a span has only where its answer was read to the end."""
+
+
+class SpanCounts(NamedTuple):
+    """How many spans came, how many different ones, and how many with their tokens."""
+
+    received: int
+    different: int
+    whole: int
 
 
 class SpanSink(HttpSink):
@@ -20,7 +31,11 @@ class SpanSink(HttpSink):
         self.requests.append(request)
         return SinkAnswer()
 
-    def count_spans(self) -> tuple[int, int]:
-        """How many spans came, and how many different ones."""
-        span_ids = [span_id for request in self.requests for span_id in request.span_ids]
-        return len(span_ids), len(set(span_ids))
+    def count_spans(self) -> SpanCounts:
+        """What came so far."""
+        spans = [span for request in self.requests for span in request.spans]
+        return SpanCounts(
+            received=len(spans),
+            different=len({span.span_id for span in spans}),
+            whole=sum(any(a.key == _TOKENS for a in span.attributes) for span in spans),
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import stat
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,9 @@ def test_rule_4_the_file_is_its_owners(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("content", [b"x", bytes(9), b"\xff" * 5000, os.urandom(64)])
+@pytest.mark.parametrize(
+    "content", [b"x", bytes(9), b"\xff" * 5000, random.Random(0).randbytes(64)], ids=len
+)
 def test_rule_4_a_damaged_file_does_no_harm(path: Path, content: bytes) -> None:
     """It is read as far as it has entries."""
     path.write_bytes(content)
