@@ -314,7 +314,7 @@ MUTANTS = {
     write_request_anew: "the upstream got the body",
     lower_field_names: "fields",
     sort_fields: "fields",
-    lose_end: "0 records",
+    lose_end: "calls without a record",
     lose_data: "choices",
     concatenate_names: "choices",
     keep_last_arguments: "choices",

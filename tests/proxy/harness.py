@@ -273,7 +273,8 @@ async def running_proxy(
     finally:
         await proxy.close()
     if isinstance(sink, ObservingSink):
-        assert (len(sink.observer), sink.bodies.held_bytes) == (0, 0)
+        left = len(sink.observer), sink.bodies.held_bytes
+        assert left == (0, 0), f"{left[0]} calls without a record, {left[1]} bytes held"
 
 
 def request_bytes(
