@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
-from proxy.processes import frame_link
+from proxy.processes import frame_link, spool_link
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.frame_link import _TURN_BYTES, FrameLink, _join_small
 from proxy.processes.scratch import frames_socket, life_path
@@ -463,3 +463,32 @@ async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
     await until(lambda: bool(intake.outcomes))
     intake.finish()
     assert intake.outcomes == {1: "completed"}
+
+
+async def test_a_defect_in_spooling_does_not_end_it(
+    listener: socket.socket,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is said, and what was not written, or not begun, is written soon."""
+    monkeypatch.setattr(spool_link, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(spool_link, "_WRITE_BYTES", 1)
+    write = FrameSpool.write
+    defects = [RuntimeError("a defect")]
+
+    def write_later(spool: FrameSpool, pieces: list[bytes]) -> None:
+        if defects:
+            raise defects.pop()
+        write(spool, pieces)
+
+    monkeypatch.setattr(FrameSpool, "write", write_later)
+    link = FrameLink(listener.getsockname(), hello())
+    async with spooling(link, tmp_path / "spool"):
+        link.outbox.divert()
+        for number in (1, 2):
+            for frame in exchange_frames(b"x" * 100_000, number=number):
+                add_frame(link.outbox, frame)
+        await until(lambda: not len(link.outbox))
+        assert link.outbox.can_spool
+    assert caplog.text.count("frames could not be spooled") == 1
