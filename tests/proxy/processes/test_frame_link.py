@@ -25,7 +25,7 @@ from proxy.processes.scratch import frames_socket, life_path
 from proxy.processes.spool_link import SpoolLink
 from telemetry.errors import StoreUnavailable
 from telemetry.frame_outbox import FrameOutbox
-from telemetry.frame_records import Hello, encode_hello
+from telemetry.frame_records import Hello, encode_hello, encode_records
 from telemetry.frame_spool import FrameSpool, measure_spool
 from telemetry.held_file import hold
 from telemetry.metrics.instruments import TAP_QUEUE
@@ -61,6 +61,14 @@ class Intake:
 
     def start(self) -> None:
         self._thread.start()
+
+    def accept(self) -> None:
+        """Take a worker that has connected, where it is not started."""
+        self._intake._accept()
+
+    def step(self) -> None:
+        """Read what has come, where it is not started."""
+        self._intake._step()
 
     def finish(self) -> None:
         self._intake.finish()
@@ -492,3 +500,41 @@ async def test_a_defect_in_spooling_does_not_end_it(
         await until(lambda: not len(link.outbox))
         assert link.outbox.can_spool
     assert caplog.text.count("frames could not be spooled") == 1
+
+
+async def test_rule_2_a_large_body_is_no_reason_to_spool(listener: socket.socket) -> None:
+    """A socket that has room takes it in the next turn of the loop."""
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener) as link:
+        await until(lambda: link._sock is not None)
+        link.outbox.can_spool = True
+        for frame in exchange_frames(*WHOLE_STREAM, number=1, asked=b"x" * 40_000):
+            add_frame(link.outbox, frame)
+        assert link.outbox.has_unsent or link._left
+        assert not link.outbox.spools
+        await until(lambda: not len(link.outbox))
+    intake.finish()
+    assert set(intake.outcomes) == {1}
+
+
+def test_rule_2_a_worker_may_come_back_before_its_old_connection_is_read_to_its_end(
+    listener: socket.socket,
+) -> None:
+    """Also one that could make no file that tells of its life; the thread goes on."""
+    frames = exchange_frames(*WHOLE_STREAM, number=1)
+    said = encode_hello(hello())
+    intake = Intake(listener)
+    with socket.socket(socket.AF_UNIX) as former, socket.socket(socket.AF_UNIX) as present:
+        for sock in (former, present):
+            sock.connect(listener.getsockname())
+            intake.accept()
+        former.sendall(said + b"".join(encode_records(frames[:-1], 0)))
+        intake.step()
+        assert intake.open_exchanges == 1
+        present.sendall(said + b"".join(encode_records(frames, 0)))
+        former.sendall(b"unread")
+        intake.step()
+    intake.start()
+    intake.finish()
+    assert intake.outcomes == {1: "completed"}
