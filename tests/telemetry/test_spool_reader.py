@@ -193,3 +193,18 @@ def test_what_a_full_disk_cut_off_and_was_read_already_is_read_whole_later(
     write(spool, [*whole(1)[len(half(1)) :], *whole(2)])
     spool.close()
     assert reading.read_all() == dict.fromkeys((1, 2), "completed")
+
+
+def test_rule_3_what_is_whole_before_the_damage_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Though both come with one read; and the damage is nobody's end."""
+    monkeypatch.setattr(spool_reader, "_READ_BYTES", 1 << 20)
+    spool = FrameSpool(tmp_path, "a1")
+    spool.write(encode_records(whole(1), 0))
+    spool.close()
+    [segment] = find_segments(tmp_path)
+    segment.path.write_bytes(segment.path.read_bytes() + b"\0\0\0\1\0\0\0\0\xc1" * 2)
+    assert Reading(tmp_path).read_all() == {1: "completed"}
+    assert caplog.text.count("is damaged near byte") == 1
+    assert "was killed" not in caplog.text
