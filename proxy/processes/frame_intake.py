@@ -291,6 +291,8 @@ class FrameIntake:
     def _lose(self, worker: _Worker) -> None:
         """The worker is gone (rule 2)."""
         del self._workers[worker.hello.token]
+        with contextlib.suppress(OSError):
+            life_path(self._frames_path, worker.hello.token).unlink(missing_ok=True)
         if self._spool.has_unread(worker.hello.token):
             # At our own end. What it had open is there, for it ends before us.
             worker.source.forget_all()

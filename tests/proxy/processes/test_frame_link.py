@@ -449,6 +449,7 @@ async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exch
     os.close(life)
     await until(lambda: intake.outcomes == {1: "completed", 2: "worker_lost"})
     intake.finish()
+    assert not life_path(listener.getsockname(), token).exists()
 
 
 async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
