@@ -47,7 +47,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings) -> SpanSettings:
-        """They, taken out of all settings."""
+        """Take them out of all settings."""
         return msgspec.convert(settings.model_dump(mode="json"), cls)
 
 

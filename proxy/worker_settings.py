@@ -69,7 +69,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def decode(cls, handed: bytes) -> WorkerSettings:
-        """They, out of all settings as JSON."""
+        """Take them out of all settings as JSON."""
         return msgspec.json.decode(handed, type=cls, dec_hook=_make)
 
 

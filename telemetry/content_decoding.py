@@ -34,7 +34,9 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ("ContentDecoder", "UndecodableContent")
+    from telemetry.frames import Headers
+
+__all__ = ("UNCHANGING", "ContentDecoder", "UndecodableContent", "make_decoder")
 
 MAX_DECODED_BYTES = 64 * 1024 * 1024
 """Of one body: as much as is tapped of a plain one."""
@@ -330,3 +332,23 @@ _CODINGS: dict[str, Callable[[], _Coding]] = {
 
 def _slices(data: bytes, size_bytes: int) -> Iterator[bytes]:
     return (data[start : start + size_bytes] for start in range(0, len(data), size_bytes))
+
+
+UNCHANGING = ContentDecoder("")
+"""Keeps nothing of what it is fed, and so serves all bodies without a coding."""
+
+
+def make_decoder(headers: Headers, max_bytes: int | None = None) -> ContentDecoder:
+    """The decoder for the body behind these headers.
+
+    Args:
+        headers: with the codings.
+        max_bytes: what of it is wanted at most.
+
+    Raises:
+        UndecodableContent: a coding is not known.
+    """
+    if "content-encoding" not in dict(headers):
+        return UNCHANGING
+    encoding = ", ".join(value for name, value in headers if name == "content-encoding")
+    return ContentDecoder(encoding, max_bytes=max_bytes)

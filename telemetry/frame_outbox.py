@@ -211,7 +211,7 @@ class FrameOutbox:
         self.to_telemetry.taken.clear()
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
-        """These exchanges are settled: forget them. One that is not known is nothing."""
+        """Forget exchanges, which are settled; one that is not known is nothing."""
         for number in numbers:
             if (kept := self._kept.pop(number, None)) is not None:
                 self.held_bytes -= kept.forget()
@@ -247,7 +247,7 @@ class FrameOutbox:
         self._change_over(self.to_telemetry.unsent)
 
     def divert_all(self) -> None:
-        """This process ends: all that is not acknowledged is spooled, sent or not."""
+        """Let all that is not acknowledged be spooled, sent or not: this process ends."""
         self._change_over(self._kept.values())
 
     def _change_over(self, exchanges: Iterable[_Exchange]) -> None:

@@ -7,7 +7,8 @@ Rules:
 
 1. What :meth:`FrameSpool.write` has taken survives the end of any process. What it has not taken
    leaves no trace: a segment ends with a whole record, but for one that was being written when its
-   worker was killed.
+   worker was killed. Nothing is put in its place, where somebody may have read a part of it: what
+   comes next begins a segment.
 2. All segments of all workers together have at most `max_bytes`, and some room is left on the disk
    for others (R5).
 3. A worker holds its last segment (:mod:`telemetry.held_file`) while it may write to it.
@@ -125,16 +126,17 @@ class FrameSpool:
                 while left:
                     left = left[os.write(self._descriptor, left) :]
         except OSError:
-            os.ftruncate(self._descriptor, self._size_bytes)
-            os.lseek(self._descriptor, self._size_bytes, os.SEEK_SET)
+            size_bytes, self._size_bytes = self._size_bytes, SEGMENT_BYTES
+            os.ftruncate(self._descriptor, size_bytes)
             raise
         self._size_bytes += more_bytes
 
     def close(self) -> None:
         """Let go of the last segment: all exchanges that were begun here have ended here."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with contextlib.suppress(OSError):  # it is closed all the same
+                os.close(descriptor)
 
     def _begin_segment(self, more_bytes: int) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

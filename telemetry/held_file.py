@@ -38,11 +38,16 @@ def hold(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether the maker of the file lives and holds it; not, where there is no such file."""
+    """Whether the maker of the file lives and holds it; not, where there is no such file.
+
+    Where that cannot be told, for want of descriptors as an example, he may live.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:

@@ -195,7 +195,7 @@ class KeptFrames:
         return missing_request_bytes, missing_bytes
 
     def _without_bodies(self, frames: list[Frame]) -> list[Frame]:
-        """These frames, with what is missing then noted."""
+        """Frames without their bodies; what is missing then is noted."""
         kept: list[Frame] = []
         for frame in frames:
             size_bytes = body_bytes(frame)

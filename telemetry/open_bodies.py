@@ -59,7 +59,7 @@ class OpenBodies:
         return True
 
     def release(self, holding: Holding) -> None:
-        """All of it is held no more."""
+        """Count what one holds no more."""
         self.held_bytes -= holding.held_bytes
         self._holdings.discard(holding)
 
@@ -111,7 +111,7 @@ class Holding:
         self.release()
 
     def release(self) -> None:
-        """It is held no more; once more does no harm."""
+        """Hold nothing any more; once more does no harm."""
         self._bodies.release(self)
         self.held_bytes = 0
 

@@ -121,6 +121,6 @@ class CapturedRequest:
         self.body = self.request = None
 
     def release(self) -> None:
-        """It counts as held no more."""
+        """Count it as held no more."""
         self._parts.clear()
         self._holding.release()

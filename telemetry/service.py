@@ -27,7 +27,8 @@ from telemetry.errors import StoreError
 from telemetry.frame_source import FrameSource, Receipt
 from telemetry.metrics.exchange_metrics import ExchangeMetrics
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.observer import OBSERVER_DIED, OBSERVER_FAILED, Observer
+from telemetry.observation import OBSERVER_DIED, OBSERVER_FAILED
+from telemetry.observer import Observer
 from telemetry.open_bodies import OpenBodies
 from telemetry.otlp import encode_span
 from telemetry.rate_limit import RateLimit

@@ -191,19 +191,30 @@ class _OpenSegment:
                 if not may_grow:
                     self._finish()
                 return None
-            self._read_bytes += len(data)
-            return [frame for record in self._records.feed(data) for frame in decode_record(record)]
-        except (OSError, MalformedRecordError) as error:
-            size_bytes = max(self.segment.size_bytes, self._read_bytes)
-            _log.error(
-                "%s is damaged near byte %d of %d: %s; the calls behind that are lost",
-                path,
-                self._read_bytes,
-                size_bytes,
-                error,
-            )
-            self._finish()
+        except OSError as error:
+            self._tell_damage(error)
             return None
+        self._read_bytes += len(data)
+        frames: list[Frame] = []
+        try:
+            for record in self._records.feed(data):
+                frames += decode_record(record)
+        except MalformedRecordError as error:
+            self._tell_damage(error)
+        return frames
+
+    def _tell_damage(self, error: Exception) -> None:
+        """Nothing behind it can be read (rule 3)."""
+        size_bytes = max(self.segment.size_bytes, self._read_bytes)
+        _log.error(
+            "%s is damaged near byte %d of %d: %s; the calls behind that are lost",
+            self.segment.path,
+            self._read_bytes,
+            size_bytes,
+            error,
+        )
+        self._records = RecordReader()
+        self._finish()
 
     def _finish(self) -> None:
         """Nothing more is read of it."""

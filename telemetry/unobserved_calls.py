@@ -45,7 +45,7 @@ SELECT path, sum(calls), max(last_ns) FROM unobserved GROUP BY path ORDER BY sum
 
 
 class UnobservedCalls(NamedTuple):
-    """Those to one path.
+    """Unobserved calls to one path.
 
     Attributes:
         path: without its query; ``_other`` stands for paths that were too many.
@@ -97,7 +97,7 @@ def write_unobserved(
 
 
 def read_unobserved(connection: sqlite3.Connection) -> list[UnobservedCalls]:
-    """All of them, the most frequent path first; none of a store that has no table of them yet."""
+    """Unobserved calls, the most frequent path first; none of a store without a table of them."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unobserved'").fetchone():
         return []
     return [UnobservedCalls(*row) for row in connection.execute(_READ)]

@@ -214,6 +214,8 @@ class FrameIntake:
         self._woken.recv(1)
 
     def _read(self, connection: _Connection) -> None:
+        if connection not in self._connections:  # its worker has come back meanwhile
+            return
         try:
             data = connection.sock.recv(_READ_BYTES)
         except BlockingIOError:
@@ -252,10 +254,12 @@ class FrameIntake:
         if worker is None:
             worker = self._workers[hello.token] = _Worker(hello, source, connection)
         else:
-            if worker.connection is not None:
-                self._disconnect(worker.connection)
+            former, worker.connection = worker.connection, connection
+            if former is not None:
+                former.worker = None
+                self._disconnect(former)
             worker.source.forget_all()
-            worker.source, worker.connection = source, connection
+            worker.source = source
         connection.worker = worker
 
     def _forget_spooled(self, token: str, number: int) -> None:
@@ -287,6 +291,8 @@ class FrameIntake:
     def _lose(self, worker: _Worker) -> None:
         """The worker is gone (rule 2)."""
         del self._workers[worker.hello.token]
+        with contextlib.suppress(OSError):
+            life_path(self._frames_path, worker.hello.token).unlink(missing_ok=True)
         if self._spool.has_unread(worker.hello.token):
             # At our own end. What it had open is there, for it ends before us.
             worker.source.forget_all()

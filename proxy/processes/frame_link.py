@@ -124,11 +124,11 @@ class FrameLink:
                     sent = sock.send(data)
                     self._left = [data[sent:]] if sent < len(data) else []
                     self._moved.set()
+                if self._left:
+                    self.outbox.divert()  # full: a kill would take with it what waits here
             if not self._left:
                 self.outbox.note_sent()
                 self._note_empty()
-            elif len(self._left[0]) <= _TURN_BYTES:
-                self.outbox.divert()  # full: a kill would take with it what waits here
         if self._left or self.outbox.has_unsent:
             self._to_send.set()
 

@@ -73,6 +73,8 @@ class SpoolLink:
                     if self._defects.admit() is not None:
                         _log.exception("frames could not be spooled, and are spooled again")
                     await asyncio.sleep(RETRY_SECONDS)
+                    self._outbox.can_spool = True
+                    self._to_write.set()
         finally:
             disk.shutdown(wait=False, cancel_futures=True)
 

@@ -44,7 +44,7 @@ def test_segments_follow_one_another(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_rule_1_what_was_not_taken_leaves_no_trace(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that is full in the midst of a record; what comes later follows what was taken."""
+    """A disk that is full in the midst of a record; what comes later is a segment of its own."""
     spool = FrameSpool(folder, "a1")
     spool.write([b"first."])
     write = os.write
@@ -59,7 +59,8 @@ def test_rule_1_what_was_not_taken_leaves_no_trace(
         spool.write([b"second"])
     monkeypatch.undo()
     spool.write([b"third"])
-    assert contents(folder) == [b"first.third"]
+    spool.write([b"fourth"])
+    assert contents(folder) == [b"first.", b"thirdfourth"]
 
 
 def test_rule_2_all_workers_share_one_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +121,26 @@ def test_rule_3_the_last_segment_is_held_until_it_is_closed(
     assert not is_held(last)
     spool.write([b"z"])
     assert contents(folder) == [b"x", b"y", b"z"]
+
+
+def test_a_segment_that_does_not_close_well_is_let_go_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may tell of a failure only then; the descriptor is somebody else's after that."""
+    spool = FrameSpool(folder, "a1")
+    spool.write([b"x"])
+    close = os.close
+
+    def fail(descriptor: int) -> None:
+        close(descriptor)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "close", fail)
+    spool.close()
+    monkeypatch.undo()
+    spool.close()
+    spool.write([b"y"])
+    assert contents(folder) == [b"x", b"y"]
 
 
 def test_rule_4_the_owner_alone_may_read(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -56,3 +57,18 @@ def test_a_file_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="life"):
         hold(tmp_path / "life")
     assert [path.name for path in tmp_path.iterdir()] == ["life"]
+
+
+def test_who_cannot_be_asked_may_live(tmp_path: Path) -> None:
+    """Without a descriptor to look with nobody is taken for dead."""
+    path = tmp_path / "life"
+    os.close(hold(path))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(path, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        assert is_held(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert not is_held(path)

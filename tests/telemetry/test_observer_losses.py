@@ -14,6 +14,7 @@ from telemetry import answer_body
 from telemetry.exchange import EndKind, Outcome
 from telemetry.observer import Observer
 from telemetry.open_bodies import OpenBodies
+from telemetry.sealing import OWN_SEAL
 from tests.telemetry.observing import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,
@@ -21,6 +22,7 @@ from tests.telemetry.tap_frames import (
     HEL,
     ROLE,
     WHOLE_STREAM,
+    begin,
     exchange_frames,
 )
 
@@ -78,7 +80,7 @@ def test_rule_3_a_plain_answer_over_the_limit_is_not_kept(
 
 
 @pytest.mark.parametrize(
-    "defect", ["telemetry.request_body.decode_request", "telemetry.observer.judge"]
+    "defect", ["telemetry.request_body.decode_request", "telemetry.observation.judge"]
 )
 def test_rule_3_after_a_defect_nothing_is_held(
     defect: str, monkeypatch: pytest.MonkeyPatch
@@ -186,7 +188,7 @@ def test_rule_2_a_defect_costs_the_content_and_not_the_record(
 
 def test_without_anybody_to_tell_a_defect_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     """The record is there."""
-    monkeypatch.setattr("telemetry.observer.decode_response", lambda _: 1 // 0)
+    monkeypatch.setattr("telemetry.observation.decode_response", lambda _: 1 // 0)
     assert observe(exchange_frames(ANSWER)).anomalies == ("observer_failed",)
 
 
@@ -198,3 +200,18 @@ def test_rule_2_a_defect_forgets_also_what_was_too_short_to_judge(
     exchange = observe(exchange_frames(b"dat"))
     assert exchange.anomalies == ("observer_failed",)
     assert exchange.undecoded_body is None
+
+
+def test_rule_2_a_defect_in_finding_credentials_costs_no_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the provider says is masked then, for nobody knows what to look for."""
+    monkeypatch.setattr("telemetry.observer.find_head_credentials", lambda _: 1 // 0)
+    failures: list[Exception] = []
+    sealed = OWN_SEAL.close(b"authorization:Bearer sk-1234567890")
+    said = b'{"error": {"message": "no such key: sk-1234567890"}}'
+    frames = [begin(sealed=sealed), *exchange_frames(said, status=401)[1:]]
+    exchange = observe(frames, Observer(failures.append))
+    assert [type(error) for error in failures] == [ZeroDivisionError]
+    assert exchange.outcome is not Outcome.COMPLETED
+    assert "sk-1234567890" not in repr((exchange.error_message, exchange.error_body))

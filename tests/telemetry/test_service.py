@@ -249,7 +249,7 @@ def test_rule_1_a_defect_of_the_observer_is_counted_and_leaves_a_span(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The content is missing from it, and it says so."""
-    monkeypatch.setattr("telemetry.observer.decode_response", _fail)
+    monkeypatch.setattr("telemetry.observation.decode_response", _fail)
     bench.feed_exchanges(1)
     bench.service.commit()
     assert b"observer_failed" in failing.rows[0].span

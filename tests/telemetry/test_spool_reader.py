@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -166,3 +168,43 @@ def test_rule_3_damage_is_told_and_the_next_segments_are_read(
     assert outcomes[3] == "completed"
     assert f"{first} is damaged near byte" in caplog.text
     assert find_segments(tmp_path) == []
+
+
+def test_what_a_full_disk_cut_off_and_was_read_already_is_read_whole_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader has seen half of a record that the writer then takes back."""
+    monkeypatch.setattr(frame_spool, "SEGMENT_BYTES", 100_000)
+    spool = FrameSpool(tmp_path, "a1")
+    reading = Reading(tmp_path)
+    write(spool, half(1))
+    write_some = os.write
+
+    def fail(descriptor: int, data: bytes) -> int:
+        if len(data) > 20:
+            return write_some(descriptor, data[:20])
+        reading.read_all()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", fail)
+    with pytest.raises(OSError, match="No space"):
+        spool.write(encode_records(whole(2)[:2], 0)[:1])
+    monkeypatch.setattr(os, "write", write_some)
+    write(spool, [*whole(1)[len(half(1)) :], *whole(2)])
+    spool.close()
+    assert reading.read_all() == dict.fromkeys((1, 2), "completed")
+
+
+def test_rule_3_what_is_whole_before_the_damage_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Though both come with one read; and the damage is nobody's end."""
+    monkeypatch.setattr(spool_reader, "_READ_BYTES", 1 << 20)
+    spool = FrameSpool(tmp_path, "a1")
+    spool.write(encode_records(whole(1), 0))
+    spool.close()
+    [segment] = find_segments(tmp_path)
+    segment.path.write_bytes(segment.path.read_bytes() + b"\0\0\0\1\0\0\0\0\xc1" * 2)
+    assert Reading(tmp_path).read_all() == {1: "completed"}
+    assert caplog.text.count("is damaged near byte") == 1
+    assert "was killed" not in caplog.text

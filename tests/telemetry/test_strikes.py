@@ -130,7 +130,7 @@ def _serve(tmp_path: Path, store: Store, frames: list[Frame]) -> TelemetryServic
 
 
 @pytest.mark.parametrize(
-    "step", ["telemetry.request_body.decode_request", "telemetry.observer.decode_response"]
+    "step", ["telemetry.request_body.decode_request", "telemetry.observation.decode_response"]
 )
 def test_the_third_time_a_span_is_made_without_bodies(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
-from proxy.processes import frame_link
+from proxy.processes import frame_link, spool_link
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.frame_link import _TURN_BYTES, FrameLink, _join_small
 from proxy.processes.scratch import frames_socket, life_path
 from proxy.processes.spool_link import SpoolLink
 from telemetry.errors import StoreUnavailable
 from telemetry.frame_outbox import FrameOutbox
-from telemetry.frame_records import Hello, encode_hello
+from telemetry.frame_records import Hello, encode_hello, encode_records
 from telemetry.frame_spool import FrameSpool, measure_spool
 from telemetry.held_file import hold
 from telemetry.metrics.instruments import TAP_QUEUE
@@ -61,6 +61,15 @@ class Intake:
 
     def start(self) -> None:
         self._thread.start()
+
+    def accept(self) -> None:
+        """Take a worker that has connected, where it is not started."""
+        self._intake._accept()
+
+    def step(self) -> None:
+        """Read what has come, where it is not started."""
+        self._intake._step()
+        self._intake._selector.select(0)  # what has nothing more is last in turn from now on
 
     def finish(self) -> None:
         self._intake.finish()
@@ -440,6 +449,7 @@ async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exch
     os.close(life)
     await until(lambda: intake.outcomes == {1: "completed", 2: "worker_lost"})
     intake.finish()
+    assert not life_path(listener.getsockname(), token).exists()
 
 
 async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
@@ -463,3 +473,70 @@ async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
     await until(lambda: bool(intake.outcomes))
     intake.finish()
     assert intake.outcomes == {1: "completed"}
+
+
+async def test_a_defect_in_spooling_does_not_end_it(
+    listener: socket.socket,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is said, and what was not written, or not begun, is written soon."""
+    monkeypatch.setattr(spool_link, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(spool_link, "_WRITE_BYTES", 1)
+    write = FrameSpool.write
+    defects = [RuntimeError("a defect")]
+
+    def write_later(spool: FrameSpool, pieces: list[bytes]) -> None:
+        if defects:
+            raise defects.pop()
+        write(spool, pieces)
+
+    monkeypatch.setattr(FrameSpool, "write", write_later)
+    link = FrameLink(listener.getsockname(), hello())
+    async with spooling(link, tmp_path / "spool"):
+        link.outbox.divert()
+        for number in (1, 2):
+            for frame in exchange_frames(b"x" * 100_000, number=number):
+                add_frame(link.outbox, frame)
+        await until(lambda: not len(link.outbox))
+        assert link.outbox.can_spool
+    assert caplog.text.count("frames could not be spooled") == 1
+
+
+async def test_rule_2_a_large_body_is_no_reason_to_spool(listener: socket.socket) -> None:
+    """A socket that has room takes it in the next turn of the loop."""
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener) as link:
+        await until(lambda: link._sock is not None)
+        link.outbox.can_spool = True
+        for frame in exchange_frames(*WHOLE_STREAM, number=1, asked=b"x" * 40_000):
+            add_frame(link.outbox, frame)
+        assert link.outbox.has_unsent or link._left
+        assert not link.outbox.spools
+        await until(lambda: not len(link.outbox))
+    intake.finish()
+    assert set(intake.outcomes) == {1}
+
+
+def test_rule_2_a_worker_may_come_back_before_its_old_connection_is_read_to_its_end(
+    listener: socket.socket,
+) -> None:
+    """Also one that could make no file that tells of its life; the thread goes on."""
+    frames = exchange_frames(*WHOLE_STREAM, number=1)
+    said = encode_hello(hello())
+    intake = Intake(listener)
+    with socket.socket(socket.AF_UNIX) as former, socket.socket(socket.AF_UNIX) as present:
+        for sock in (former, present):
+            sock.connect(listener.getsockname())
+            intake.accept()
+        former.sendall(said + b"".join(encode_records(frames[:-1], 0)))
+        intake.step()
+        assert intake.open_exchanges == 1
+        present.sendall(said + b"".join(encode_records(frames, 0)))
+        former.sendall(b"unread")
+        intake.step()
+    intake.start()
+    intake.finish()
+    assert [row.outcome for row in intake.store.rows] == ["completed"]
