@@ -25,7 +25,6 @@ from proxy.headers import MAX_SHAPES
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.logs import limit_lines
 from telemetry.client_context import leave_out_credentials, looks_like_credential
-from telemetry.exchange import EndKind
 from telemetry.frames import (
     MAX_ERROR_BYTES,
     RECORDED_REQUEST_HEADERS,

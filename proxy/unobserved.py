@@ -59,7 +59,9 @@ class UnobservedCalls:
         was_taken = status < 400 and b"json" in content_type.lower()
         if not (was_taken or calls_model_unobserved(downstream.target)):
             return
-        path = downstream.target.partition("?")[0][:MAX_LABEL_CHARS]
+        path = downstream.target.partition("?")[0]
+        if len(path) > MAX_LABEL_CHARS:  # half a key looks like none
+            path = f"{path[:MAX_LABEL_CHARS].rpartition('/')[0]}/…"
         path = self._paths.admit(_KEY_OR_ID.sub("…", path))
         self._registry.add(REQUESTS_UNOBSERVED, 1, (path,))
         if path not in self._told:

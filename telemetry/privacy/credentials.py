@@ -162,7 +162,7 @@ class Credentials:
         """
         looked_for = self._all[:MAX_CREDENTIALS]
         return tuple(
-            value.encode()
+            value.encode("utf-8", "surrogatepass")  # JSON may hold half a character
             for value in looked_for
             if not any(
                 value in longer and len(longer) - len(value) >= MIN_CREDENTIAL_CHARS
