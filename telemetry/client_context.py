@@ -5,7 +5,7 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
 1. Only headers that the map names are looked at. It knows those of the common tools, and ours,
    ``x-spantap-*``, which alone never reach the upstream; the settings add to it, or take from it.
 2. A header that carries credentials cannot be mapped: a start with such a setting is refused, and
-   one that only a prefix names is not looked at; nor is a member of a JSON object of metadata that
+   one that only a prefix names is not looked at; nor is a member of JSON in such a header that
    has such a name (R7).
 3. A header wins over the body, an earlier name in the map over a later one.
 4. Of the body: ``user``, or ``safety_identifier`` where there is none, is the user; the object
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.jsontext import decode_json_object, encode_json
+from codec.jsontext import decode_json, decode_json_object, encode_json
 from telemetry.errors import ConfigurationError
 from telemetry.exchange import ClientContext
 
@@ -217,13 +217,13 @@ def looks_like_credential(name: str) -> bool:
 
 
 def leave_out_credentials(text: str) -> str:
-    """A JSON object without members that carry credentials by their names; else the same text."""
+    """A JSON text without members that carry credentials by their names; else the same text."""
     try:
-        members = decode_json_object(text.encode("latin-1"))
+        value = decode_json(text.encode("latin-1"))
     except ValueError:
         return text
-    left = _leave_out_credentials(members, MAX_METADATA_DEPTH)
-    return text if left == members else encode_json(left).encode().decode("latin-1")
+    left = _leave_out_credentials(value, MAX_METADATA_DEPTH)
+    return text if left == value else encode_json(left).encode().decode("latin-1")
 
 
 def asks_no_content(headers: tuple[tuple[str, str], ...]) -> bool:

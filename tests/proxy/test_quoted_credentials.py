@@ -231,3 +231,10 @@ async def test_metadata_are_recorded_without_credentials_however_they_come() -> 
     exchange, _ = await record(ANSWER, status=b"200 OK", head=head)
     assert exchange.context.metadata == {"team": "a", "in": {"n": 1}, "feature": "search"}
     assert_unseen(exchange, KEY)
+
+
+async def test_a_list_in_the_header_of_metadata_is_recorded_without_credentials() -> None:
+    """Which is no object, and so a text of its own."""
+    head = b'x-spantap-metadata: [{"api_key": "%b", "team": "a"}]\r\n' % KEY
+    exchange, _ = await record(ANSWER, status=b"200 OK", head=head)
+    assert exchange.context.metadata == {"metadata": '[{"team": "a"}]'}
