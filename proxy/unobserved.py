@@ -38,7 +38,7 @@ _KEY_OR_ID = re.compile(
 
 
 class UnobservedCalls:
-    """Those of one worker.
+    """Tells of the calls that one worker relays unobserved.
 
     Args:
         registry: where they are counted.
