@@ -45,7 +45,7 @@ SELECT path, sum(calls), max(last_ns) FROM unobserved GROUP BY path ORDER BY sum
 
 
 class UnobservedCalls(NamedTuple):
-    """Calls to one path.
+    """Unobserved calls to one path.
 
     Attributes:
         path: without its query; ``_other`` stands for paths that were too many.
