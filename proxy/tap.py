@@ -25,7 +25,6 @@ from proxy.headers import MAX_SHAPES
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.logs import limit_lines
 from telemetry.client_context import leave_out_credentials, looks_like_credential
-from telemetry.exchange import EndKind
 from telemetry.frames import (
     MAX_ERROR_BYTES,
     RECORDED_REQUEST_HEADERS,
@@ -177,19 +176,12 @@ class Tap:
         """The request's head was read."""
         if self._sink is None:
             return
-        source = self._source
-        headers = source.headers.select(downstream.headers)
-        fields = gather_fields(
-            downstream.headers,
-            downstream.target,
-            upstream.credentials.values(),
-            (source.headers.names, source.headers.prefixes),
-        )
-        if said := [field for field in headers if field[1].startswith("{")]:
-            # JSON has names of its own, and what they say counts like the name of a header.
-            fields += b"".join(f"\n{name}:{value}".encode("latin-1") for name, value in said)
-            headers = tuple((name, leave_out_credentials(value)) for name, value in headers)
-        self._fields = fields
+        try:
+            headers = self._read_fields(downstream, upstream)
+        except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
+            self._give_up()
+            return
+        source, fields = self._source, self._fields
         origin, path = upstream.origin, downstream.path
         if not path.isascii():
             path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -210,6 +202,25 @@ class Tap:
         )
         self._emit(frame, frame_bytes(frame))
 
+    def _read_fields(
+        self, downstream: Downstream, upstream: Upstream
+    ) -> tuple[tuple[str, str], ...]:
+        """The headers that are recorded, and what else of the head may be credentials."""
+        recorded = self._source.headers
+        headers = recorded.select(downstream.headers)
+        fields = gather_fields(
+            downstream.headers,
+            downstream.target,
+            upstream.credentials.values(),
+            (recorded.names, recorded.prefixes),
+        )
+        if said := [field for field in headers if field[1].startswith(("{", "["))]:
+            # JSON has names of its own, and what they say counts like the name of a header.
+            fields += b"".join(f"\n{name}:{value}".encode("latin-1") for name, value in said)
+            headers = tuple((name, leave_out_credentials(value)) for name, value in headers)
+        self._fields = fields
+        return headers
+
     def request_body(self, data: bytes | Blocks | None, size_bytes: int) -> None:
         """The client's body as sent, a frame for each block; ``None`` where it passed the limit."""
         for block in (data,) if data is None or isinstance(data, bytes) else data.blocks:
@@ -227,7 +238,11 @@ class Tap:
     ) -> None:
         """The head of the answer that the client gets."""
         if response.status >= 400:
-            self._error = find_head_credentials(read_fields(self._fields)).plain_values()
+            try:
+                self._error = find_head_credentials(read_fields(self._fields)).plain_values()
+            except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
+                self._error, self._error_room_bytes = (), 0  # none of it is copied
+                self._source.note_defect(self._number)
         frame = ResponseHead(
             exchange=self._number,
             at_ns=self._epoch_ns + self._monotonic_ns(),
@@ -331,6 +346,6 @@ class TapSource:
         return Tap(self, next(self._numbers), self._sink if observed else None)
 
     def note_defect(self, number: int) -> None:
-        """Say in the log that the sink failed; where its exception is handled."""
+        """Say in the log what failed; where its exception is handled."""
         if self._defects.admit() is not None:
             _log.exception("the tap failed: exchange %d is no longer observed", number)

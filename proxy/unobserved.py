@@ -31,14 +31,12 @@ _log = logging.getLogger("spantap.handler")
 MAX_PATHS = 32
 """Applications use a handful; rule 3."""
 
-_KEY_OR_ID = re.compile(
-    r"[^/]*(?:(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-)[^/]*"
-)
+_KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-").search
 """A part of a path with a long word of letters and digits, or a UUID; names of models have none."""
 
 
 class UnobservedCalls:
-    """Those of one worker.
+    """Tells of the calls that one worker relays unobserved.
 
     Args:
         registry: where they are counted.
@@ -59,8 +57,11 @@ class UnobservedCalls:
         was_taken = status < 400 and b"json" in content_type.lower()
         if not (was_taken or calls_model_unobserved(downstream.target)):
             return
-        path = downstream.target.partition("?")[0][:MAX_LABEL_CHARS]
-        path = self._paths.admit(_KEY_OR_ID.sub("…", path))
+        path = downstream.target.partition("?")[0]
+        if len(path) > MAX_LABEL_CHARS:  # half a key looks like none
+            path = f"{path[:MAX_LABEL_CHARS].rpartition('/')[0]}/…"
+        parts = ("…" if _KEY_OR_ID(part) else part for part in path.split("/"))
+        path = self._paths.admit("/".join(parts))
         self._registry.add(REQUESTS_UNOBSERVED, 1, (path,))
         if path not in self._told:
             self._told.add(path)

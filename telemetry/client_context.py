@@ -5,7 +5,7 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
 1. Only headers that the map names are looked at. It knows those of the common tools, and ours,
    ``x-spantap-*``, which alone never reach the upstream; the settings add to it, or take from it.
 2. A header that carries credentials cannot be mapped: a start with such a setting is refused, and
-   one that only a prefix names is not looked at; nor is a member of a JSON object of metadata that
+   one that only a prefix names is not looked at; nor is a member of JSON in such a header that
    has such a name (R7).
 3. A header wins over the body, an earlier name in the map over a later one.
 4. Of the body: ``user``, or ``safety_identifier`` where there is none, is the user; the object
@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.jsontext import decode_json_object, encode_json
+from codec.json_size import decoded_bytes
+from codec.jsontext import decode_json, decode_json_object, encode_json
 from telemetry.errors import ConfigurationError
 from telemetry.exchange import ClientContext
 
@@ -40,6 +41,7 @@ __all__ = (
     "HeaderMap",
     "add_body_context",
     "asks_no_content",
+    "has_many_values",
     "leave_out_credentials",
     "looks_like_credential",
     "without_inputs",
@@ -53,6 +55,10 @@ MAX_CONTEXT_CHARS = 1_024
 
 MAX_CONTEXT_ENTRIES = 64
 """Tags, and members of metadata, of one call: OpenAI takes 16 of the latter."""
+
+MAX_HEADER_JSON_BYTES = 512 * 1024
+"""What the values of JSON in a header may take, some two thousand of them: to read more takes a
+worker more than a few milliseconds, in which its other calls wait."""
 
 MAX_METADATA_DEPTH = 32
 """Of the objects of metadata in a header; deeper ones are hostile, and left out."""
@@ -216,14 +222,26 @@ def looks_like_credential(name: str) -> bool:
     return _CREDENTIAL_NAME.search(name) is not None
 
 
+def has_many_values(text: str) -> bool:
+    """Whether a header has JSON with more values than are looked at."""
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    return decoded_bytes(text.encode("utf-8", "replace")) > MAX_HEADER_JSON_BYTES
+
+
 def leave_out_credentials(text: str) -> str:
-    """A JSON object without members that carry credentials by their names; else the same text."""
+    """A JSON text without members that carry credentials by their names; else the same text.
+
+    Of one with more values than are looked at nothing is left.
+    """
+    if has_many_values(text):
+        return ""
     try:
-        members = decode_json_object(text.encode("latin-1"))
+        value = decode_json(text.encode("latin-1"))
     except ValueError:
         return text
-    left = _leave_out_credentials(members, MAX_METADATA_DEPTH)
-    return text if left == members else encode_json(left).encode().decode("latin-1")
+    left = _leave_out_credentials(value, MAX_METADATA_DEPTH)
+    return text if left == value else encode_json(left).encode().decode("latin-1")
 
 
 def asks_no_content(headers: tuple[tuple[str, str], ...]) -> bool:

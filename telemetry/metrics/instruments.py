@@ -90,7 +90,7 @@ class DropReason(StrEnum):
     STORE_FULL = "store_full"
     """It was pending when the store needed its room."""
     STORE_DAMAGED = "store_damaged"
-    """It was in the store, and is damaged or missing there. The backend may have had it before."""
+    """Damaged or missing in the store, where it was. The backend may have had it before."""
     STORE_UNAVAILABLE = "store_unavailable"
     """The store did not take it, and memory was needed for later ones."""
     OBSERVER_FAILED = "observer_failed"

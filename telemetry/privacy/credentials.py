@@ -109,7 +109,7 @@ class Credentials:
         return bool(self._all) or self._too_many or self._unknown
 
     def joined(self, other: Credentials) -> Credentials:
-        """These and others."""
+        """The credentials of both."""
         if not other:
             return self
         return Credentials(
@@ -120,7 +120,7 @@ class Credentials:
         )
 
     def without(self, word: str | None) -> Credentials:
-        """These but for a word that is told anyway, where nothing says that it is a credential."""
+        """All but a word that is told anyway, where nothing says that it is a credential."""
         if word not in self._all or word in self._values:
             return self
         quoted = (value for value in self._all if value != word)
@@ -155,14 +155,14 @@ class Credentials:
         return redacted if is_whole else _without_begun(redacted, self._all)
 
     def plain_values(self) -> tuple[bytes, ...]:
-        """Those that may be masked, as they are, by somebody who sees one piece of a text alone.
+        """What may be masked, as it is, by somebody who sees one piece of a text alone.
 
         Such a mask is no more than a first help: a longer credential, of which another piece has
         the rest, must not lose so much that the rest is not found, and is a secret still.
         """
         looked_for = self._all[:MAX_CREDENTIALS]
         return tuple(
-            value.encode()
+            value.encode("utf-8", "surrogatepass")  # JSON may hold half a character
             for value in looked_for
             if not any(
                 value in longer and len(longer) - len(value) >= MIN_CREDENTIAL_CHARS

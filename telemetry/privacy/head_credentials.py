@@ -7,8 +7,9 @@ Rules:
 2. Any other header may carry one under a name that nobody knows, and so may any other member of a
    query. Their values are masked where a provider quotes them in an error; in content they are
    words like others. Not so headers that are known to be harmless, and those that are recorded.
-3. More values than :data:`MAX_FOUND` are no request of this world: then what a provider says of an
-   error is masked as a whole (R5). Of so many as no client has, the first
+3. More values than :data:`MAX_FOUND`, short ones among them, or JSON of more than are looked at,
+   are no request of this world: then what a provider says of an error is masked as a whole (R5).
+   Of so many as no client has, the first
    :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` are masked in content.
 """
 
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from codec.jsontext import decode_json
-from telemetry.client_context import looks_like_credential
+from telemetry.client_context import has_many_values, looks_like_credential
 from telemetry.privacy.body_credentials import plain_name
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
@@ -68,6 +69,9 @@ _HARMLESS_MEMBERS: Final = frozenset(
 _KEY_MEMBERS: Final = frozenset({"code", "sig"})
 """Of a query, by custom alone: Azure's functions and storage."""
 
+_NAME_CHARS = 128
+"""Of a name in a query or in JSON; real ones have less."""
+
 _SEPARATOR = re.compile(r"[&;]")
 
 
@@ -88,6 +92,8 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
     everywhere: dict[str, None] = {}  # sets that keep their order
     quoted: dict[str, None] = {}
     for name, value in sorted(fields, key=_is_cookie):
+        if has_many_values(value) or _has_many_parts(name, value):
+            return Credentials(unknown=True)
         for is_named, text in _find_values(name, value):
             if len(text) >= MIN_CREDENTIAL_CHARS:
                 is_one = is_named and is_telling(text) and len(everywhere) < MAX_CREDENTIALS
@@ -95,6 +101,17 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
                 if len(everywhere) + len(quoted) > MAX_FOUND:
                     return Credentials(unknown=True)
     return Credentials(everywhere, quoted) if everywhere or quoted else NO_CREDENTIALS
+
+
+def _has_many_parts(name: str, value: str) -> bool:
+    """Whether a query or cookies have more parts than are looked at; in JSON they are text."""
+    if _looks_like_json(value.strip()) and name not in {QUERY, "cookie"}:
+        return False
+    return value.count("&") + value.count(";") > MAX_FOUND
+
+
+def _looks_like_json(value: str) -> bool:
+    return value.startswith(("{", "["))
 
 
 def _is_cookie(field: tuple[str, str]) -> bool:
@@ -116,13 +133,13 @@ def _find_values(name: str, value: str) -> Iterator[tuple[bool, str]]:
         return
     is_named = looks_like_credential(name)
     value = value.strip()
-    if value[:1] in {"{", "["} and (members := _decode(value)) is not None:
+    if _looks_like_json(value) and (members := _decode(value)) is not None:
         shows_others = is_harmless(name)
         for is_one, text in _in_json(members, is_named):
             if is_one or not shows_others:
                 yield is_one, text
         return
-    if "://" in value:
+    if "://" in value and not _looks_like_json(value):
         yield from _in_query(value.partition("?")[2])
         if not is_named:
             return
@@ -140,7 +157,7 @@ def _find_values(name: str, value: str) -> Iterator[tuple[bool, str]]:
 def _in_query(query: str) -> Iterator[tuple[bool, str]]:
     for member in _SEPARATOR.split(query.partition("#")[0]):
         spelled, _, value = member.partition("=")
-        name = plain_name(spelled)
+        name = _plain_end(spelled)
         if name not in _HARMLESS_MEMBERS:
             is_named = name in _KEY_MEMBERS or looks_like_credential(name)
             yield is_named, value
@@ -156,11 +173,16 @@ def _in_json(members: Any, is_named: bool) -> Iterator[tuple[bool, str]]:  # noq
             yield is_named, value
         elif isinstance(value, dict):
             waiting += (
-                (is_named or looks_like_credential(plain_name(name)), item)
+                (is_named or looks_like_credential(_plain_end(name)), item)
                 for name, item in value.items()
             )
         elif isinstance(value, list):
             waiting += ((is_named, item) for item in value)
+
+
+def _plain_end(name: str) -> str:
+    """The end of a name, which says what it is, in the one spelling that is looked for."""
+    return plain_name(name[-_NAME_CHARS:])
 
 
 def _in_basic(text: str) -> Iterator[str]:

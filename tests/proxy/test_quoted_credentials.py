@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
-import zstandard
 from msgspec.structs import replace
 
 from codec.jsontext import encode_json
@@ -23,6 +22,7 @@ from tests.proxy.harness import (
     running_proxy,
 )
 from tests.proxy.recorded_calls import tell_span
+from tests.zstd import compress_zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ CODINGS: dict[str, Callable[[bytes], bytes]] = {
     "x-gzip": gzip.compress,
     "deflate": zlib.compress,
     "br": brotli.compress,
-    "zstd": zstandard.ZstdCompressor().compress,
+    "zstd": compress_zstd,
     "deflate, gzip": lambda data: gzip.compress(zlib.compress(data)),
 }
 
@@ -195,6 +195,14 @@ async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
     assert REDACTED in assert_unseen(exchange, secret)
 
 
+async def test_half_a_character_in_a_header_keeps_no_error_from_its_client() -> None:
+    """Whatever is written in JSON there, the answer is relayed and recorded (R2)."""
+    exchange, _ = await record(
+        b"no such key", head=b'x-portkey-config: {"api_key": "\\ud83e-planted-canary"}\r\n'
+    )
+    assert exchange.error_body == "no such key"
+
+
 async def test_a_key_in_the_id_of_a_call_and_in_its_limits_is_masked() -> None:
     """They are in the metadata of every span."""
     answered = b"x-request-id: req-%b\r\nx-ratelimit-remaining: %b\r\n" % (KEY, KEY)
@@ -223,3 +231,10 @@ async def test_metadata_are_recorded_without_credentials_however_they_come() -> 
     exchange, _ = await record(ANSWER, status=b"200 OK", head=head)
     assert exchange.context.metadata == {"team": "a", "in": {"n": 1}, "feature": "search"}
     assert_unseen(exchange, KEY)
+
+
+async def test_a_list_in_the_header_of_metadata_is_recorded_without_credentials() -> None:
+    """Which is no object, and so a text of its own."""
+    head = b'x-spantap-metadata: [{"api_key": "%b", "team": "a"}]\r\n' % KEY
+    exchange, _ = await record(ANSWER, status=b"200 OK", head=head)
+    assert exchange.context.metadata == {"metadata": '[{"team": "a"}]'}

@@ -16,7 +16,14 @@ from telemetry.client_context import looks_like_credential
 from telemetry.exchange import EndKind
 from telemetry.frames import End, Frame, RequestBody, ResponseData
 from telemetry.kept_frames import frame_bytes
-from tests.proxy.harness import ANSWER, ScriptedUpstream, ask, request_bytes, running_proxy
+from tests.proxy.harness import (
+    ANSWER,
+    Connection,
+    ScriptedUpstream,
+    ask,
+    request_bytes,
+    running_proxy,
+)
 from tests.proxy.turned_time import TurnedClock
 
 if TYPE_CHECKING:
@@ -200,3 +207,22 @@ async def test_no_credential_enters_a_frame() -> None:
         await running.sink.wait_for()
     assert upstream.last.field(b"authorization") == b"Bearer " + secret
     assert secret not in repr(running.sink.frames).encode()
+
+
+@pytest.mark.parametrize("part", ["leave_out_credentials", "find_head_credentials"])
+async def test_rule_1_whatever_a_head_holds_its_answer_is_relayed(
+    part: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault in what looks for credentials costs the span, and no more (R2)."""
+
+    def fail(_: object) -> None:
+        raise RuntimeError("unforeseen")
+
+    async def refuse(upstream: Connection) -> None:
+        await upstream.answer(b"no", status=b"400 Bad Request")
+
+    monkeypatch.setattr(f"proxy.tap.{part}", fail)
+    async with ScriptedUpstream(refuse) as upstream, running_proxy(upstream.url) as running:
+        answer = await ask(running.address, request_bytes(head=b"x-spantap-metadata: {}\r\n"))
+    assert (answer.status, answer.body) == (400, b"no")
+    assert "the tap failed" in caplog.text

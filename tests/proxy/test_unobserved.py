@@ -92,12 +92,13 @@ async def test_of_other_requests_json_that_the_upstream_takes_is_told(
             b"/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",
             "/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",
         ),
+        (b"/" + b"a/" * 57 + b"sk-4fT9aB2cD8eF6gH1/v1/responses", "/" + "a/" * 57 + "…"),
     ],
 )
 async def test_keys_and_ids_in_a_path_are_not_shown(
     path: bytes, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 2: neither in the log nor in the metrics; names of models are."""
+    """Rule 2: neither in the log nor in the metrics, nor where a path is cut; models are."""
     async with (
         ScriptedUpstream(take_v1_only) as upstream,
         running_proxy(upstream.url) as running,

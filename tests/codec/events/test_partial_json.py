@@ -213,20 +213,26 @@ def test_nesting_is_bounded() -> None:
     assert value_of('{"a":' * 1_000_000) is NOTHING
 
 
-@pytest.mark.parametrize("piece", ['["\\ud83e', '["\\', "[1,", '["a","b', "[1e", "[\n", '["\\\\'])
-def test_the_work_is_linear(piece: str) -> None:
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        ('["', "\\ud83e"), ('["', "\\u"), ('["', '\\"'), ('["', "\\\\"),
+        ("[", "1,"), ("[", '"a",'), ("[", "\n"), ("[1", "0"), ("{", '"a":1,'),
+    ],
+)  # fmt: skip
+def test_the_work_is_linear(head: str, piece: str) -> None:
     """Rule 6: eight times the text takes far less than 64 times as long."""
 
     def seconds(count: int) -> float:
-        text = piece[0] + piece[1:] * count
+        text = head + piece * count
         times = []
         for _ in range(3):
-            begin = time.perf_counter()
+            begin = time.process_time()  # whatever else the machine has to do
             parse_partial_json(text)
-            times.append(time.perf_counter() - begin)
+            times.append(time.process_time() - begin)
         return min(times)
 
-    assert seconds(80_000) < 30 * max(seconds(10_000), 1e-4)
+    assert seconds(40_000) < 30 * max(seconds(5_000), 1e-4)
 
 
 @pytest.mark.parametrize(

@@ -177,3 +177,9 @@ def test_what_is_masked_piece_by_piece_leaves_no_secret_of_a_longer_one() -> Non
         KEY.encode(),
     )
     assert Credentials([f"{KEY}-and-more", KEY]).plain_values() == (b"%b-and-more" % KEY.encode(),)
+
+
+def test_what_is_masked_piece_by_piece_may_hold_half_a_character() -> None:
+    """JSON in a header has them, and a client writes what it likes."""
+    [value] = Credentials(["\ud83e-planted-canary"]).plain_values()
+    assert value == b"\xed\xa0\xbe-planted-canary"

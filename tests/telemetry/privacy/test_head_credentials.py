@@ -112,6 +112,22 @@ def test_rule_3_too_many_are_not_looked_for() -> None:
     assert find(("cookie", cookies)).redact_quote("anything") == "__REDACTED__"
 
 
+@pytest.mark.parametrize(
+    "field",
+    [(QUERY, "&" * 60_000), ("cookie", ";" * 60_000), ("x-a", "[" + "[]," * 20_000 + "0]")],
+    ids=["a query", "cookies", "JSON"],
+)
+def test_rule_3_nor_is_looked_at_what_is_of_tiny_parts(field: tuple[str, str]) -> None:
+    """A worker does this for an error, and its other calls wait (R2)."""
+    assert find(field).redact_quote("anything") == "__REDACTED__"
+
+
+def test_rule_3_a_long_text_in_json_is_one_value() -> None:
+    """Whatever is in it."""
+    text = "[{a, b: c}] " * 4_000
+    assert find(("x-a", f'{{"text": "{text}"}}')).redact_quote("so") == "so"
+
+
 def test_rule_3_of_many_cookies_all_are_masked_in_errors_and_keys_in_content_too() -> None:
     """What is looked for in content is bounded, and the key comes before any cookie."""
     cookies = "; ".join(f"c{number}=canary-{number:05}" for number in range(MAX_CREDENTIALS))
