@@ -84,7 +84,7 @@ class Holding:
 
     def take(self, size_bytes: int) -> bool:
         """Whether there is room for so much more, which then counts as held."""
-        if not self._bodies.admit(self, size_bytes):
+        if size_bytes and not self._bodies.admit(self, size_bytes):
             return False
         self.held_bytes += size_bytes
         return True
@@ -104,6 +104,8 @@ class Holding:
         """So much of it is held no more."""
         self._bodies.held_bytes -= size_bytes
         self.held_bytes -= size_bytes
+        if not self.held_bytes:
+            self._bodies.release(self)
 
     def give_up(self) -> None:
         """The body is forgotten, and nothing held."""
@@ -112,8 +114,9 @@ class Holding:
 
     def release(self) -> None:
         """Hold nothing any more; once more does no harm."""
-        self._bodies.release(self)
-        self.held_bytes = 0
+        if self.held_bytes:
+            self._bodies.release(self)
+            self.held_bytes = 0
 
 
 def _size(holding: Holding) -> int:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 __all__ = ("LARGE_BYTES", "MAX_STRIKES", "Strikes")
@@ -35,6 +36,8 @@ MAX_STRIKES = 2
 
 MAX_ENTRIES = 64
 """One step is under way at a time; the others have a strike, and wait to be sent again."""
+
+_UNNOTED = contextlib.nullcontext()
 
 _ENTRY = Struct("<8sBB")
 """A span id, its strikes, and whether a step of it is under way."""
@@ -66,12 +69,12 @@ class Strikes:
         """Whether the exchange of a span has all its strikes (rule 1)."""
         return bool(self._counts) and self._counts.get(bytes.fromhex(span_id), 0) >= MAX_STRIKES
 
-    @contextlib.contextmanager
-    def during(self, span_id: str, *, is_large: bool) -> Iterator[None]:
+    def during(self, span_id: str, *, is_large: bool) -> AbstractContextManager[None]:
         """A step that works on the bodies of the exchange of a span (rule 2)."""
-        if not is_large:
-            yield
-            return
+        return self._noting(span_id) if is_large else _UNNOTED
+
+    @contextlib.contextmanager
+    def _noting(self, span_id: str) -> Iterator[None]:
         self._write(bytes.fromhex(span_id))
         try:
             yield
