@@ -122,6 +122,15 @@ def test_rule_3_the_last_segment_is_held_until_it_is_closed(
     assert contents(folder) == [b"x", b"y", b"z"]
 
 
+def test_only_files_are_segments(folder: Path) -> None:
+    """Nobody waits for what stands there under such a name: a pipe has no end."""
+    folder.mkdir()
+    os.mkfifo(folder / "a1-00000001.frames")
+    (folder / "b2-00000001.frames").mkdir()
+    (folder / "c3-00000001.frames").symlink_to(folder / "elsewhere")
+    assert find_segments(folder) == []
+
+
 def test_rule_4_the_owner_alone_may_read(folder: Path) -> None:
     """Folder and file."""
     FrameSpool(folder, "a1").write([b"x"])
