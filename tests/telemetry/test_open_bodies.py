@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-import brotli
+import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 
 from telemetry.exchange_attributes import build_exchange_attributes
