@@ -55,6 +55,9 @@ limit would count."""
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """What a zstd frame may make its reader remember: RFC 8878 asks readers for that much."""
 
+_WINDOW_BYTES = {"br": 16 * 1024 * 1024, "zstd": MAX_WINDOW_BYTES}
+"""What a decoder remembers of its output at most; with zlib that is next to nothing."""
+
 _SLICE_BYTES = 2 * 1024
 """Input of one step. It bounds what a step puts out, which zlib does not make easy: with deflate
 2 MiB. Smaller slices cost more than what is done with them."""
@@ -124,6 +127,11 @@ class ContentDecoder:
         self._decoded_bytes = 0
         self.error: UndecodableContent | LimitExceeded | None = None
 
+    @property
+    def remembered_bytes(self) -> int:
+        """What the decoders remember of their output, which takes memory until they are gone."""
+        return self._stages.remembered_bytes
+
     def feed(self, data: bytes) -> bytes:
         """What the next bytes of the body decode to, as far as they do (rule 4)."""
         if not self._names:
@@ -174,7 +182,13 @@ class _Stages:
     """The codings of one body, the outermost first."""
 
     def __init__(self, names: Iterable[str], max_bytes: int) -> None:
-        self._stages = [_Stage(_CODINGS[name](), max_bytes) for name in names]
+        self._stages = [
+            _Stage(_CODINGS[name](), max_bytes, _WINDOW_BYTES.get(name, 0)) for name in names
+        ]
+
+    @property
+    def remembered_bytes(self) -> int:
+        return sum(stage.remembered_bytes for stage in self._stages)
 
     def decode(self, encoded: bytes) -> Iterator[bytes]:
         pieces: Iterator[bytes] = iter((encoded,))
@@ -186,10 +200,15 @@ class _Stages:
 class _Stage:
     """One coding among several. Each has a limit of its own: a later one may swallow its output."""
 
-    def __init__(self, coding: _Coding, max_bytes: int) -> None:
+    def __init__(self, coding: _Coding, max_bytes: int, window_bytes: int) -> None:
         self._coding = coding
         self._max_bytes = max_bytes
+        self._window_bytes = window_bytes
         self._room_bytes = max_bytes
+
+    @property
+    def remembered_bytes(self) -> int:
+        return min(self._max_bytes - self._room_bytes, self._window_bytes)
 
     def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         for encoded in pieces:

@@ -282,13 +282,23 @@ class FrameOutbox:
         self.when_written()
 
     def note_unwritten(self) -> None:
-        """What was taken for the spool is not in it: it comes again."""
+        """What was taken for the spool is not in it: it comes again.
+
+        What has its beginning in the spool goes there; all else goes to telemetry after all.
+        """
         self.can_spool = self.spools = False
         unwritten, self.to_spool.taken = self.to_spool.taken, []
         for kept in unwritten:
             kept.begin_again()
             if not kept.is_queued:
                 self.to_spool.queue(kept)
+        for kept in tuple(self._spooled.values()):
+            if kept.frames and isinstance(kept.frames[0], Begin):
+                del self._spooled[kept.number]
+                kept.way = self.to_telemetry
+                self.queue(kept)
+        unsent = self.to_spool.unsent
+        unsent[:] = [kept for kept in unsent if kept.way is self.to_spool]
 
     def _make_room(self, number: int, size_bytes: int) -> None:
         """Forget bodies that were sent (rule 2): of this exchange, then of those sent long ago."""

@@ -80,7 +80,8 @@ def find_segments(folder: Path) -> list[Segment]:
     found = []
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            if (named := _NAME.fullmatch(entry.name)) is not None:
+            named = _NAME.fullmatch(entry.name)
+            if named is not None and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):
                     size_bytes = entry.stat().st_size
                     worker, number = named[1], int(named[2])

@@ -206,11 +206,12 @@ class Observation:
             return
         data = frame.data
         if decoder is not UNCHANGING:
-            if not self._holding.take(len(data)):  # encoded bytes are kept, too
-                self._give_up_answer()
-                return
+            size_bytes = len(data) - decoder.remembered_bytes  # encoded bytes are kept, too
             with self.at_work(is_large=True):
                 data = decoder.feed(data)
+            if not self._holding.take(size_bytes + decoder.remembered_bytes):
+                self._holding.give_up()
+                return
             if decoder.error is not None:
                 limited = isinstance(decoder.error, LimitExceeded)
                 self._cut("observer_limit" if limited else "response_undecodable")

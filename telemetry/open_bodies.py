@@ -4,7 +4,8 @@ A limit for each exchange alone would let a thousand of them take a thousand tim
 request is held from its arrival until its answer has ended. Rules:
 
 1. What counts is memory: a body's bytes while it is gathered, what its values take once decoded
-   (:mod:`codec.json_size`), and of a stream what is folded beyond the little that each has.
+   (:mod:`codec.json_size`), of a stream what is folded beyond the little that each has, and what
+   decoders of content codings remember.
 2. Where room lacks, the largest gives up what it holds, and so on until there is; one that would
    be the largest itself is refused. So many usual calls lose nothing beside a few huge ones.
 3. What is held belongs to a :class:`Holding`, which gives back all of it at once: nothing can be

@@ -12,7 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import deque
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from telemetry.frame_records import MalformedRecordError, RecordReader, decode_r
 from telemetry.frame_spool import find_segments
 from telemetry.frames import Begin
 from telemetry.held_file import is_held
+from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ("SpoolReader",)
 
 _log = logging.getLogger("spantap.telemetry")
+
+_LOG_SECONDS = 60.0
+"""Between two log lines about a spool that cannot be read or emptied."""
 
 _READ_BYTES = 256 * 1024
 """Before workers' sockets have their turn again."""
@@ -59,6 +62,7 @@ class SpoolReader:
         self._open_source = open_source
         self._now_ns = now_ns
         self._workers: dict[str, _Worker] = {}
+        self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
 
     @property
     def is_empty(self) -> bool:
@@ -84,9 +88,12 @@ class SpoolReader:
                     self._workers[segment.worker] = worker
                 worker.note(segment)
         except OSError as error:
-            _log.error("the spool %s cannot be read: %s", self._folder, error.strerror)
+            self._tell("read", error)
         for token, worker in tuple(self._workers.items()):
-            worker.delete_settled()
+            try:
+                worker.delete_settled()
+            except OSError as error:
+                self._tell("emptied", error)
             if worker.is_read:
                 self._lose_open(worker)
                 if not worker.segments:
@@ -100,6 +107,10 @@ class SpoolReader:
                 self._workers[token] = self._workers.pop(token)
                 return True
         return False
+
+    def _tell(self, what: str, error: OSError) -> None:
+        if self._lines.admit() is not None:
+            _log.error("the spool %s cannot be %s: %s", self._folder, what, error.strerror)
 
     def _lose_open(self, worker: _Worker) -> None:
         """End what a worker that is gone has left open (rule 2)."""
@@ -152,15 +163,18 @@ class _Worker:
         return False
 
     def delete_settled(self) -> None:
-        """Delete the segments that nobody needs any more (rule 1)."""
+        """Delete the segments that nobody needs any more (rule 1).
+
+        Raises:
+            OSError: one cannot be deleted. It is kept: found anew it would be read again.
+        """
         for number in self.source.take_settled():
             self._first.pop(number, None)
         needed = min(self._first.values(), default=self._last_number + 1)
         while self.segments and self.segments[0].is_read:
             if self.segments[0].segment.number >= needed:
                 return
-            with contextlib.suppress(OSError):
-                self.segments[0].segment.path.unlink(missing_ok=True)
+            self.segments[0].segment.path.unlink(missing_ok=True)
             self.segments.popleft()
 
 

@@ -3,7 +3,7 @@
 Rules:
 
 1. A disk that is slow, full or stuck delays nobody (R2): frames wait in the outbox, within its
-   limits, and exchanges that begin meanwhile go to telemetry.
+   limits. Where a write fails, exchanges of which nothing is in the spool go to telemetry.
 2. The spool is let go of once no exchange is open that goes there.
 """
 
@@ -72,9 +72,7 @@ class SpoolLink:
                     self._outbox.note_unwritten()
                     if self._defects.admit() is not None:
                         _log.exception("frames could not be spooled, and are spooled again")
-                    await asyncio.sleep(RETRY_SECONDS)
-                    self._outbox.can_spool = True
-                    self._to_write.set()
+                    await self._rest()
         finally:
             disk.shutdown(wait=False, cancel_futures=True)
 
@@ -88,10 +86,9 @@ class SpoolLink:
             except (OSError, SpoolFull) as error:
                 outbox.note_unwritten()
                 self._tell(error)
-                await asyncio.sleep(RETRY_SECONDS)
+                await self._rest()
             else:
                 outbox.note_written()
-                outbox.can_spool = True
         if not outbox.has_spooled:
             await loop.run_in_executor(disk, self._spool.close)
 
@@ -104,6 +101,12 @@ class SpoolLink:
             gathered_bytes += sum(map(len, pieces))
             await self._turns.pass_on()
         return gathered
+
+    async def _rest(self) -> None:
+        """After a failure: for a while all that begins goes to telemetry."""
+        await asyncio.sleep(RETRY_SECONDS)
+        self._outbox.can_spool = True
+        self._to_write.set()  # what waits still may have told nobody
 
     def _tell(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:

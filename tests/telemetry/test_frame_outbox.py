@@ -357,12 +357,14 @@ def test_rule_4_what_the_client_wants_unrecorded_is_never_spooled() -> None:
 
 
 def test_rule_2_what_the_spool_did_not_take_comes_again() -> None:
-    """With what was added meanwhile, in its order; new exchanges go to telemetry until then."""
+    """Behind its begin, which is there; with what was added meanwhile, in its order."""
     outbox = FrameOutbox()
     outbox.can_spool = outbox.spools = True
     frames = list(exchange_frames(*WHOLE_STREAM, number=1))
     exchange = outbox.open_exchange(1)
-    for frame in frames[:4]:
+    exchange.add(frames[0], frame_bytes(frames[0]))
+    assert spooled(outbox) == frames[:1]
+    for frame in frames[1:4]:
         exchange.add(frame, frame_bytes(frame))
     assert outbox.to_spool.take(300)
     assert outbox.to_spool.take(300)
@@ -371,7 +373,24 @@ def test_rule_2_what_the_spool_did_not_take_comes_again() -> None:
     assert [outbox.can_spool, outbox.spools] == [False, False]
     for frame in frames[5:]:
         exchange.add(frame, frame_bytes(frame))
-    assert spooled(outbox) == frames
+    assert (sent(outbox), spooled(outbox)) == ([], frames[1:])
+    assert (len(outbox), outbox.held_bytes) == (0, 0)
+
+
+def test_rule_4_what_the_spool_took_nothing_of_goes_to_telemetry_after_all() -> None:
+    """From its beginning, whether it was to be written now or later; for good, once it is sent."""
+    outbox = FrameOutbox()
+    outbox.can_spool = outbox.spools = True
+    exchanges = {number: outbox.open_exchange(number) for number in (1, 2)}
+    one, two = (list(exchange_frames(*WHOLE_STREAM, number=number)) for number in exchanges)
+    for frame in (*one[:3], *two[:2]):
+        exchanges[frame.exchange].add(frame, frame_bytes(frame))
+    assert outbox.to_spool.take(1)
+    outbox.note_unwritten()
+    for frame in (*one[3:], *two[2:]):
+        exchanges[frame.exchange].add(frame, frame_bytes(frame))
+    assert (sent(outbox), spooled(outbox)) == ([*one, *two], [])
+    outbox.acknowledge([1, 2])
     assert (len(outbox), outbox.held_bytes) == (0, 0)
 
 

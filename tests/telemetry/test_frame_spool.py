@@ -143,6 +143,15 @@ def test_a_segment_that_does_not_close_well_is_let_go_of(
     assert contents(folder) == [b"x", b"y"]
 
 
+def test_only_files_are_segments(folder: Path) -> None:
+    """Nobody waits for what stands there under such a name: a pipe has no end."""
+    folder.mkdir()
+    os.mkfifo(folder / "a1-00000001.frames")
+    (folder / "b2-00000001.frames").mkdir()
+    (folder / "c3-00000001.frames").symlink_to(folder / "elsewhere")
+    assert find_segments(folder) == []
+
+
 def test_rule_4_the_owner_alone_may_read(folder: Path) -> None:
     """Folder and file."""
     FrameSpool(folder, "a1").write([b"x"])

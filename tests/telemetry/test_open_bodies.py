@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 
 from telemetry.exchange_attributes import build_exchange_attributes
@@ -22,6 +23,7 @@ from tests.telemetry.tap_frames import (
     event,
     exchange_frames,
 )
+from tests.zstd import compress_zstd
 
 
 def _asked(chars: int) -> bytes:
@@ -96,6 +98,28 @@ def test_rule_1_streams_count_with_all_others() -> None:
     assert whole is not None
     assert (given_up.response, given_up.anomalies) == (None, ("observer_limit",))
     assert (content(whole), whole.anomalies) == ("Hello", ())
+    assert bodies.held_bytes == 0
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
+def test_rule_1_what_a_decoder_remembers_counts(encoding: str) -> None:
+    """However few bytes came, and though nothing of what they decode to is kept."""
+    bodies = OpenBodies(1_000_000)
+    observer = Observer(bodies=bodies)
+    plain = STOP + USAGE + b": a comment\n\n" * 40_000
+    encoded = brotli.compress(plain) if encoding == "br" else compress_zstd(plain)
+    headers = [("content-encoding", encoding)]
+    one, two = (
+        exchange_frames(encoded, number=number, asked=ASKED_STREAM, headers=headers)
+        for number in (1, 2)
+    )
+    for frame in one[:-1]:
+        observer.feed(frame)
+    assert len(plain) <= bodies.held_bytes < len(plain) + 10_000
+    assert observe(two, observer).anomalies == ("observer_limit",)
+    whole = observer.feed(one[-1])
+    assert whole is not None
+    assert whole.anomalies == ()
     assert bodies.held_bytes == 0
 
 

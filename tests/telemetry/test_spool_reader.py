@@ -138,6 +138,28 @@ def test_rule_2_a_worker_that_writes_again_is_heard_again(tmp_path: Path) -> Non
         assert reading.reader.is_empty
 
 
+def test_rule_1_what_cannot_be_deleted_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told, and deleted when that is possible again."""
+    spool = FrameSpool(tmp_path, "a1")
+    write(spool, whole(1))
+    spool.close()
+    reading = Reading(tmp_path)
+
+    def refuse(path: Path, *, missing_ok: bool) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(type(tmp_path), "unlink", refuse)
+    for _ in range(3):
+        assert reading.read_all() == {1: "completed"}
+    assert len(reading.bench.store.rows) == 1
+    assert caplog.text.count("cannot be emptied: Operation not permitted") == 1
+    monkeypatch.undo()
+    assert reading.read_all() == {1: "completed"}
+    assert find_segments(tmp_path) == []
+
+
 @pytest.mark.parametrize("cut", [1, 9, 40])
 def test_rule_3_a_frame_that_was_not_written_whole_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, cut: int
