@@ -111,6 +111,11 @@ class FrameSpool:
         self._size_bytes = 0
         self._number = 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a segment is held."""
+        return self._descriptor >= 0
+
     def write(self, pieces: Sequence[bytes]) -> None:
         """Write whole records (rule 1).
 

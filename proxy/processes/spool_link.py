@@ -4,7 +4,8 @@ Rules:
 
 1. A disk that is slow, full or stuck delays nobody (R2): frames wait in the outbox, within its
    limits. Where a write fails, exchanges of which nothing is in the spool go to telemetry.
-2. The spool is let go of once no exchange is open that goes there.
+2. The spool is let go of once nothing was written for a while and no exchange is open that goes
+   there: telemetry then knows that all of it is read.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _log = logging.getLogger("spantap.worker")
 
 RETRY_SECONDS = 1.0
 """After a write that failed: telemetry may have made room by then, or somebody else."""
+
+CLOSE_SECONDS = 1.0
+"""From the last write. Closed after each exchange there would be a file for each."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines of one kind."""
@@ -64,10 +68,13 @@ class SpoolLink:
         disk = ThreadPoolExecutor(1, "spantap-spool")
         try:
             while True:
-                await self._to_write.wait()
-                self._to_write.clear()
                 try:
+                    async with asyncio.timeout(CLOSE_SECONDS if self._spool.is_open else None):
+                        await self._to_write.wait()
+                    self._to_write.clear()
                     await self._write(disk)
+                except TimeoutError:
+                    await self._let_go(disk)
                 except Exception:  # noqa: BLE001 - recording must not end with one defect
                     self._outbox.note_unwritten()
                     if self._defects.admit() is not None:
@@ -89,8 +96,11 @@ class SpoolLink:
                 await self._rest()
             else:
                 outbox.note_written()
-        if not outbox.has_spooled:
-            await loop.run_in_executor(disk, self._spool.close)
+
+    async def _let_go(self, disk: ThreadPoolExecutor) -> None:
+        """Close the spool, where nothing is open that goes there (rule 2)."""
+        if not self._outbox.has_spooled:
+            await asyncio.get_running_loop().run_in_executor(disk, self._spool.close)
 
     async def _gather(self) -> list[bytes]:
         """Pieces of what is there: a thread costs the same for many as for one."""

@@ -63,13 +63,18 @@ SOURCES: dict[str, list[Recording]] = {
 
 async def find_first_fault(source: str, word: str = "") -> str | None:
     """The first fault that names ``word`` when a source is replayed."""
-    async with open_bench() as bench:
-        for recording in SOURCES[source]:
-            request = recording.request_with(asks_usage=False)
-            faults = find_faults(await bench.replay(recording, request, "random"))
-            if found := next((fault for fault in faults if word in fault), None):
-                return found
-    return None
+    found = None
+    try:
+        async with open_bench() as bench:
+            for recording in SOURCES[source]:
+                request = recording.request_with(asks_usage=False)
+                faults = find_faults(await bench.replay(recording, request, "random"))
+                if found := next((fault for fault in faults if word in fault), None):
+                    break
+    except AssertionError:  # of a call without an end, which a mutant may cause
+        if found is None:
+            raise
+    return found
 
 
 # --- mutants: each takes pytest's monkeypatch and plants one fault ------------------------------
@@ -314,7 +319,7 @@ MUTANTS = {
     write_request_anew: "the upstream got the body",
     lower_field_names: "fields",
     sort_fields: "fields",
-    lose_end: "calls without a record",
+    lose_end: "0 records",
     lose_data: "choices",
     concatenate_names: "choices",
     keep_last_arguments: "choices",

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from telemetry.frame_spool import measure_spool, spool_folder
 from telemetry.store_reader import StoreReader
 from telemetry.store_rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
@@ -99,7 +100,9 @@ class Scene:
         self.wait_for_none_pending()
 
     def wait_for_none_pending(self) -> None:
-        """Wait until the store has nothing to be sent."""
+        """Wait until the spool is read, and the store has nothing to be sent."""
+        folder = spool_folder(self.spantap.store)
+        wait_until(lambda: not measure_spool(folder), ARRIVAL_SECONDS, "the spool is read")
         wait_until(
             lambda: not self.count_states()[SpanState.PENDING], ARRIVAL_SECONDS, "nothing pending"
         )
