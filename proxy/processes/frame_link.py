@@ -90,6 +90,7 @@ class FrameLink:
         self._waits = self._has_been_empty = False  # for telemetry, and since it was looked at
         self._turns = Turns()
         self._sock: socket.socket | None = None  # where nobody is sending over it
+        self._is_connected = False
         self._left: list[bytes] = []  # taken, and to be sent before anything else
         self._moved = asyncio.Event()  # something was sent, acknowledged, or written
         self.outbox.when_written = self._moved.set
@@ -168,12 +169,19 @@ class FrameLink:
         outbox = self.outbox
         if len(outbox) and outbox.can_spool:
             await self._wait_until_empty(SPOOL_SECONDS, SPOOL_SECONDS)
-            outbox.divert_all()
+            self._divert_rest()
         if await self._wait_until_empty(patience_seconds, max_seconds) and outbox.can_spool:
             outbox.note_sent()  # nothing more of it will be
-            outbox.divert_all()
+            self._divert_rest()
             await self._wait_until_empty(SPOOL_SECONDS, SPOOL_SECONDS)
         return len(outbox)
+
+    def _divert_rest(self) -> None:
+        """Let go to the spool what telemetry has not been sent; without a telemetry all of it."""
+        if self._is_connected:
+            self.outbox.divert_unsent()
+        else:
+            self.outbox.divert_all()
 
     async def _wait_until_empty(self, patience_seconds: float, max_seconds: float) -> int:
         """Wait until the outbox is, see :meth:`finish`; how many exchanges are left."""
@@ -218,6 +226,7 @@ class FrameLink:
             sock.setblocking(False)  # noqa: FBT003 - its only parameter
             await loop.sock_connect(sock, self._path)
             await loop.sock_sendall(sock, self._hello)
+            self._is_connected = True
             self.outbox.rewind()
             self._gather()
             self._to_send.set()
@@ -226,6 +235,7 @@ class FrameLink:
                 await asyncio.wait(steps, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 self._sock = None
+                self._is_connected = False
                 for step in steps:
                     step.cancel()
                 ends = await asyncio.gather(*steps, return_exceptions=True)

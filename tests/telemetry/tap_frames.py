@@ -51,7 +51,8 @@ WHOLE_STREAM = (ROLE, HEL, LO, STOP, USAGE, DONE)
 def add_frame(outbox: FrameOutbox, frame: Frame) -> None:
     """Add a frame to its exchange, which is a new one if none is kept."""
     number = frame.exchange
-    exchange = outbox._kept.get(number) or outbox.open_exchange(number)
+    kept = outbox._kept.get(number) or outbox._spooled.get(number)
+    exchange = kept or outbox.open_exchange(number)
     exchange.add(frame, frame_bytes(frame))
 
 

@@ -399,8 +399,8 @@ async def test_rule_2_what_a_telemetry_that_stands_still_does_not_take_is_spoole
                 add_frame(outbox, frame)
             await asyncio.sleep(0.002)
         await until(lambda: len(outbox) < 100)
-        assert await link.finish(0.1, 1) == 0
-    assert (outbox.shedding.shed_bytes, outbox.held_bytes) == (0, 0)
+        await link.finish(0.1, 1)  # what was sent is in the socket
+    assert outbox.shedding.shed_bytes == 0
     assert measure_spool(intake.spool) > 10_000_000
     intake.start()
     await until(lambda: len(intake.outcomes) == 199)
