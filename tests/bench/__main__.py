@@ -18,6 +18,7 @@ from tests.bench.measuring import Work, measure
 from tests.bench.open_streams import CHUNKS, CHUNKS_PER_SECOND, hold_open
 from tests.bench.plan import FULL, QUICK, SLOW, Plan, slow_work
 from tests.bench.results import Results
+from tests.bench.saturation import saturate
 from tests.bench.scene import OBSTACLES, set_scene
 from tests.bench.tables import render_sections, render_work
 
@@ -75,6 +76,9 @@ def run_plan(plan: Plan, results: Results, *, only: str, names: list[str]) -> No
     if only in "large bodies":
         print("large bodies ...", flush=True)
         send_images(plan, slim, results)
+    if only in "saturation" and "spantap" in names:
+        print("saturation ...", flush=True)
+        results.saturation = saturate(plan.saturation)
     for name, counts in plan.growths.items():
         if only in f"growth with {name}":
             print(f"growth with {name} ...", flush=True)

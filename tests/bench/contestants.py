@@ -145,14 +145,19 @@ def running_nginx(folder: Path, upstream_port: int) -> Iterator[Contestant]:
 
 @contextmanager
 def running_observing(
-    folder: Path, upstream_port: int, endpoint: str, *, workers: int = 1
+    folder: Path,
+    upstream_port: int,
+    endpoint: str,
+    *,
+    workers: int = 1,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Contestant]:
     """The product, everything on, sending to a backend; a second worker is ``worker-2``."""
     spantap = RunningSpantap(
         folder,
         upstream=f"http://127.0.0.1:{upstream_port}",
         endpoint=endpoint,
-        environment={},
+        environment=settings or {},
         workers=workers,
         store=folder / "traces.db",
     )

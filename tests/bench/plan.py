@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.bench.big_bodies import BigBodies
 from tests.bench.measuring import Work
+from tests.bench.saturation import Saturation
 
 __all__ = ("CALM", "FULL", "JSON", "PACED", "QUICK", "SLOW", "STREAMS", "Plan", "slow_work")
 
@@ -24,6 +25,7 @@ class Plan:
         works: the loads.
         open_streams: that are held open for memory.
         big_bodies: streams beside large chats.
+        saturation: a load that does not rest.
         growths: counts by what grows, each with its number of exchanges.
         growth_rounds: of each: what one more unit costs is a small difference of two figures.
     """
@@ -32,6 +34,7 @@ class Plan:
     works: tuple[Work, ...]
     open_streams: int
     big_bodies: BigBodies
+    saturation: Saturation
     growths: dict[str, dict[int, int]] = field(default_factory=dict)
     growth_rounds: int = 1
 
@@ -75,6 +78,7 @@ FULL = Plan(
     ),
     open_streams=1000,
     big_bodies=BigBodies(),
+    saturation=Saturation(),
     growths={
         "chunks of a stream": {10: 4000, 100: 1500, 1000: 300, 10_000: 48},
         "open streams": dict.fromkeys((1, 10, 100, 500, 1000, 2000), 0),
@@ -100,6 +104,7 @@ QUICK = Plan(
     ),
     open_streams=FULL.open_streams,
     big_bodies=replace(FULL.big_bodies, seconds=4),
+    saturation=replace(FULL.saturation, seconds=4),
     growths={
         name: {count: max(count_of // _LESS, 16) for count, count_of in counts.items()}
         for name, counts in FULL.growths.items()

@@ -18,6 +18,7 @@ from tests.bench.big_bodies import Stall
 from tests.bench.growth import Point  # noqa: TC001 - msgspec looks it up
 from tests.bench.measuring import Figures
 from tests.bench.open_streams import OpenStreams
+from tests.bench.saturation import Saturated  # noqa: TC001 - msgspec looks it up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ class Results:
         works: by name.
         open_streams: memory.
         big_bodies: delays beside them.
+        saturation: of spantap, by load.
         growths: of spantap, by what grows.
     """
 
@@ -45,6 +47,7 @@ class Results:
     works: dict[str, dict[str, list[Figures]]] = field(default_factory=dict)
     open_streams: dict[str, list[OpenStreams]] = field(default_factory=dict)
     big_bodies: dict[str, list[Stall]] = field(default_factory=dict)
+    saturation: dict[str, Saturated] = field(default_factory=dict)
     growths: dict[str, list[Point]] = field(default_factory=dict)
 
     @classmethod

@@ -45,6 +45,7 @@ def render_sections(results: Results) -> dict[str, str]:
         ),
         "memory": _render_memory(results),
         "bodies": _render_bodies(results),
+        "saturation": _render_saturation(results),
         "growth": "\n".join(
             f"**{name}**\n\n{_render_growth(name, points)}"
             for name, points in results.growths.items()
@@ -131,6 +132,22 @@ def _render_bodies(results: Results) -> str:
         delays = f"{stall.alone_p99_ms:.2f}", f"{stall.beside_p99_ms:.2f}", f"{more:+.2f}"
         rows.append((name, *delays, f"{stall.body_seconds * 1000:.0f}"))
     head = ("", "p99 delay alone ms", "beside them ms", "more ms", "slowest large chat ms")
+    return render_table(head, rows) if rows else ""
+
+
+def _render_saturation(results: Results) -> str:
+    rows = [
+        (
+            name,
+            f"{one.answers:,}",
+            f"{one.answers_per_second:,.0f}",
+            f"{one.whole_spans:,}",
+            f"{one.spool_bytes / MB:,.0f}",
+            f"{one.recorded_seconds:.0f}",
+        )
+        for name, one in results.saturation.items()
+    ]
+    head = ("", "answers", "answers/s", "whole spans", "spool at most MB", "all recorded after s")
     return render_table(head, rows) if rows else ""
 
 

@@ -10,6 +10,7 @@ from tests.bench.measuring import Work
 from tests.bench.open_streams import CHUNKS_PER_SECOND, hold_open
 from tests.bench.plan import Plan
 from tests.bench.results import Results
+from tests.bench.saturation import Saturation
 from tests.bench.scene import set_scene
 from tests.bench.tables import render_sections
 from tests.load.tool import LOAD_TOOL_OBSTACLE
@@ -23,6 +24,7 @@ TINY = Plan(
     works=(Work(name="JSON", mode="json", connections=4, requests=20),),
     open_streams=3,
     big_bodies=BODIES,
+    saturation=Saturation(seconds=0.3, chunks=10),
     growths={"messages of a chat": {3: 16}},
 )
 
@@ -46,6 +48,15 @@ def test_growth_is_measured_of_spantap() -> None:
     [point] = results.growths["messages of a chat"]
     assert point.count == 3
     assert point.cpu_us > 0
+
+
+def test_what_a_load_that_does_not_rest_comes_to_is_told() -> None:
+    """Every span of it is whole at the backend, of whole answers and of streams."""
+    results = Results.begin()
+    run_plan(TINY, results, only="saturation", names=["spantap"])
+    for one in results.saturation.values():
+        assert one.whole_spans == one.answers > 0
+    assert "whole spans" in render_sections(results)["saturation"]
 
 
 def test_large_bodies_are_answered_beside_streams() -> None:

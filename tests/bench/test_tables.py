@@ -16,6 +16,7 @@ from tests.bench.open_streams import OpenStreams
 from tests.bench.plan import FULL, JSON, QUICK, slow_work
 from tests.bench.render import fill_in
 from tests.bench.results import Results, find_difference, find_ratio, middle
+from tests.bench.saturation import Saturated
 from tests.bench.tables import render_sections, render_table
 
 DOCUMENT = Path(__file__).parents[2] / "docs/performance.md"
@@ -56,6 +57,10 @@ def results() -> Results:
         cpu_seconds=1.0,
     )
     found.open_streams = {"spantap": [held, held]}
+    whole = Saturated(
+        answers=9, answers_per_second=1.0, whole_spans=9, spool_bytes=0, recorded_seconds=0.0
+    )
+    found.saturation = {"whole answers": whole, "streams": whole}
     found.growths = {
         name: [Point(count=n, cpu_us=100.0 + n, memory_bytes=n * 1000.0) for n in counts]
         for name, counts in FULL.growths.items()
@@ -167,9 +172,12 @@ def test_goals_are_met_up_to_their_figure(results: Results) -> None:
     assert (more.goal, more.figure) == ("at most 100 MB", "40 MB")
     slower = figures(answers_per_second=799.0, dropped=1)
     results.works[JSON.name]["spantap"] = [slower]
+    hollow = dataclasses.replace(results.saturation["streams"], whole_spans=8)
+    results.saturation["streams"] = hollow
     assert {budget.what for budget in judge(results) if not budget.met} == {
         "JSON requests/s",
         "spans dropped, all works",
+        "and after a load that does not rest",
     }
 
 

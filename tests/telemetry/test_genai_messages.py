@@ -205,13 +205,10 @@ def test_rule_1_what_has_no_role_is_left_out(message: Any) -> None:
 
 
 def test_rule_1_what_no_json_can_hold_costs_no_other() -> None:
-    """Arguments that are just not too deep by themselves."""
+    """The other messages are kept."""
     said = {"role": "user", "content": "a"}
-    deep: list[Any] = []
-    for _ in range(100_000):
-        deep = [deep]
     exchange = make_exchange({})
-    body = {"messages": [said, {"role": "tool", "content": deep}, said]}
+    body = {"messages": [said, {"role": "tool", "content": [10**5000]}, said]}
     exchange = replace(exchange, request=ChatRequest(body))
     attributes = dict(build_genai_content_attributes(exchange, image_max_length=100))
     assert len(strict.decode(str(attributes["gen_ai.input.messages"]))) == 2
