@@ -7,7 +7,8 @@ Rules:
    it to a successor, and ids are stable (R8).
 2. A worker is gone where it holds none of its segments and all of them are read. What is open of it
    then ends as ``worker_lost`` (R3).
-3. What cannot be read is told with numbers, and read past (R2).
+3. What cannot be read is told with numbers, and read past (R2). A read that fails is no damage yet:
+   it is tried again, :data:`MAX_READ_FAILURES` times, for descriptors and disks come back.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _log = logging.getLogger("spantap.telemetry")
 
 _LOG_SECONDS = 60.0
 """Between two log lines about a spool that cannot be read or emptied."""
+
+MAX_READ_FAILURES = 300
+"""Of one segment; at ten a second half a minute."""
 
 _READ_BYTES = 256 * 1024
 """Before workers' sockets have their turn again."""
@@ -102,7 +106,12 @@ class SpoolReader:
     def read(self) -> bool:
         """Feed the next slice; whether there was one."""
         for token, worker in tuple(self._workers.items()):
-            if worker.read(self.on_begin):
+            try:
+                was_slice = worker.read(self.on_begin)
+            except OSError as error:
+                self._tell("read", error)
+                continue
+            if was_slice:
                 # The next worker's turn comes first the next time.
                 self._workers[token] = self._workers.pop(token)
                 return True
@@ -147,7 +156,11 @@ class _Worker:
             self.segments[-1].segment = segment  # it may have grown
 
     def read(self, on_begin: Callable[[str, int], None]) -> bool:
-        """Feed the next slice; whether there was one."""
+        """Feed the next slice; whether there was one.
+
+        Raises:
+            OSError: it cannot be read now (rule 3).
+        """
         for place, segment in enumerate(self.segments):
             if segment.is_read:
                 continue
@@ -187,13 +200,18 @@ class _OpenSegment:
         self._file: BinaryIO | None = None
         self._records = RecordReader()
         self._read_bytes = 0
+        self._failures = 0
 
     @property
     def unread_bytes(self) -> int:
         return 0 if self.is_read else max(0, self.segment.size_bytes - self._read_bytes)
 
     def read(self, *, is_last: bool) -> list[Frame] | None:
-        """The frames of the next slice; ``None`` where there is none, for now or for good."""
+        """The frames of the next slice; ``None`` where there is none, for now or for good.
+
+        Raises:
+            OSError: it cannot be read now (rule 3).
+        """
         path = self.segment.path
         try:
             # Asked first: who holds it may write once more before he lets go.
@@ -206,8 +224,12 @@ class _OpenSegment:
                     self._finish()
                 return None
         except OSError as error:
+            self._failures += 1
+            if self._failures < MAX_READ_FAILURES and not isinstance(error, FileNotFoundError):
+                raise
             self._tell_damage(error)
             return None
+        self._failures = 0
         self._read_bytes += len(data)
         frames: list[Frame] = []
         try:

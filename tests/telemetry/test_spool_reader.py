@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,7 +21,6 @@ from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from telemetry.frames import Frame
 
@@ -189,6 +189,53 @@ def test_rule_3_damage_is_told_and_the_next_segments_are_read(
     outcomes = Reading(tmp_path).read_all()
     assert outcomes[3] == "completed"
     assert f"{first} is damaged near byte" in caplog.text
+    assert find_segments(tmp_path) == []
+
+
+def fail_to_open(monkeypatch: pytest.MonkeyPatch, path: Path, times: int) -> None:
+    """As where no descriptors are left."""
+    left = iter(range(times))
+    really_open = Path.open
+
+    def open_or_fail(self: Path, *args: Any, **more: Any) -> Any:
+        if self == path and next(left, None) is not None:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return really_open(self, *args, **more)
+
+    monkeypatch.setattr(Path, "open", open_or_fail)
+
+
+def test_rule_3_a_read_that_fails_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing of the worker is read before that, for its frames have an order."""
+    spool = FrameSpool(tmp_path, "a1")
+    write(spool, [*whole(1), *whole(2)])
+    spool.close()
+    segments = find_segments(tmp_path)
+    fail_to_open(monkeypatch, segments[0].path, 2)
+    reading = Reading(tmp_path)
+    assert [reading.read_all(), reading.read_all()] == [{}, {}]
+    assert find_segments(tmp_path) == segments
+    assert "cannot be read: Too many open files" in caplog.text
+    assert reading.read_all() == dict.fromkeys((1, 2), "completed")
+    assert find_segments(tmp_path) == []
+
+
+def test_rule_3_what_fails_for_long_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And told as damage, and what is behind it is read."""
+    monkeypatch.setattr(spool_reader, "MAX_READ_FAILURES", 3)
+    spool = FrameSpool(tmp_path, "a1")
+    write(spool, [*whole(1), *whole(2), *whole(3)])
+    spool.close()
+    [first, *_] = find_segments(tmp_path)
+    fail_to_open(monkeypatch, first.path, 100)
+    reading = Reading(tmp_path)
+    assert [reading.read_all(), reading.read_all()] == [{}, {}]
+    assert reading.read_all()[3] == "completed"
+    assert f"{first.path} is damaged near byte 0" in caplog.text
     assert find_segments(tmp_path) == []
 
 
