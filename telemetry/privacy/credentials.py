@@ -149,8 +149,9 @@ class Credentials:
             return REDACTED if text else text
         if not self._all:
             return text
-        hides_probes = ("\\" in text or "%" in text) and _ESCAPED_LETTER.search(text)
-        probes = None if hides_probes else {_probe(value) for value in self._all}
+        has_escapes = "\\" in text or "%" in text
+        shows_probes = has_escapes and not _ESCAPED_LETTER.search(text)
+        probes = {_probe(value) for value in self._all} if shows_probes else None
         redacted = _redact(text, self._all, probes)
         return redacted if is_whole else _without_begun(redacted, self._all)
 
