@@ -25,7 +25,7 @@ from proxy.rejections import Rejections
 from proxy.routes import UpstreamTable
 from proxy.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.tls_port import TlsPort
-from proxy.unobserved import UnobservedCalls
+from proxy.unobserved import UnobservedCounter
 from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
 from telemetry.client_context import HeaderMap
 from telemetry.identity import SpanIdentitySource
@@ -119,7 +119,7 @@ class Proxy:
             open_exchanges=self.open_exchanges,
             inbound_keys=read_inbound_keys(settings),
             on_refused=self._count_refused,
-            on_relayed=UnobservedCalls(self.metrics).note,
+            on_relayed=UnobservedCounter(self.metrics).note,
         )
         self._server = DownstreamServer(
             handler,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from proxy.downstream import Downstream
     from telemetry.metrics.registry import MetricsRegistry
 
-__all__ = ("MAX_PATHS", "UnobservedCalls")
+__all__ = ("MAX_PATHS", "UnobservedCounter")
 
 _log = logging.getLogger("spantap.handler")
 
@@ -35,7 +35,7 @@ _KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9
 """A part of a path with a long word of letters and digits, or a UUID; names of models have none."""
 
 
-class UnobservedCalls:
+class UnobservedCounter:
     """Tells of the calls that one worker relays unobserved.
 
     Args:

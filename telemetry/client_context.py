@@ -108,7 +108,7 @@ _DEFAULT_MAP: Final = {
 }
 
 _CREDENTIAL_NAME = re.compile(
-    r"auth|cookie|token|secret|passw|passphrase|jwt|credential|signature|bearer"
+    r"auth(?!ors?(?:$|[-_]))|cookie|token|secret|passw|passphrase|jwt|credential|signature|bearer"
     r"|virtual[-_]?key|api[-_]?key|(?:^|[-_])(?:key|pass|pwd|sig)$"
 )
 """In the names of headers, and of members of metadata, that carry credentials (rule 2)."""

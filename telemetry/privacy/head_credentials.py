@@ -4,6 +4,7 @@ Rules:
 
 1. A header whose name says so carries one, as a whole, without its scheme, and in each cookie; so
    does a member of the query, and a member of a JSON text in any header, whatever that is called.
+   A browser, which may set no header on a WebSocket, has the key in the name of a subprotocol.
 2. Any other header may carry one under a name that nobody knows, and so may any other member of a
    query. Their values are masked where a provider quotes them in an error; in content they are
    words like others. Not so headers that are known to be harmless, and those that are recorded.
@@ -50,13 +51,14 @@ _HARMLESS: Final = frozenset(
         *("anthropic-beta", "anthropic-version", "baggage", "cache-control", "connection"),
         *("content-encoding", "content-language", "content-length", "content-type", "date"),
         *("dnt", "expect", "forwarded", "host", "keep-alive", "max-forwards", "openai-beta"),
-        *("openai-organization", "openai-project", "origin", "pragma", "priority", "te"),
+        *("openai-organization", "openai-project", "origin", "pragma", "priority"),
+        *("sec-websocket-extensions", "sec-websocket-key", "sec-websocket-version", "te"),
         *("traceparent", "tracestate", "trailer", "transfer-encoding", "upgrade"),
         *("upgrade-insecure-requests", "user-agent", "via", "x-amzn-trace-id"),
         *("x-client-request-id", "x-correlation-id", "x-real-ip", "x-request-id", "x-title"),
     }
 )
-_HARMLESS_PREFIXES: Final = ("sec-", "x-b3-", "x-forwarded-", "x-spantap-", "x-stainless-")
+_HARMLESS_PREFIXES: Final = ("sec-ch-", "sec-fetch-", "x-b3-", "x-forwarded-", "x-spantap-", "x-stainless-")
 
 _HARMLESS_MEMBERS: Final = frozenset(
     {
@@ -65,6 +67,8 @@ _HARMLESS_MEMBERS: Final = frozenset(
     }
 )
 """Of a query."""
+
+_SUBPROTOCOL: Final = "sec-websocket-protocol"
 
 _KEY_MEMBERS: Final = frozenset({"code", "sig"})
 """Of a query, by custom alone: Azure's functions and storage."""
@@ -131,6 +135,9 @@ def _find_values(name: str, value: str) -> Iterator[tuple[bool, str]]:
     if name == QUERY:
         yield from _in_query(value)
         return
+    if name == _SUBPROTOCOL:
+        yield from _in_subprotocols(value)
+        return
     is_named = looks_like_credential(name)
     value = value.strip()
     if _looks_like_json(value) and (members := _decode(value)) is not None:
@@ -162,6 +169,14 @@ def _in_query(query: str) -> Iterator[tuple[bool, str]]:
             is_named = name in _KEY_MEMBERS or looks_like_credential(name)
             yield is_named, value
             yield is_named, unquote(value)
+
+
+def _in_subprotocols(value: str) -> Iterator[tuple[bool, str]]:
+    """What follows the name of a subprotocol, as in ``openai-insecure-api-key.sk-...`` (OpenAI)."""
+    for protocol in value.split(","):
+        kind, dot, key = protocol.strip().partition(".")
+        if dot:
+            yield looks_like_credential(kind.lower()), key
 
 
 def _in_json(members: Any, is_named: bool) -> Iterator[tuple[bool, str]]:  # noqa: FBT001 - private

@@ -40,7 +40,7 @@ INNER_NAMES = {
     "completion": {"fold_completion", "whole_object"},
     "endpoint": {"OBSERVED", "calls_model_unobserved"},
     "response": {"fold_body"},
-    "rewrite": {"MAX_COPIED_BYTES", "leave_body"},
+    "rewrite": {"leave_body"},
     "scan": {"MAX_MEMBERS", "MAX_PIECE_BYTES", "REQUEST_MEMBERS", "Member", "Problem"},
     "sse": {"read_line"},
     "usage": {"UsageFold", "merge_usage"},

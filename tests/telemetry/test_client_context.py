@@ -277,6 +277,7 @@ def test_no_header_makes_it_raise(headers: list[tuple[str, str]]) -> None:
     [
         ('[{"api-key": 1}, {"a": 2}]', '[{}, {"a": 2}]'),
         ('{"a": {"pass": 1}}', '{"a": {}}'),
+        ('{"author": "a", "co_authors": [], "authority": 1}', '{"author": "a", "co_authors": []}'),
         ("word", "word"),
         ("7", "7"),
         ("{", "{"),

@@ -49,6 +49,7 @@ NAMED: dict[str, tuple[str, str]] = {
     "a query, of Azure's functions": (QUERY, f"code={KEY}&x=1"),
     "a query, of Amazon": (QUERY, f"X-Amz-Security-Token={KEY}#x"),
     "a query, in humps": (QUERY, f"accessKey={KEY}"),
+    "a subprotocol": ("sec-websocket-protocol", f"realtime, openai-insecure-api-key.{KEY}, beta"),
 }
 
 
@@ -63,6 +64,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "a header": ("x-acme", WORD),
     "a member of a query": (QUERY, f"x={WORD}"),
     "a member of JSON": ("x-portkey-config", f'{{"whatever": "{WORD}"}}'),
+    "a subprotocol": ("sec-websocket-protocol", f"realtime, v1.{WORD}"),
     "a key that is a word": ("authorization", f"Bearer {WORD}"),
 }
 
@@ -80,6 +82,8 @@ NOTHING: dict[str, tuple[str, str]] = {
     "a harmless header": ("user-agent", WORD),
     "of an SDK": ("x-stainless-runtime", WORD),
     "an id": ("x-request-id", WORD),
+    "a subprotocol without a key": ("sec-websocket-protocol", f"{WORD}, realtime"),
+    "of a browser": ("sec-ch-ua-platform", WORD),
     "a model": (QUERY, f"model={WORD}&api-version={WORD}"),
     "a URL": ("x-callback", f"https://{WORD}/"),
     "a short value": ("authorization", "Bearer ollama"),
