@@ -13,7 +13,7 @@ from proxy.configuration_error import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.settings import Settings
+    from proxy.settings.settings import Settings
 
 __all__ = ("main",)
 
@@ -128,7 +128,7 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
     """The settings, of which `ours` win over whatever else is said."""
     # Else every installed package is asked for plugins of pydantic, which no setting wants.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from proxy.settings import load_settings  # noqa: PLC0415
+    from proxy.settings.settings import load_settings  # noqa: PLC0415
 
     flags = {name: options[name] for name in _SERVE_FLAGS if name in options}
     return load_settings({**flags, **ours}, options.get("config"))
@@ -137,7 +137,7 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
 def _check_otel_environment() -> None:
     """Before anything imports the SDK, which would end in a traceback."""
     from telemetry.errors import ConfigurationError as TelemetryMisconfigured  # noqa: PLC0415
-    from telemetry.otel_environment import check_otel_environment  # noqa: PLC0415
+    from telemetry.export.otel_environment import check_otel_environment  # noqa: PLC0415
 
     try:
         check_otel_environment(os.environ)

@@ -7,27 +7,28 @@ import logging
 import ssl
 from typing import TYPE_CHECKING
 
-from proxy.certificates import load_upstream_certificates
 from proxy.clock import Clock, SystemClock
 from proxy.configuration_error import ConfigurationError
-from proxy.downstream_server import DownstreamServer
-from proxy.exchange import ExchangeRules
-from proxy.forward_proxy import ForwardProxy
-from proxy.handler import Handler
-from proxy.inbound_keys import read_inbound_keys
-from proxy.limits import DownstreamLimits
-from proxy.listener_tls import build_listener_tls
-from proxy.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
-from proxy.logs import limit_lines
-from proxy.open_exchanges import OpenExchanges
+from proxy.configure import (
+    build_listener_tls,
+    load_upstream_certificates,
+    read_inbound_keys,
+    read_limits,
+)
+from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
+from proxy.downstream.server import DownstreamServer
+from proxy.downstream.tls_port import TlsPort
+from proxy.logging.logs import limit_lines
 from proxy.readable import any_readable
-from proxy.rejections import Rejections
-from proxy.routes import UpstreamTable
-from proxy.tap import FrameSink, RecordedHeaders, TapSource
-from proxy.tls_port import TlsPort
-from proxy.unobserved import UnobservedCounter
-from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
-from telemetry.client_context import HeaderMap
+from proxy.relay.exchange import ExchangeRules
+from proxy.relay.handler import Handler
+from proxy.relay.open_exchanges import OpenExchanges
+from proxy.relay.rejections import Rejections
+from proxy.relay.tap import FrameSink, RecordedHeaders, TapSource
+from proxy.relay.unobserved import UnobservedCounter
+from proxy.upstream.client import UpstreamClient, UpstreamTimeouts
+from proxy.upstream.forward_proxy import ForwardProxy
+from proxy.upstream.routes import UpstreamTable
 from telemetry.identity import SpanIdentitySource
 from telemetry.metrics.instruments import (
     CONNECTIONS_OPEN,
@@ -39,15 +40,16 @@ from telemetry.metrics.instruments import (
     UPSTREAM_FAILURES,
 )
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.sealing import OWN_SEAL
+from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.sealing import OWN_SEAL
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator, Sequence
 
-    from proxy.worker_settings import RelaySettings
+    from proxy.settings.worker import RelaySettings
     from telemetry.metrics.registry import Reading
-    from telemetry.sealing import Seal
+    from telemetry.observing.sealing import Seal
 
 __all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")
 
@@ -58,7 +60,7 @@ CUT_SECONDS = 5.0
 
 MAX_LAST_TURNS = 1000
 """Turns of the loop in which connections that wait are taken before the port is closed: far more
-than :data:`proxy.listening.LISTEN_BACKLOG` need."""
+than :data:`proxy.downstream.listening.LISTEN_BACKLOG` need."""
 
 ACCEPTING_TURNS = 4
 """Turns from taking a connection to reading from it, in the last of which asyncio no longer needs
@@ -69,7 +71,7 @@ class Proxy:
     """A worker: what listens on the traffic port, and relays.
 
     Args:
-        settings: see :mod:`proxy.settings`.
+        settings: see :mod:`proxy.settings.settings`.
         sink: where tap frames go.
         clock: the worker's clocks.
         metrics: where its numbers can be read.
@@ -125,7 +127,7 @@ class Proxy:
             handler,
             max_header_bytes=settings.max_header_bytes,
             refusals=limit_lines(clock),
-            limits=DownstreamLimits.of(settings),
+            limits=read_limits(settings),
             clock=clock,
             is_orphaned=is_orphaned,
         )

@@ -14,12 +14,9 @@ from proxy.configuration_error import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proxy.worker_settings import RelaySettings
-
 __all__ = (
     "load_authorities",
     "load_certificate",
-    "load_upstream_certificates",
     "refuse_special_file",
 )
 
@@ -38,18 +35,6 @@ def refuse_special_file(setting: str, path: Path) -> None:
         return
     if not stat.S_ISREG(mode):
         raise ConfigurationError(f"setting {setting!r}: {path} is no regular file")
-
-
-def load_upstream_certificates(context: ssl.SSLContext, settings: RelaySettings) -> None:
-    """All that the settings name for TLS to upstreams.
-
-    Raises:
-        ConfigurationError: a file cannot be used.
-    """
-    if settings.ca_file is not None:
-        load_authorities(context, settings.ca_file)
-    if settings.client_cert is not None:
-        load_certificate(context, "client", settings.client_cert, settings.client_key)
 
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from http import HTTPStatus
 
-from telemetry.exchange import EndKind
+from telemetry.frames.ending import EndKind
 
 __all__ = ("GatewayError", "broken_request_body", "encode_error", "late_request_body")
 

@@ -13,7 +13,7 @@ import resource
 import sys
 from typing import TYPE_CHECKING, Any
 
-from proxy.logs import limit_lines
+from proxy.logging.logs import limit_lines
 
 if TYPE_CHECKING:
     import asyncio

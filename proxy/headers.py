@@ -10,7 +10,7 @@ order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of 
 4. ``x-spantap-*`` is ours and removed.
 5. What :class:`RequestChanges` replaces: ``Accept-Encoding``, ``traceparent``, ``tracestate``,
    ``Authorization``.
-6. A field that carried one of our own keys is not relayed (:mod:`proxy.inbound_keys`).
+6. A field that carried one of our own keys is not relayed (:mod:`proxy.downstream.inbound_keys`).
 """
 
 from __future__ import annotations

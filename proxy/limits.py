@@ -5,10 +5,6 @@ from __future__ import annotations
 import logging
 import resource
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from proxy.worker_settings import RelaySettings
 
 __all__ = (
     "MAX_ANSWER_BYTES",
@@ -32,12 +28,13 @@ FILES_PER_CONNECTION = 2
 
 MAX_OTHER_FILES = 256
 """Open files besides: listeners, the store, idle connections to upstreams, and those clients
-(:data:`proxy.overflow.MAX_TURNED_AWAY`) that are just being told that there are too many."""
+(:data:`proxy.downstream.overflow.MAX_TURNED_AWAY`) that are just being told that there are too
+many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownstreamLimits:
-    """Limits of client connections; for the reasons of the numbers see :mod:`proxy.settings`.
+    """Limits of client connections; :mod:`proxy.settings.settings` has the reasons of the numbers.
 
     Attributes:
         max_connections: open at once in this worker.
@@ -51,17 +48,6 @@ class DownstreamLimits:
     header_seconds: float = 60.0
     body_idle_seconds: float = 60.0
     stall_seconds: float = 900.0
-
-    @classmethod
-    def of(cls, settings: RelaySettings) -> DownstreamLimits:
-        """Them, as set, with no more connections than the limit of open files has room for."""
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls(
-            max_connections=fit_file_limit(settings.max_connections, soft),
-            header_seconds=settings.header_timeout_seconds,
-            body_idle_seconds=settings.client_idle_timeout_seconds,
-            stall_seconds=settings.client_stall_timeout_seconds,
-        )
 
 
 def count_room(max_files: int) -> int:

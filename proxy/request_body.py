@@ -23,7 +23,7 @@ from codec.blocks import Blocks
 from codec.whole_scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
-from proxy.logs import limit_lines
+from proxy.logging.logs import limit_lines
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader

@@ -14,7 +14,7 @@
         └── SpoolFull           the spool beside the store has no room for more frames
 
 Each message is one sentence or two: what is wrong, where, and what to do. None holds a credential
-(R7). What a backend says is no error but a value, :class:`telemetry.delivery.Answer`.
+(R7). What a backend says is no error but a value, :class:`telemetry.export.delivery.Answer`.
 """
 
 from __future__ import annotations

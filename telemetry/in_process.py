@@ -8,7 +8,7 @@ Rules:
 
 1. :meth:`InProcessTelemetry.emit` appends to a queue and returns: no lock, no wait, no wake-up
    (R2). One thread emits, one consumes.
-2. The queue is bounded, by the rules of :mod:`telemetry.shedding` (R5).
+2. The queue is bounded, by the rules of :mod:`telemetry.frames.shedding` (R5).
 3. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
    well within R8's 250 ms when the thread keeps up.
 """
@@ -20,18 +20,18 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
+from telemetry.frames.shedding import FRAME_BYTES, Shedding, body_bytes
 from telemetry.metrics.instruments import SPANS_DROPPED, TAP_QUEUE, TAP_SHED, DropReason
 from telemetry.pipeline import Pipeline
-from telemetry.shedding import FRAME_BYTES, Shedding, body_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from telemetry.frames import Frame
+    from telemetry.frames.frame import Frame
     from telemetry.metrics.registry import Reading
     from telemetry.service import TelemetryService
-    from telemetry.store_rows import Retention
+    from telemetry.store.rows import Retention
 
 __all__ = ("FrameByFrame", "InProcessPipeline", "InProcessTelemetry")
 

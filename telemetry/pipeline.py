@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from telemetry.errors import StoreError
-from telemetry.exporter import ExportCounts, Exporter, open_sender
+from telemetry.export.exporter import ExportCounts, Exporter, open_sender
+from telemetry.export.metrics_exporter import MetricsExporter, open_metrics_sender
+from telemetry.export.metrics_settings import read_metrics_settings
+from telemetry.export.otel_environment import check_otel_environment
+from telemetry.export.sdk_logs import quiet_sdk_logs
+from telemetry.export.settings import read_otlp_settings
 from telemetry.metrics.instruments import (
     BODIES_HELD,
     EXPORT_FAILURES,
@@ -25,30 +30,25 @@ from telemetry.metrics.instruments import (
     STORE_SPANS,
     DropReason,
 )
-from telemetry.metrics.metrics_exporter import MetricsExporter, open_metrics_sender
-from telemetry.metrics.metrics_settings import read_metrics_settings
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.otel_environment import check_otel_environment
-from telemetry.otlp_settings import read_otlp_settings
-from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.strikes import Strikes
 from telemetry.resource import build_resource
-from telemetry.sdk_logs import quiet_sdk_logs
-from telemetry.sealing import OWN_SEAL
 from telemetry.service import TelemetryService
-from telemetry.span_rules import SpanRules
-from telemetry.store import Store
-from telemetry.store_rows import SpanState
-from telemetry.strikes import Strikes
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.rules import SpanRules
+from telemetry.store.rows import SpanState
+from telemetry.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from telemetry.delivery import Sender
-    from telemetry.metrics.metrics_settings import MetricsSettings
+    from telemetry.export.delivery import Sender
+    from telemetry.export.metrics_settings import MetricsSettings
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
-    from telemetry.sealing import Seal
-    from telemetry.store_rows import Retention
+    from telemetry.observing.sealing import Seal
+    from telemetry.store.rows import Retention
 
 __all__ = ("Pipeline",)
 
@@ -126,15 +126,15 @@ class Pipeline:
     ) -> Self:
         """Open the store and prepare the exporter; nothing runs yet.
 
-        The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.sdk_logs`). `environ`
-        is the process's own: the SDK reads resource and span limits from there.
+        The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.export.sdk_logs`).
+        `environ` is the process's own: the SDK reads resource and span limits from there.
 
         Args:
             path: of the store.
             retention: how much the store keeps.
             environ: see above.
             rules: what the settings say about every span.
-            fsync_each_commit: see :meth:`telemetry.store.Store.open`, as for `holder_pid`.
+            fsync_each_commit: see :meth:`telemetry.store.store.Store.open`, as for `holder_pid`.
             holder_pid: see there.
             more_numbers: adds those of other processes to ours, for the backend of metrics.
             seal: opens what may be credentials in frames.

@@ -24,18 +24,18 @@ from openinference.semconv.trace import SpanAttributes
 from opentelemetry.trace import StatusCode
 
 from telemetry.errors import StoreError
-from telemetry.frame_source import FrameSource, Receipt
-from telemetry.metrics.exchange_metrics import ExchangeMetrics
 from telemetry.metrics.registry import MetricsRegistry
-from telemetry.observation import OBSERVER_DIED, OBSERVER_FAILED
-from telemetry.observer import Observer
-from telemetry.open_bodies import OpenBodies
-from telemetry.otlp import encode_span
+from telemetry.observing.exchange_metrics import ExchangeMetrics
+from telemetry.observing.observation import OBSERVER_DIED, OBSERVER_FAILED
+from telemetry.observing.observer import Observer
+from telemetry.observing.open_bodies import OpenBodies
+from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.source import FrameSource, Receipt
+from telemetry.observing.strikes import Strikes
 from telemetry.rate_limit import RateLimit
-from telemetry.sealing import OWN_SEAL
-from telemetry.span_rules import SpanRules
-from telemetry.store_rows import SpanRow
-from telemetry.strikes import Strikes
+from telemetry.spans.otlp.encoding import encode_span
+from telemetry.spans.rules import SpanRules
+from telemetry.store.rows import SpanRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.util.types import Attributes
 
-    from telemetry.exchange import Exchange
-    from telemetry.frames import Frame
-    from telemetry.recorder import SpanRecorder
-    from telemetry.sealing import Seal
-    from telemetry.store import Store
-    from telemetry.store_rows import SpanStatus
+    from telemetry.frames.frame import Frame
+    from telemetry.observing.exchange import Exchange
+    from telemetry.observing.sealing import Seal
+    from telemetry.spans.recorder import SpanRecorder
+    from telemetry.store.rows import SpanStatus
+    from telemetry.store.store import Store
 
 __all__ = ("ServiceCounts", "TelemetryService")
 

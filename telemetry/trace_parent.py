@@ -1,7 +1,7 @@
 """What a client's ``traceparent`` means; apart from :mod:`telemetry.identity`, which needs the SDK.
 
 The settings name the policy, and the SDK must not be imported before its variables are known to be
-good (:mod:`telemetry.otel_environment`).
+good (:mod:`telemetry.export.otel_environment`).
 """
 
 from __future__ import annotations

@@ -15,15 +15,15 @@ from openinference.semconv.trace import SpanAttributes
 
 from codec.answer import ToolCall
 from codec.jsontext import decode_json
-from telemetry.otlp import DecodedSpan, decode_spans
 from telemetry.semconv import MetadataMember
-from telemetry.span_checksum import DAMAGED_WORDS
+from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans
+from telemetry.store.checksum import DAMAGED_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from codec.jsontext import JsonObject
-    from telemetry.store_rows import SpanSummary
+    from telemetry.store.rows import SpanSummary
 
 __all__ = ("ContentPart", "RecordedCall", "RecordedMessage", "decode_call")
 

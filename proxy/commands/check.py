@@ -17,15 +17,15 @@ from proxy.commands.check_ports import check_ports, count_sent_spans
 from proxy.commands.check_spans import check_backend, check_content, sends_spans
 from proxy.commands.check_store import check_store
 from proxy.commands.check_upstreams import check_upstreams
-from proxy.variable_names import describe_unknown_names
+from proxy.settings.variable_names import describe_unknown_names
 from telemetry.errors import StoreError
-from telemetry.store_lock import find_holder
+from telemetry.store.lock import find_holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from proxy.commands.check_findings import Finding
-    from proxy.settings import Settings
+    from proxy.settings.settings import Settings
 
 __all__ = ("run_check",)
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
+from proxy.configure import explain_exposed_keys, read_inbound_keys
 from proxy.file_limit import hard_file_limit
-from proxy.inbound_keys import explain_exposed_keys, read_inbound_keys
 from proxy.limits import FILES_PER_CONNECTION, MAX_OTHER_FILES, count_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from proxy.commands.check_findings import Finding
-    from proxy.settings import Settings
+    from proxy.settings.settings import Settings
 
 __all__ = ("check_file_limit", "check_inbound_keys")
 

@@ -13,17 +13,16 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from proxy.certificates import load_upstream_certificates
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
-from proxy.listener_tls import build_listener_tls
+from proxy.configure import build_listener_tls, load_upstream_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from proxy.commands.check_findings import Finding
-    from proxy.settings import Settings
+    from proxy.settings.settings import Settings
 
 __all__ = ("check_certificates", "read_expiry_dates")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from proxy.commands.escape import escape_line
+from proxy.escape import escape_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

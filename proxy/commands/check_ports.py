@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Self
 
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
-from proxy.listening import bind, name_other_port
+from proxy.downstream.listening import bind, name_other_port
 from telemetry.metrics.instruments import SPANS_EXPORTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from proxy.commands.check_findings import Finding
-    from proxy.settings import Settings
+    from proxy.settings.settings import Settings
 
 __all__ = ("check_ports", "count_sent_spans")
 

@@ -9,26 +9,26 @@ from urllib.parse import urlsplit
 
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
-from proxy.span_settings import SpanSettings, build_span_rules
-from telemetry.delivery import Verdict
+from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
-from telemetry.exporter import open_sender
-from telemetry.metrics.metrics_exporter import open_metrics_sender
-from telemetry.metrics.metrics_settings import read_metrics_settings
-from telemetry.otel_environment import (
+from telemetry.export.delivery import Verdict
+from telemetry.export.exporter import open_sender
+from telemetry.export.metrics_exporter import open_metrics_sender
+from telemetry.export.metrics_settings import read_metrics_settings
+from telemetry.export.otel_environment import (
     check_otel_environment,
     describe_sampler,
     find_reason_for_no_spans,
 )
-from telemetry.otlp_settings import OtlpProtocol, read_otlp_settings
+from telemetry.export.settings import OtlpProtocol, read_otlp_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from proxy.commands.check_findings import Finding
-    from proxy.settings import Settings
-    from telemetry.delivery import Sender
-    from telemetry.otlp_settings import OtlpSettings
+    from proxy.settings.settings import Settings
+    from telemetry.export.delivery import Sender
+    from telemetry.export.settings import OtlpSettings
 
 __all__ = ("check_backend", "check_content", "sends_spans")
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from proxy.commands.check_findings import bad, good, note
 from proxy.commands.unobserved import describe_unobserved
 from telemetry.errors import StoreError
-from telemetry.schema import wal_path
-from telemetry.store_lock import find_holder
-from telemetry.store_survey import survey_store
+from telemetry.store.lock import find_holder
+from telemetry.store.schema import wal_path
+from telemetry.store.survey import survey_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from proxy.commands.check_findings import Finding
-    from proxy.settings import Settings
-    from telemetry.store_survey import StoreSurvey
-    from telemetry.unobserved_calls import UnobservedCalls
+    from proxy.settings.settings import Settings
+    from telemetry.store.survey import StoreSurvey
+    from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("check_store",)
 

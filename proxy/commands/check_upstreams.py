@@ -8,20 +8,20 @@ import ssl
 from typing import TYPE_CHECKING
 
 from proxy.app import build_client, build_upstreams
-from proxy.certificates import load_upstream_certificates
 from proxy.commands.check_findings import bad, good, note
 from proxy.configuration_error import ConfigurationError
+from proxy.configure import load_upstream_certificates
 from proxy.errors import GatewayError
 from proxy.headers import Head, RequestChanges, request_headers
-from proxy.upstream_client import UpstreamRequest
+from proxy.upstream.client import UpstreamRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from proxy.commands.check_findings import Finding
-    from proxy.routes import Upstream, UpstreamTable
-    from proxy.settings import Settings
-    from proxy.upstream_client import UpstreamClient
+    from proxy.settings.settings import Settings
+    from proxy.upstream.client import UpstreamClient
+    from proxy.upstream.routes import Upstream, UpstreamTable
 
 __all__ = ("check_upstreams",)
 
@@ -43,7 +43,7 @@ _MENDS = {
     "upstream_invalid_response": "look whether the URL's port speaks HTTP, or https:// is missing",
     "upstream_closed_before_response": "look into its log, and whether https:// is missing",
 }
-"""By the code of :mod:`proxy.upstream_errors`."""
+"""By the code of :mod:`proxy.upstream.errors`."""
 
 
 def check_upstreams(settings: Settings) -> Iterator[Finding]:

@@ -24,11 +24,11 @@ from proxy.commands.traces import latest_calls
 from proxy.demo.chats import CALL_COUNT, run_chats
 from proxy.demo.clients import is_sdk_installed
 from proxy.demo.upstream import create_demo_upstream
-from proxy.listening import listen
-from proxy.settings import Settings
+from proxy.downstream.listening import listen
+from proxy.settings.settings import Settings
 from telemetry.in_process import InProcessPipeline
-from telemetry.store_reader import StoreReader
-from telemetry.store_rows import Retention
+from telemetry.store.reader import StoreReader
+from telemetry.store.rows import Retention
 
 if TYPE_CHECKING:
     from rich.console import Console

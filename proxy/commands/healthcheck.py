@@ -29,7 +29,7 @@ _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared wi
 
 
 def find_admin_port(flags: Mapping[str, Any]) -> tuple[str, int]:
-    """Host and port, where :func:`proxy.settings.load_settings` finds them.
+    """Host and port, where :func:`proxy.settings.settings.load_settings` finds them.
 
     Args:
         flags: ``admin_host`` and ``admin_port`` where they were given on the command line.
@@ -42,7 +42,7 @@ def find_admin_port(flags: Mapping[str, Any]) -> tuple[str, int]:
     port = str(flags.get("admin_port", os.environ.get("SPANTAP_ADMIN_PORT", default_port)))
     if not os.environ.get("SPANTAP_CONFIG") and _PORT.fullmatch(port) and int(port) <= 65535:
         return host, int(port)
-    from proxy.settings import load_settings  # noqa: PLC0415 - it also says what is wrong
+    from proxy.settings.settings import load_settings  # noqa: PLC0415 - it also says what is wrong
 
     # Without the upstreams: their keys are no matter of this command, and may not be here.
     settings = load_settings({**flags, "upstreams": ()})

@@ -2,7 +2,7 @@
 
 Rules:
 
-1. No foreign text reaches the terminal unescaped (:mod:`proxy.commands.escape`), and none is
+1. No foreign text reaches the terminal unescaped (:mod:`proxy.escape`), and none is
    read as markup.
 2. An id is never cut and never wrapped. Without a terminal nothing is: a pipe has no width.
 3. Colours need a terminal; each says something that a word beside it says too.
@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.text import Text
 
 from codec.jsontext import decode_json
-from proxy.commands.escape import escape, escape_line
 from proxy.commands.table import cell, format_duration, local_time, outcome_cell
 from proxy.commands.unobserved import describe_unobserved
+from proxy.escape import escape, escape_line
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from codec.answer import ToolCall
     from codec.jsontext import JsonObject
     from proxy.commands.call import RecordedCall, RecordedMessage
-    from telemetry.unobserved_calls import UnobservedCalls
+    from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("open_console", "print_call", "print_unobserved")
 

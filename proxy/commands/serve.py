@@ -8,15 +8,15 @@ import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from proxy.commands.signals import SHUTDOWN_SIGNALS
-from proxy.logs import set_up_logging
+from proxy.logging.logs import set_up_logging
 from proxy.processes.handed_settings import hand_over
 from proxy.processes.scratch import settings_file
-from proxy.span_settings import hides_content
-from proxy.variable_names import describe_unknown_names
+from proxy.settings.spans import hides_content
+from proxy.settings.variable_names import describe_unknown_names
+from proxy.signals import SHUTDOWN_SIGNALS
 
 if TYPE_CHECKING:
-    from proxy.settings import Settings
+    from proxy.settings.settings import Settings
 
 __all__ = ("run_serve",)
 

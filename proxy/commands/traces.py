@@ -16,7 +16,7 @@ from proxy.commands.record import build_call_record, build_summary_record, encod
 from proxy.commands.render import open_console, print_call, print_unobserved
 from proxy.commands.table import print_table
 from telemetry.errors import StoreError, StoreUnavailable
-from telemetry.store_reader import StoreReader
+from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from proxy.commands.call import RecordedCall
-    from telemetry.store_rows import StoredSpan
+    from telemetry.store.rows import StoredSpan
 
 __all__ = ("DEFAULT_LIMIT", "latest_calls", "run_traces")
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from codec.endpoint import OBSERVED
-from proxy.commands.escape import escape_line
+from proxy.escape import escape_line
 from telemetry.metrics.label_limit import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from telemetry.unobserved_calls import UnobservedCalls
+    from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("describe_unobserved",)
 

@@ -8,11 +8,11 @@ import logging
 from aiohttp import web
 
 from codec.dialects import DIALECTS, find_dialect
-from proxy.commands.signals import ShutdownSignals
 from proxy.demo.upstream import create_demo_upstream
-from proxy.listening import listen
-from proxy.logs import set_up_logging
-from proxy.settings import ConfigurationError
+from proxy.downstream.listening import listen
+from proxy.logging.logs import set_up_logging
+from proxy.settings.settings import ConfigurationError
+from proxy.signals import ShutdownSignals
 
 __all__ = ("run_upstream",)
 

@@ -5,7 +5,7 @@ on others.
 
 Rules:
 
-1. An exchange is acknowledged once it is settled (:mod:`telemetry.frame_source`), never before.
+1. An exchange is acknowledged once it is settled (:mod:`telemetry.observing.source`), never before.
 2. What a worker has open when it dies ends as ``worker_lost``, once all that it had sent or spooled
    is read. One that lives and has lost its connection, or was disconnected for what is no frame,
    comes back and sends all again: what it had sent before is forgotten then, without a span.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from codec._version import __version__
 from proxy.processes.scratch import life_path
-from telemetry.frame_records import (
+from telemetry.frames.records import (
     MalformedRecordError,
     RecordReader,
     decode_hello,
@@ -34,15 +34,15 @@ from telemetry.frame_records import (
     encode_acks,
 )
 from telemetry.held_file import is_held
+from telemetry.observing.spool_reader import SpoolReader
 from telemetry.rate_limit import RateLimit
-from telemetry.spool_reader import SpoolReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from telemetry.frame_records import Hello
-    from telemetry.frame_source import FrameSource
+    from telemetry.frames.records import Hello
+    from telemetry.observing.source import FrameSource
     from telemetry.service import TelemetryService
 
 __all__ = ("FrameIntake",)

@@ -22,8 +22,8 @@ import time
 from typing import TYPE_CHECKING
 
 from proxy.processes.turns import Turns
-from telemetry.frame_outbox import FrameOutbox
-from telemetry.frame_records import AckReader, Hello, encode_hello
+from telemetry.frames.outbox import FrameOutbox
+from telemetry.frames.records import AckReader, Hello, encode_hello
 from telemetry.metrics.instruments import SPANS_DROPPED, TAP_QUEUE, TAP_SHED, DropReason
 from telemetry.rate_limit import RateLimit
 

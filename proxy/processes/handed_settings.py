@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from proxy.settings import Settings
+    from proxy.settings.settings import Settings
 
 __all__ = ("StoreSettings", "SupervisorSettings", "hand_over")
 
@@ -23,7 +23,7 @@ def hand_over(settings: Settings) -> bytes:
 
 
 class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the supervisor needs of :class:`proxy.settings.Settings`: see there."""
+    """What the supervisor needs of :class:`proxy.settings.settings.Settings`: see there."""
 
     host: str
     port: int
@@ -39,7 +39,7 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What telemetry needs of them, beside :class:`proxy.span_settings.SpanSettings`."""
+    """What telemetry needs of them, beside :class:`proxy.settings.spans.SpanSettings`."""
 
     store: str
     store_max_bytes: int

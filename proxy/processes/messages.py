@@ -41,7 +41,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
         settings: all of them, as JSON (:mod:`proxy.processes.handed_settings`).
         number: which worker it is, from 1.
         frames_path: the Unix socket to telemetry.
-        seal_key: seals credentials on their way there (:mod:`telemetry.sealing`).
+        seal_key: seals credentials on their way there (:mod:`telemetry.observing.sealing`).
     """
 
     settings: bytes

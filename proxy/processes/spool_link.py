@@ -21,8 +21,8 @@ from telemetry.errors import SpoolFull
 from telemetry.rate_limit import RateLimit
 
 if TYPE_CHECKING:
-    from telemetry.frame_outbox import FrameOutbox
-    from telemetry.frame_spool import FrameSpool
+    from telemetry.frames.outbox import FrameOutbox
+    from telemetry.frames.spool import FrameSpool
 
 __all__ = ("SpoolLink",)
 

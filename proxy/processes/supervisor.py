@@ -24,19 +24,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proxy.admin import AdminServer
-from proxy.commands.signals import SHUTDOWN_SIGNALS, ShutdownSignals
 from proxy.configuration_error import ConfigurationError
-from proxy.listening import listen
-from proxy.logs import set_up_logging
+from proxy.downstream.listening import listen
+from proxy.logging.logs import set_up_logging
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.handed_settings import SupervisorSettings
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.scratch import frames_socket
+from proxy.signals import SHUTDOWN_SIGNALS, ShutdownSignals
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.metrics.snapshot import merge
-from telemetry.sealing import KEY_BYTES
+from telemetry.observing.sealing import KEY_BYTES
 
 if TYPE_CHECKING:
     import socket

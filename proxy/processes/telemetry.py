@@ -23,22 +23,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.configuration_error import ConfigurationError
-from proxy.logs import set_up_logging
+from proxy.logging.logs import set_up_logging
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.handed_settings import StoreSettings
 from proxy.processes.messages import Counters, Finish, Finished, Ready
 from proxy.processes.scratch import remove_frames_folder
-from proxy.span_settings import SpanSettings, build_span_rules
+from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
-from telemetry.frame_spool import measure_spool, spool_folder
+from telemetry.export.otel_environment import find_reason_for_no_spans
+from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.metrics.instruments import SPOOL_SIZE
 from telemetry.metrics.snapshot import merge
-from telemetry.otel_environment import find_reason_for_no_spans
+from telemetry.observing.sealing import Seal
 from telemetry.pipeline import Pipeline
-from telemetry.sealing import Seal
-from telemetry.store_rows import Retention
-from telemetry.unobserved_calls import UnobservedKeeper
+from telemetry.store.rows import Retention
+from telemetry.store.unobserved_keeper import UnobservedKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

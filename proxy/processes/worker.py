@@ -18,9 +18,9 @@ from codec._version import __version__
 from proxy.app import Proxy, build_upstreams
 from proxy.clock import SystemClock
 from proxy.configuration_error import ConfigurationError
+from proxy.configure import explain_exposed_keys
 from proxy.file_limit import quieten_file_limit, raise_file_limit
-from proxy.inbound_keys import explain_exposed_keys
-from proxy.logs import set_up_logging
+from proxy.logging.logs import set_up_logging
 from proxy.processes.async_control import AsyncControl
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_link import FrameLink
@@ -28,14 +28,14 @@ from proxy.processes.garbage import collect_rarely
 from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
 from proxy.processes.scratch import life_path
 from proxy.processes.spool_link import SpoolLink
-from proxy.worker_settings import WorkerSettings
-from telemetry.frame_outbox import FrameOutbox
-from telemetry.frame_records import Hello
-from telemetry.frame_spool import FrameSpool, spool_folder
+from proxy.settings.worker import WorkerSettings
+from telemetry.export.sdk_logs import quiet_sdk_logs
+from telemetry.frames.outbox import FrameOutbox
+from telemetry.frames.records import Hello
+from telemetry.frames.shedding import Shedding
+from telemetry.frames.spool import FrameSpool, spool_folder
 from telemetry.held_file import hold
-from telemetry.sdk_logs import quiet_sdk_logs
-from telemetry.sealing import Seal
-from telemetry.shedding import Shedding
+from telemetry.observing.sealing import Seal
 
 if TYPE_CHECKING:
     from proxy.processes.control import Control

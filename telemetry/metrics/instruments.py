@@ -26,7 +26,7 @@ from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 from opentelemetry.semconv.attributes.url_attributes import URL_PATH
 
-from telemetry.chunk_timing import DURATION_BUCKETS_SECONDS
+from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 
 __all__ = (
     "ANOMALIES",

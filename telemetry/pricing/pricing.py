@@ -22,7 +22,7 @@ from telemetry.provider import infer_provider
 
 if TYPE_CHECKING:
     from codec.cost import Cost
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
     from telemetry.pricing.price_table import PriceTable
 
 __all__ = ("MAX_MODEL_CHARS", "Pricing")

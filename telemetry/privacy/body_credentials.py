@@ -33,7 +33,6 @@ from telemetry.privacy.credentials import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from telemetry.exchange import Exchange
 
 __all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "plain_name")
 
@@ -90,18 +89,22 @@ _IN_QUERY = re.compile(r"[?&]([^=&#]{1,64})=([^&#]+)")
 _IN_AUTHORITY = re.compile(r"^[a-z]{2,5}://([^/?#]+)@", re.IGNORECASE)
 
 
-def find_body_credentials(exchange: Exchange) -> Credentials:
-    """The credentials that the body of a request carries."""
-    if exchange.request is not None:
-        body = exchange.request.body
+def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) -> Credentials:
+    """The credentials that the body of a request carries.
+
+    Args:
+        body: its members; ``None`` where it could not be decoded.
+        text: what was read of it, which is looked at where it could not be decoded.
+    """
+    if body is not None:
         if _LOOKED_AT.isdisjoint(body) and "tools" not in body:
             return NO_CREDENTIALS
         places = list(_find_places(body))
         return _collect(places) if places else NO_CREDENTIALS
-    if not exchange.request_body:
+    if not text:
         return NO_CREDENTIALS
     found: set[str] = set()
-    for match in _IN_TEXT.finditer(exchange.request_body.decode("utf-8", "replace")):
+    for match in _IN_TEXT.finditer(text.decode("utf-8", "replace")):
         found |= _forms(_unquote_json(match[1]))
         if len(found) > MAX_CREDENTIALS:
             return Credentials(too_many=True)

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from codec.jsontext import decode_json
-from telemetry.client_context import has_many_values, looks_like_credential
 from telemetry.privacy.body_credentials import plain_name
+from telemetry.privacy.credential_names import has_many_values, looks_like_credential
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
     MIN_CREDENTIAL_CHARS,
@@ -58,7 +58,14 @@ _HARMLESS: Final = frozenset(
         *("x-client-request-id", "x-correlation-id", "x-real-ip", "x-request-id", "x-title"),
     }
 )
-_HARMLESS_PREFIXES: Final = ("sec-ch-", "sec-fetch-", "x-b3-", "x-forwarded-", "x-spantap-", "x-stainless-")
+_HARMLESS_PREFIXES: Final = (
+    "sec-ch-",
+    "sec-fetch-",
+    "x-b3-",
+    "x-forwarded-",
+    "x-spantap-",
+    "x-stainless-",
+)
 
 _HARMLESS_MEMBERS: Final = frozenset(
     {
@@ -124,7 +131,7 @@ def _is_cookie(field: tuple[str, str]) -> bool:
 
 
 def read_fields(text: bytes) -> Iterator[tuple[str, str]]:
-    """Names and values of a text that has a line for each (:class:`telemetry.frames.Begin`)."""
+    """Names and values, of a text with a line for each (:class:`telemetry.frames.frame.Begin`)."""
     for line in text.split(b"\n"):
         name, _, value = line.decode("utf-8", "replace").partition(":")
         yield name, value

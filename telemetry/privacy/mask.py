@@ -5,7 +5,7 @@ Rules (``span-contract.md`` section 3):
 1. First the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
    patterns, so that what is hidden already costs no search.
 2. Order and names of attributes stay. A value is never made longer on purpose, so the size limits
-   come afterwards (:mod:`telemetry.size_limits`): what is cut is no JSON any more.
+   come afterwards (:mod:`telemetry.spans.size_limits`): what is cut is no JSON any more.
 3. The limit of images and the patterns hold for every text, patterns but for those that readers
    need as they are: kind, system, provider, operation and MIME types.
 4. A provider's words of an error may quote request and answer: they are redacted with either
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from openinference.semconv.trace import SpanAttributes
 
@@ -34,14 +34,25 @@ from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from telemetry.attribute_values import AttributeValue
-    from telemetry.otlp_attributes import WrittenAttributes
     from telemetry.privacy.credentials import Credentials
     from telemetry.privacy.redaction import Redaction
 
-__all__ = ("Mask",)
+__all__ = ("Mask", "WrittenText")
+
+
+class WrittenText(Protocol):
+    """Attributes as bytes, whose texts can be looked at without being decoded."""
+
+    @property
+    def whole(self) -> bytes:
+        """All of them, every text as UTF-8."""
+
+    def over(self, size: int) -> Iterator[object]:
+        """Values that take more bytes than `size`, not yet cleaned."""
+
 
 _NOT_SEARCHED: Final = frozenset(
     {
@@ -124,7 +135,7 @@ class Mask:
             return False
         return any(count_chars([value]) > self._limit for value in values)
 
-    def may_change(self, written: WrittenAttributes) -> bool:
+    def may_change(self, written: WrittenText) -> bool:
         """Whether any text of these may have an image over the limit, or a credential.
 
         The bytes that are written of a text are more than its characters.

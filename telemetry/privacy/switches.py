@@ -8,7 +8,7 @@ Rules:
    ``OPENINFERENCE_HIDE_*`` that is not known is refused.
 2. The switch of retrieved documents is read like the others, and hides nothing: no span of ours has
    any. Vectors of embeddings are not even built unless somebody asks for them (contract 1.6,
-   :mod:`telemetry.embedding_attributes`); their switch hides them all the same.
+   :mod:`telemetry.spans.embedding_attributes`); their switch hides them all the same.
 3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
    is uploaded, and the GenAI names are always written.
 4. What hides more in plain words is a property here, and decided nowhere else.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from telemetry.frame_spool import measure_spool, spool_folder
+from telemetry.frames.spool import measure_spool, spool_folder
 from tests.bench.contestants import pin_to_others, pinned, running_observing
 from tests.faults.beside import beside
 from tests.load.tool import ClientLoad, LoadClient, LoadUpstream

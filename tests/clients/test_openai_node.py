@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from codec.jsontext import decode_json_object
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.clients.stage import open_stage
 
 PACKAGE = "openai@7.55.0"

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.clients.stage import BROKEN_MODEL, TOOLS, Stage, open_stage
 from tests.corpus.folds import describe_response
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI, OpenAI
 
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
 
 HELLO: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Ahoy?"}]}
 REQUESTS: dict[str, dict[str, Any]] = {

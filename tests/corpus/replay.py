@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.resources import Resource
 
 from codec.usage_filter import UsageFilter
-from telemetry.frames import ResponseData
-from telemetry.observer import Observer
-from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.frames.frame import ResponseData
+from telemetry.observing.observer import Observer
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.corpus.folds import describe_response
 from tests.corpus.oracle import (
     expect_outcome,
@@ -46,8 +46,8 @@ from tests.proxy.harness import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from telemetry.exchange import Exchange
-    from telemetry.frames import Frame
+    from telemetry.frames.frame import Frame
+    from telemetry.observing.exchange import Exchange
     from tests.corpus.recordings import Recording
 
 __all__ = (

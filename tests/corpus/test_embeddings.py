@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.exchange import Outcome
-from telemetry.exchange_attributes import build_exchange_attributes
-from telemetry.observer import Observer
+from telemetry.observing.exchange import Outcome
+from telemetry.observing.observer import Observer
+from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.corpus.oracle import parse_json
 from tests.corpus.recordings import count_lines, explain_absence, find_folder, load_embeddings
 from tests.telemetry.tap_frames import begin, exchange_frames
 
 if TYPE_CHECKING:
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
     from tests.corpus.recordings import Recording
 
 _FOLDER = find_folder()

@@ -18,12 +18,13 @@ from codec.jsontext import decode_json
 from codec.rewrite import rewrite_request
 from codec.tool_calls import CallSlot, ToolCallSlots
 from codec.usage_filter import UsageFilter
-from proxy import downstream, exchange
-from proxy.downstream import Downstream
+from proxy.downstream import downstream
+from proxy.downstream.downstream import Downstream
 from proxy.headers import response_headers
-from proxy.tap import Tap
-from telemetry import exchange_attributes
-from telemetry.vocabulary import build_concept_attributes
+from proxy.relay import exchange
+from proxy.relay.tap import Tap
+from telemetry.spans import exchange_attributes
+from telemetry.spans.vocabulary import build_concept_attributes
 from tests.corpus.recordings import Recording, explain_absence, find_folder, load_chats
 from tests.corpus.replay import find_faults, open_bench
 from tests.fixtures.dialects import DIALECTS

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.processes.frame_intake import FrameIntake
-from telemetry.delivery import Answer, Verdict
-from telemetry.exporter import Exporter
-from telemetry.frame_records import encode_hello
+from telemetry.export.delivery import Answer, Verdict
+from telemetry.export.exporter import Exporter
+from telemetry.frames.records import encode_hello
 from telemetry.pipeline import Pipeline
-from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.resource import build_resource
-from telemetry.span_rules import SpanRules
-from telemetry.store import Store
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.rules import SpanRules
+from telemetry.store.store import Store
 from tests.cost.hot_path import HotPath
 from tests.cost.surroundings import HELLO, START_NS, Surroundings
 from tests.cost.traffic import answer, in_reads, request, streamed_answer

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from codec._version import __version__
 from proxy.app import Proxy
 from proxy.processes.frame_link import GATHER_SECONDS, FrameLink
-from proxy.settings import Settings
-from telemetry.frame_records import Hello, encode_acks
+from proxy.settings.settings import Settings
+from telemetry.frames.records import Hello, encode_acks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from codec.jsontext import decode_json
 from telemetry.errors import SpoolFull
-from telemetry.frame_spool import FrameSpool, measure_spool
-from telemetry.store import Store
-from telemetry.store_rows import Retention
+from telemetry.frames.spool import FrameSpool, measure_spool
+from telemetry.store.rows import Retention
+from telemetry.store.store import Store
 from tests.deploy.chart import (
     CHART,
     render,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.disk_reserve import RESERVE_BYTES
-from telemetry.store_rescue import MAX_DAMAGED_KEPT
+from telemetry.store.disk_reserve import RESERVE_BYTES
+from telemetry.store.rescue import MAX_DAMAGED_KEPT
 from tests.deploy.chart import (
     CI_FILES,
     NAMESPACE,

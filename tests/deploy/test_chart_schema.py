@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.jsontext import decode_json
-from telemetry.otel_environment import _SAMPLERS
+from telemetry.export.otel_environment import _SAMPLERS
 from telemetry.privacy.switches import PrivacySwitches
 from tests.deploy.chart import CHART, HelmError, ask, read_values
 from tests.deploy.tools import run, tool

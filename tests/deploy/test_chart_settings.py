@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from proxy.settings import Settings, load_settings
-from telemetry.otel_environment import check_otel_environment
-from telemetry.otlp_settings import OtlpProtocol, read_backend, read_otlp_settings
+from proxy.settings.settings import Settings, load_settings
+from telemetry.export.otel_environment import check_otel_environment
+from telemetry.export.settings import OtlpProtocol, read_backend, read_otlp_settings
 from telemetry.privacy.switches import read_privacy_switches
 from tests.deploy.chart import (
     CHART,

@@ -16,8 +16,8 @@ import requests
 from codec.jsontext import decode_json_object
 from proxy.commands.upstream import HOST as UPSTREAM_HOST
 from proxy.processes import supervisor
-from proxy.settings import Settings, load_settings
-from telemetry.otlp_settings import OtlpProtocol, read_otlp_settings
+from proxy.settings.settings import Settings, load_settings
+from telemetry.export.settings import OtlpProtocol, read_otlp_settings
 from tests.deploy.tools import ROOT, read_yaml, run, tool
 from tests.e2e.collector import PROGRAM as COLLECTOR
 from tests.e2e.outbox import wait_for_delivery

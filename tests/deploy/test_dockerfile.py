@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codec.jsontext import decode_json
 from proxy.commands.healthcheck import TIMEOUT_SECONDS
-from proxy.settings import load_settings
+from proxy.settings.settings import load_settings
 from tests.deploy.image import read_lock
 from tests.deploy.tools import ROOT, run, tool
 

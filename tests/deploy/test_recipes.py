@@ -18,9 +18,9 @@ from codec.jsontext import decode_json
 from proxy.app import CUT_SECONDS
 from proxy.demo.upstream import Pace, create_demo_upstream
 from proxy.processes.supervisor import CLOSE_SECONDS, FLUSH_SECONDS
-from proxy.settings import Settings, load_settings
-from telemetry.exporter import MAX_BATCH_BYTES
-from telemetry.otlp_settings import read_otlp_settings
+from proxy.settings.settings import Settings, load_settings
+from telemetry.export.exporter import MAX_BATCH_BYTES
+from telemetry.export.settings import read_otlp_settings
 from tests.deploy.chart import CHART, Rendered, ask, containers_of, pod_specs, read_values, render
 from tests.deploy.test_chart_policy import breaches, needed_on_disk
 from tests.deploy.tools import ROOT

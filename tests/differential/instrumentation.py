@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from telemetry.recorder import MAX_SPAN_ATTRIBUTES
+from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

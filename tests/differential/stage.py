@@ -12,10 +12,10 @@ import openai
 from opentelemetry.sdk.resources import Resource
 
 from codec.endpoint import Endpoint
-from proxy.settings import Settings, UpstreamConfig
-from proxy.span_settings import SpanSettings, build_span_rules
-from telemetry.otlp import decode_spans, encode_span
-from telemetry.recorder import SpanRecorder, build_span_limits
+from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.spans import SpanSettings, build_span_rules
+from telemetry.spans.otlp.encoding import decode_spans, encode_span
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.corpus.replay import CUTS
 from tests.differential.instrumentation import instrumented_sdk
 from tests.proxy.harness import ScriptedUpstream, running_proxy
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from telemetry.otlp import DecodedSpan
+    from telemetry.spans.otlp.encoding import DecodedSpan
     from tests.differential.calls import Call
     from tests.proxy.harness import Connection, RunningProxy
 

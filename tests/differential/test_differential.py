@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.endpoint import Endpoint
-from telemetry.otlp import DecodedEvent
+from telemetry.spans.otlp.encoding import DecodedEvent
 from tests.corpus.recordings import explain_absence, find_folder
 from tests.differential.allowances import ALLOWANCES, find_explanations
 from tests.differential.calls import load_recorded_calls
@@ -25,7 +25,7 @@ from tests.differential.stage import Pair, run_calls
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from telemetry.otlp import DecodedSpan
+    from telemetry.spans.otlp.encoding import DecodedSpan
 
 # A thousand real calls come first: a minute, where coverage is measured beside other work.
 pytestmark = pytest.mark.timeout(240)

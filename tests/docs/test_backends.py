@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from telemetry.otlp_settings import OtlpProtocol, OtlpSettings, read_otlp_settings
+from telemetry.export.settings import OtlpProtocol, OtlpSettings, read_otlp_settings
 from tests.docs.blocks import DOCS, Page
 from tests.e2e.processes import clean_environment, find_free_port
 from tests.otlp_sink import GrpcSink, HttpSink

@@ -15,7 +15,7 @@ from opentelemetry import environment_variables as api_variables
 from opentelemetry.sdk import environment_variables as sdk_variables
 
 from proxy.__main__ import build_parser
-from proxy.settings import Settings
+from proxy.settings.settings import Settings
 from tests.docs.blocks import DOCS, ROOT, Page, find_pages
 
 if TYPE_CHECKING:

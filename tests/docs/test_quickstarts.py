@@ -20,7 +20,7 @@ from yarl import URL
 
 from proxy.commands.traces import latest_calls
 from telemetry.provider import infer_provider
-from telemetry.store_reader import StoreReader
+from telemetry.store.reader import StoreReader
 from tests.clients.test_openai_node import _packages  # noqa: F401 - a fixture, by its own name
 from tests.docs.blocks import DOCS, ROOT, Page
 from tests.docs.provider import running_provider

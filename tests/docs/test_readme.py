@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry.store_reader import StoreReader
+from telemetry.store.reader import StoreReader
 from tests.docs.blocks import ROOT, Page
 from tests.docs.provider import running_provider
 from tests.docs.test_quickstarts import run

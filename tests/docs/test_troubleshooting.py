@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from proxy import handler
 from proxy.commands.check import run_check
 from proxy.commands.check_findings import print_findings
 from proxy.commands.check_store import _judge_spans
-from proxy.settings import Settings
-from proxy.upstream_errors import _TABLE
-from telemetry.store_rows import SpanState
-from telemetry.store_survey import StoreSurvey
+from proxy.relay import handler
+from proxy.settings.settings import Settings
+from proxy.upstream.errors import _TABLE
+from telemetry.store.rows import SpanState
+from telemetry.store.survey import StoreSurvey
 from tests.docs.blocks import DOCS, Page
 from tests.e2e.processes import find_free_port
 from tests.otlp_sink import GrpcSink, HttpSink, SinkAnswer

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from telemetry.store_reader import StoreReader
-from telemetry.store_rows import SpanState
+from telemetry.store.reader import StoreReader
+from telemetry.store.rows import SpanState
 from tests.e2e.processes import wait_until
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.faults.row import Row, report
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from telemetry.store_rows import SpanSummary
+    from telemetry.store.rows import SpanSummary
     from tests.faults.raw import Call
 
 __all__ = ("report_calls",)

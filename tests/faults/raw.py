@@ -17,14 +17,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from telemetry.store_reader import MAX_LISTED, StoreReader
+from telemetry.store.reader import MAX_LISTED, StoreReader
 from tests.proxy.harness import STREAMED_CHAT, request_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
-    from telemetry.store_rows import SpanSummary
+    from telemetry.store.rows import SpanSummary
 
     Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from telemetry.frame_spool import measure_spool, spool_folder
-from telemetry.store_reader import StoreReader
-from telemetry.store_rows import SpanState
+from telemetry.frames.spool import measure_spool, spool_folder
+from telemetry.store.reader import StoreReader
+from telemetry.store.rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.backend import TAKE_ALL, Backend, Ledger
 from tests.faults.load import Load, LoadResult, build_marks, run_load, running_load
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from telemetry.store_rows import SpanSummary
+    from telemetry.store.rows import SpanSummary
     from tests.faults.backend import Judgement, SentSpan
     from tests.faults.load import RunningLoad
     from tests.faults.stage import RunningSpantap

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from telemetry.store_rows import SpanState
+from telemetry.store.rows import SpanState
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.faults.backend import TAKE_ALL, Judgement
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from telemetry.store_rows import SpanSummary
+    from telemetry.store.rows import SpanSummary
     from tests.faults.backend import SentSpan
     from tests.faults.scene import Scene
 

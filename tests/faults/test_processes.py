@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.frame_spool import measure_spool, spool_folder
-from telemetry.otlp import decode_spans
+from telemetry.frames.spool import measure_spool, spool_folder
+from telemetry.spans.otlp.encoding import decode_spans
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside
 from tests.faults.row import Row, report

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.frame_spool import measure_spool, spool_folder
+from telemetry.frames.spool import measure_spool, spool_folder
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside
 from tests.faults.row import Row, report

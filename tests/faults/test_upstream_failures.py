@@ -23,7 +23,7 @@ from tests.proxy.harness import ASKING_CHAT, STREAM, Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telemetry.store_rows import SpanSummary
+    from telemetry.store.rows import SpanSummary
 
 HALF = in_chunks(STREAM[3])[:20]
 """Half an event, in half a chunk."""

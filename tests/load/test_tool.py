@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.store_reader import StoreReader
+from telemetry.store.reader import StoreReader
 from tests.e2e.processes import ServerProcess, find_free_port
 from tests.load.tool import (
     LOAD_TOOL_OBSTACLE,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from proxy.inbound_keys import InboundKeys, read_inbound_keys
-from proxy.settings import Settings
+from proxy.configure import read_inbound_keys
+from proxy.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from proxy.downstream.inbound_keys import InboundKeys
 
 KEY = "inbound-canary-0123456789"
 OTHER = "another-canary-0123456789"

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from codec.jsontext import decode_json
 from proxy.app import Proxy
-from proxy.settings import Settings
-from telemetry.frames import Frame, decode_frames, encode_frames
+from proxy.settings.settings import Settings
+from telemetry.frames.frame import Frame, decode_frames, encode_frames
 from telemetry.in_process import FrameByFrame
-from telemetry.observer import Observer
-from telemetry.open_bodies import OpenBodies
+from telemetry.observing.observer import Observer
+from telemetry.observing.open_bodies import OpenBodies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from proxy.clock import Clock
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
 
 Address = tuple[str, int]
 Fields = list[tuple[bytes, bytes]]

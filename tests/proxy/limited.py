@@ -7,9 +7,9 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Any
 
-from proxy.handler import Handler
-from proxy.listening import listen
-from telemetry.frames import End
+from proxy.downstream.listening import listen
+from proxy.relay.handler import Handler
+from telemetry.frames.frame import End
 from tests.proxy.harness import (
     Connection,
     RunningProxy,
@@ -22,10 +22,10 @@ from tests.proxy.harness import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from proxy.downstream_server import DownstreamServer
-    from proxy.open_exchanges import OpenExchanges
+    from proxy.downstream.server import DownstreamServer
+    from proxy.relay.open_exchanges import OpenExchanges
     from proxy.request_body import BodyBudget
-    from proxy.upstream_client import UpstreamClient
+    from proxy.upstream.client import UpstreamClient
 
 
 class Limited(RunningProxy):
@@ -66,7 +66,7 @@ async def limited_proxy(
     Args:
         upstream: its URL.
         send_buffer_bytes: what the kernel holds for each client, instead of megabytes.
-        settings: see :mod:`proxy.settings`.
+        settings: see :mod:`proxy.settings.settings`.
     """
     listener = listen("traffic", "127.0.0.1", 0)
     if send_buffer_bytes is not None:  # connections have it from their listener

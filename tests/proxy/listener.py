@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proxy.clock import SystemClock
-from proxy.downstream_server import DownstreamServer
-from proxy.exchange import ExchangeRules
-from proxy.forward_proxy import ForwardProxy
-from proxy.handler import Handler
-from proxy.inbound_keys import read_inbound_keys
-from proxy.listener_tls import HANDSHAKE_SECONDS, build_listener_tls
-from proxy.logs import limit_lines
-from proxy.open_exchanges import OpenExchanges
-from proxy.rejections import Rejections
-from proxy.routes import UpstreamTable
-from proxy.settings import Settings
-from proxy.tap import RecordedHeaders, TapSource
-from proxy.tls_port import TlsPort
-from proxy.upstream_client import UpstreamClient, UpstreamTimeouts
-from telemetry.client_context import HeaderMap
+from proxy.configure import build_listener_tls, read_inbound_keys
+from proxy.downstream.listener_tls import HANDSHAKE_SECONDS
+from proxy.downstream.server import DownstreamServer
+from proxy.downstream.tls_port import TlsPort
+from proxy.logging.logs import limit_lines
+from proxy.relay.exchange import ExchangeRules
+from proxy.relay.handler import Handler
+from proxy.relay.open_exchanges import OpenExchanges
+from proxy.relay.rejections import Rejections
+from proxy.relay.tap import RecordedHeaders, TapSource
+from proxy.settings.settings import Settings
+from proxy.upstream.client import UpstreamClient, UpstreamTimeouts
+from proxy.upstream.forward_proxy import ForwardProxy
+from proxy.upstream.routes import UpstreamTable
 from telemetry.identity import SpanIdentitySource
+from telemetry.observing.client_context import HeaderMap
 from tests.proxy.harness import Address, ObservingSink
 
 if TYPE_CHECKING:

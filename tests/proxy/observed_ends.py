@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from telemetry.frames import Begin, End
+from telemetry.frames.frame import Begin, End
 from tests.proxy.harness import (
     CHAT,
     STREAMED_CHAT,
@@ -22,7 +22,7 @@ from tests.proxy.harness import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
 
 
 STREAMED = request_bytes(STREAMED_CHAT)

@@ -13,22 +13,22 @@ from codec.answer import ChatResponse, Choice, Message, ToolCall
 from codec.request import ChatRequest
 from codec.usage import Usage
 from proxy.commands.call import RecordedCall, decode_call
-from telemetry.exchange import Exchange, Outcome
 from telemetry.identity import SpanIdentity
-from telemetry.otlp import encode_span
+from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
-from telemetry.recorder import SpanRecorder, build_span_limits
-from telemetry.span_rules import SpanRules
-from telemetry.store_reader import StoreReader
-from telemetry.store_rows import SpanRow
+from telemetry.spans.otlp.encoding import encode_span
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.rules import SpanRules
+from telemetry.store.reader import StoreReader
+from telemetry.store.rows import SpanRow
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codec.jsontext import JsonObject
 
-from telemetry.store import Store
+from telemetry.store.store import Store
 
 START_NS = 1_763_647_445_123_456_789
 """2025-11-20 14:04:05.123456789 UTC."""

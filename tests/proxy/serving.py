@@ -7,9 +7,9 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from proxy.clock import SystemClock
-from proxy.downstream_server import DownstreamServer
+from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
-from proxy.logs import limit_lines
+from proxy.logging.logs import limit_lines
 from tests.proxy.harness import Address, read_with_end
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from proxy.downstream import Downstream
+    from proxy.downstream.downstream import Downstream
     from proxy.limits import DownstreamLimits
 
 

@@ -27,7 +27,7 @@ from tests.proxy.harness import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
     from tests.proxy.harness import Address, Fields
 
 CHAT_TARGET = b"/v1/chat/completions"

@@ -12,7 +12,7 @@ import pytest
 
 from proxy import admin
 from proxy.admin import AdminServer
-from proxy.listening import listen
+from proxy.downstream.listening import listen
 from telemetry.metrics.registry import MetricsRegistry
 
 if TYPE_CHECKING:

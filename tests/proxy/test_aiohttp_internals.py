@@ -20,15 +20,15 @@ from aiohttp import web, web_protocol
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.web_protocol import RequestHandler
 
-from proxy.downstream import Answered, LastAnswer
-from proxy.downstream_connection import DownstreamConnection
-from proxy.downstream_server import DownstreamServer
-from proxy.upstream_connection import UpstreamConnector, UpstreamProtocol
+from proxy.downstream.connection import DownstreamConnection
+from proxy.downstream.downstream import Answered, LastAnswer
+from proxy.downstream.server import DownstreamServer
+from proxy.upstream.connection import UpstreamConnector, UpstreamProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PROXY = Path(inspect.getfile(DownstreamServer)).parent
+_PROXY = Path(inspect.getfile(DownstreamServer)).parents[1]
 
 
 def _is_private(name: str) -> bool:
@@ -103,7 +103,7 @@ async def test_the_private_parts_of_the_client_side_are_these() -> None:
 
 async def test_the_one_private_part_of_an_object_that_is_not_ours_is_this() -> None:
     """What a reader of a body holds is only handed out once its error is taken away."""
-    assert list(_foreign_private_uses()) == [("upstream_response.py", "_exception")]
+    assert list(_foreign_private_uses()) == [("response.py", "_exception")]
     loop = asyncio.get_running_loop()
     reader = aiohttp.StreamReader(ResponseHandler(loop), 1024, loop=loop)
     assert reader._exception is None
@@ -129,8 +129,8 @@ def test_the_private_names_that_are_imported_are_these() -> None:
         if _is_private(alias.name) or alias.name == "MAX_MSG_QUEUE_SIZE"
     }
     assert imported == {
-        ("downstream_connection.py", "_ErrInfo"),
-        ("downstream_connection.py", "MAX_MSG_QUEUE_SIZE"),
+        ("connection.py", "_ErrInfo"),
+        ("connection.py", "MAX_MSG_QUEUE_SIZE"),
         ("request_parser.py", "_ErrInfo"),
         ("request_parser.py", "MAX_MSG_QUEUE_SIZE"),
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.app import Proxy
-from proxy.settings import ConfigurationError, Settings
+from proxy.settings.settings import ConfigurationError, Settings
 from tests.proxy.harness import (
     ANSWER,
     CHAT,

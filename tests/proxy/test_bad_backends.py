@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.in_process import InProcessPipeline
-from telemetry.store_rows import Retention
+from telemetry.store.rows import Retention
 from tests.otlp_sink import HttpSink, SinkAnswer
 from tests.proxy.harness import (
     ANSWER,

@@ -28,7 +28,7 @@ from tests.proxy.limited import limited_proxy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
     from tests.proxy.limited import Limited
 
 MIB = 1024 * 1024

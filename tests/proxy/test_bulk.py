@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from telemetry.exchange import Outcome
-from telemetry.frames import RequestBody
+from telemetry.frames.frame import RequestBody
+from telemetry.observing.exchange import Outcome
 from tests.faults.stage import running_spantap
 from tests.proxy.harness import (
     ANSWER,

@@ -15,7 +15,7 @@ import trustme
 
 from proxy.commands.check import run_check
 from proxy.commands.check_findings import bad, good, note, print_findings
-from proxy.settings import Settings
+from proxy.settings.settings import Settings
 from tests.faults.stage import running_spantap
 from tests.otlp_sink import HttpSink, SinkAnswer
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from proxy.commands.check_certificates import check_certificates, read_expiry_dates
 from proxy.commands.check_findings import Verdict
-from proxy.settings import Settings
+from proxy.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path

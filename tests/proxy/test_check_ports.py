@@ -12,8 +12,8 @@ import pytest
 
 from proxy.commands.check_findings import Verdict
 from proxy.commands.check_ports import check_ports
-from proxy.listening import bind, listen
-from proxy.settings import Settings
+from proxy.downstream.listening import bind, listen
+from proxy.settings.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ import pytest
 
 from proxy.commands.check_findings import Verdict
 from proxy.commands.check_store import check_store
-from proxy.settings import Settings
-from telemetry.schema import PAGE_BYTES
-from telemetry.store import Store
+from proxy.settings.settings import Settings
+from telemetry.store.schema import PAGE_BYTES
+from telemetry.store.store import Store
 from tests.telemetry.span_rows import make_row
 
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ def test_a_check_that_takes_too_long_says_so(store: Path, monkeypatch: pytest.Mo
     """What it has not seen it does not call sound."""
     with Store.open(store) as owner:
         owner.add([make_row(number, padding_bytes=5000) for number in range(1, 500)])
-    monkeypatch.setattr("telemetry.store_survey.MAX_CHECK_SECONDS", -1.0)
-    monkeypatch.setattr("telemetry.store_survey._PROGRESS_STEPS", 1)
+    monkeypatch.setattr("telemetry.store.survey.MAX_CHECK_SECONDS", -1.0)
+    monkeypatch.setattr("telemetry.store.survey._PROGRESS_STEPS", 1)
     [found] = about("store", look(store))
     assert found.words == f"{store} is sound as far as there was time to look, and free"
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.exchange import EndKind, Outcome
-from telemetry.frames import End
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import End
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ASKING_CHAT,
     CHAT,
@@ -232,7 +233,9 @@ async def test_the_policy_drain_learns_the_usage_of_whoever_left(
 @pytest.mark.parametrize("limit", ["MAX_DRAIN_BYTES", "MAX_DRAIN_SECONDS"])
 async def test_draining_has_limits(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Past 60 s or 8 MiB the upstream is cancelled after all."""
-    monkeypatch.setattr(f"proxy.exchange.{limit}", 0.2 if limit.endswith("SECONDS") else 3_000)
+    monkeypatch.setattr(
+        f"proxy.relay.exchange.{limit}", 0.2 if limit.endswith("SECONDS") else 3_000
+    )
     gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     async def script(connection: Connection) -> None:

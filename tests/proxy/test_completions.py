@@ -9,12 +9,12 @@ import openai
 import pytest
 
 from codec.jsontext import decode_json_object
-from telemetry.exchange import Outcome
-from telemetry.exchange_attributes import build_exchange_attributes
+from telemetry.observing.exchange import Outcome
+from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.proxy.harness import DONE, Connection, ScriptedUpstream, running_proxy
 
 if TYPE_CHECKING:
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
 
 HEAD = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": "davinci-3"}
 USAGE = {"prompt_tokens": 4, "completion_tokens": 2, "total_tokens": 6}

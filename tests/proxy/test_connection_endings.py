@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy import downstream, downstream_connection, overflow
+from proxy.downstream import connection as downstream_connection
+from proxy.downstream import downstream, overflow
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
 from tests.proxy.harness import read_to_end, send_raw, split_answer
@@ -19,7 +20,7 @@ from tests.proxy.serving import GET, HEAD, answer_empty, serving
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from proxy.downstream import Downstream
+    from proxy.downstream.downstream import Downstream
 
 
 # Rule 5: after an answer of ours.

@@ -12,8 +12,8 @@ from aiohttp import web
 from codec.dialects import DIALECTS
 from proxy.demo.script import MODEL, REASONING_MODEL
 from proxy.demo.upstream import Pace, create_demo_upstream
-from telemetry.exchange import Outcome
-from telemetry.exchange_attributes import build_exchange_attributes
+from telemetry.observing.exchange import Outcome
+from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.proxy.harness import running_proxy
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from proxy.errors import GatewayError, broken_request_body, encode_error
-from telemetry.exchange import EndKind
+from telemetry.frames.ending import EndKind
 from tests.proxy.harness import split_answer
 
 

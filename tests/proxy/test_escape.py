@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.commands.escape import escape, escape_line
+from proxy.escape import escape, escape_line
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
 from proxy.errors import GatewayError, late_request_body
 from proxy.headers import Head
 from proxy.request_body import BLOCK_BYTES, GatheredBody
-from proxy.upstream_client import TURN_BYTES
+from proxy.upstream.client import TURN_BYTES
 from tests.proxy.harness import (
     DONE,
     STREAM,
@@ -27,7 +27,7 @@ from tests.proxy.harness import (
     request_bytes,
     running_proxy,
 )
-from tests.proxy.test_exchange import FakeDownstream, FakeOpenExchange, make_exchange
+from tests.proxy.relay.test_exchange import FakeDownstream, FakeOpenExchange, make_exchange
 
 BODY = b'{"messages":"%b","stream":true,"model":"m"}' % (b"x" * 3 * BLOCK_BYTES)
 CUTS = st.lists(st.integers(0, len(BODY)), max_size=12)

@@ -1,4 +1,4 @@
-"""What a client sees of a fault of the handler's (``proxy.downstream_connection``)."""
+"""What a client sees of a fault of the handler's (``proxy.downstream.connection``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.proxy.serving import GET, GET_1_0, HEAD, read_until_cut, serving
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from proxy.downstream import Downstream
+    from proxy.downstream.downstream import Downstream
 
 
 async def test_a_fault_before_the_answer_is_a_500_and_logged(

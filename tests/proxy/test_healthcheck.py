@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy.commands.healthcheck import DEFAULT_ADDRESS, find_admin_port
-from proxy.settings import ConfigurationError, Settings
+from proxy.settings.settings import ConfigurationError, Settings
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import logging
 
 import pytest
 
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
     CHAT,

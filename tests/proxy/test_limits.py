@@ -7,8 +7,9 @@ import contextlib
 
 import pytest
 
+from proxy.configure import read_limits
 from proxy.limits import DownstreamLimits
-from proxy.settings import Settings
+from proxy.settings.settings import Settings
 from tests.proxy.harness import (
     ANSWER,
     CHAT,
@@ -27,16 +28,14 @@ KEPT = request_bytes(close=False)
 
 def test_the_limits_are_settings() -> None:
     """The defaults are the same; 0 is no time limit."""
-    assert DownstreamLimits.of(Settings(max_connections=100)) == DownstreamLimits(
-        max_connections=100
-    )
+    assert read_limits(Settings(max_connections=100)) == DownstreamLimits(max_connections=100)
     chosen = Settings(
         max_connections=100,
         header_timeout_seconds=1,
         client_idle_timeout_seconds=2,
         client_stall_timeout_seconds=3,
     )
-    assert DownstreamLimits.of(chosen) == DownstreamLimits(
+    assert read_limits(chosen) == DownstreamLimits(
         max_connections=100, header_seconds=1, body_idle_seconds=2, stall_seconds=3
     )
     assert Settings().max_connections == DownstreamLimits().max_connections

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from telemetry.exchange import Exchange, Outcome
+from telemetry.observing.exchange import Exchange, Outcome
 from tests.proxy.harness import ANSWER, Answer, Connection, ScriptedUpstream, ask, running_proxy
 from tests.proxy.observed_ends import STREAMED, WHOLE, the_end
 

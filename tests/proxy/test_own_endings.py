@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
     STREAM,
@@ -165,7 +165,7 @@ async def test_a_fault_of_ours_before_the_head_is_a_500(monkeypatch: pytest.Monk
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("proxy.exchange.rewrite_request", fail)
+    monkeypatch.setattr("proxy.relay.exchange.rewrite_request", fail)
     answer, exchange, _ = await observe(lambda connection: connection.answer())
     assert answer.status == 500
     assert answer.error["code"] == "internal_error"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.upstream_connection import UpstreamProtocol
-from proxy.upstream_response import UpstreamResponse
+from proxy.upstream.connection import UpstreamProtocol
+from proxy.upstream.response import UpstreamResponse
 from tests.proxy.harness import Connection as UpstreamEnd
 from tests.proxy.harness import ScriptedUpstream, ask, request_bytes, running_proxy
-from tests.proxy.test_whole_chunks import HEAD, FakeTransport, chunk, make
+from tests.proxy.upstream.test_whole_chunks import HEAD, FakeTransport, chunk, make
 
 if TYPE_CHECKING:
     import pytest

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from codec.jsontext import encode_json
-from telemetry.frames import MAX_ERROR_BYTES, ResponseData
+from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseData
 from telemetry.privacy.json_strings import REDACTED
 from tests.proxy.harness import (
     ANSWER,
@@ -27,8 +27,8 @@ from tests.zstd import compress_zstd
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telemetry.exchange import Exchange
-    from telemetry.frames import Frame
+    from telemetry.frames.frame import Frame
+    from telemetry.observing.exchange import Exchange
 
 KEY = b"sk-SECRET/abc+def-canary"
 HEAD = b"Authorization: Bearer " + KEY + b"\r\n"

@@ -9,15 +9,15 @@ from typing import Any
 from aiohttp.http import HttpVersion11
 
 from proxy.clock import SystemClock
-from proxy.downstream import Downstream
+from proxy.downstream.downstream import Downstream
 from proxy.headers import Head
-from proxy.tap import TapSource
+from proxy.relay.tap import TapSource
+from proxy.relay.tee import relay_answer
 from proxy.tasks import spawn
-from proxy.tee import relay_answer
-from proxy.upstream_connection import UpstreamProtocol
+from proxy.upstream.connection import UpstreamProtocol
 from tests.proxy.harness import ObservingSink
 from tests.proxy.test_passing_on import open_response
-from tests.proxy.test_whole_chunks import chunk, make
+from tests.proxy.upstream.test_whole_chunks import chunk, make
 
 EVENTS = [b"data: {%d}\n\n" % number for number in range(4)]
 

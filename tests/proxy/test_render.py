@@ -18,8 +18,8 @@ from codec.answer import ChatResponse, Choice, Message
 from codec.cost import Cost
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import format_duration, print_table
-from telemetry.exchange import ClientContext, Outcome
-from telemetry.store_rows import SpanState
+from telemetry.observing.exchange import ClientContext, Outcome
+from telemetry.store.rows import SpanState
 from tests.proxy.recorded_calls import (
     make_exchange,
     make_failed_exchange,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proxy.commands.call import RecordedCall
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry.exchange import Outcome
-from telemetry.frames import Begin
-from telemetry.keep_rules import KeepReason
+from telemetry.frames.frame import Begin
+from telemetry.observing.exchange import Outcome
+from telemetry.spans.keep_rules import KeepReason
 from tests.proxy.harness import (
     ANSWER,
     Connection,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from codec.jsontext import encode_json
-from proxy.settings import Settings, UpstreamConfig
-from telemetry.frames import RequestBody
+from proxy.settings.settings import Settings, UpstreamConfig
+from telemetry.frames.frame import RequestBody
 from telemetry.privacy.json_strings import REDACTED
 from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, ask, request_bytes
 from tests.proxy.listener import running_listener

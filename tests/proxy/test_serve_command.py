@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.store import Store
-from telemetry.store_reader import StoreReader
+from telemetry.store.reader import StoreReader
+from telemetry.store.store import Store
 from tests.faults.upstreams import running_load_upstream
 from tests.otlp_sink import HttpSink
 from tests.telemetry.span_rows import make_rows

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from proxy.commands.signals import ShutdownSignals
+from proxy.signals import ShutdownSignals
 
 
 async def test_what_a_step_of_the_end_raised_is_raised() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proxy.errors import late_request_body
-from telemetry.exchange import EndKind, Outcome
+from telemetry.frames.ending import EndKind
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
     CHAT,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.routes import check_url
-from proxy.settings import UpstreamConfig
+from proxy.settings.settings import UpstreamConfig
+from proxy.upstream_entry import check_url
 from tests.proxy.harness import (
     CHAT,
     Connection,
@@ -352,7 +352,7 @@ def test_a_held_key_that_no_header_can_hold_is_refused(
 ) -> None:
     """At the start, without quoting it."""
     if "\x00" in key:
-        monkeypatch.setattr("proxy.routes.os.environ", {"HELD_KEY": key})
+        monkeypatch.setattr("proxy.upstream_entry.os.environ", {"HELD_KEY": key})
     else:
         monkeypatch.setenv("HELD_KEY", key)
     with pytest.raises(ValueError, match="HELD_KEY") as caught:

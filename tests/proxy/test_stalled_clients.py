@@ -16,9 +16,10 @@ import trustme
 
 from proxy.headers import Head
 from proxy.stall_watch import StallWatch, count_unacknowledged
-from telemetry.exchange import EndKind, Outcome
-from telemetry.frames import End
-from telemetry.judgement import judge
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import End
+from telemetry.observing.exchange import Outcome
+from telemetry.observing.judgement import judge
 from tests.proxy.harness import (
     ANSWER,
     DONE,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from proxy.downstream import Downstream
+    from proxy.downstream.downstream import Downstream
 
 
 SMALL = 4096
@@ -96,7 +97,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.002)
 
 
-# --- cut when they take nothing (rule 7 of proxy.downstream)
+# --- cut when they take nothing (rule 7 of proxy.downstream.downstream)
 
 
 async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proxy.errors import GatewayError
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
     DONE,
@@ -25,8 +25,8 @@ from tests.proxy.harness import (
 )
 from tests.proxy.limited import limited_proxy
 from tests.proxy.observed_ends import STREAMED, observe
-from tests.proxy.test_upstream_client import get, open_client, read_all
 from tests.proxy.turned_time import TurnedLoop, run_turned
+from tests.proxy.upstream.test_client import get, open_client, read_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -252,7 +252,7 @@ async def test_a_flood_instead_of_a_head_is_an_invalid_answer(begin: bytes, agai
 async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
     surplus: int, size: int, *, relayed: bool
 ) -> None:
-    """Rule 6 of ``proxy.upstream_connection``."""
+    """Rule 6 of ``proxy.upstream.connection``."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X-A: %b\r\n" % (b"a" * 2000) * 8
     head += b"X-B: %b\r\n\r\n" % (b"b" * (4 * 4096 + surplus - len(head) - len(b"X-B: \r\n\r\n")))
 
@@ -276,7 +276,7 @@ async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
     ids=["an extension", "a fast one", "trailers", "a trailer"],
 )
 async def test_bytes_that_are_none_of_the_body_are_silence(begin: bytes, again: bytes) -> None:
-    """Rule 4 of ``proxy.upstream_connection``: the client gets nothing of them for ever."""
+    """Rule 4 of ``proxy.upstream.connection``: the client gets nothing of them for ever."""
 
     async def script(connection: Connection) -> None:
         await connection.begin_stream()

@@ -15,9 +15,9 @@ import pytest
 from codec.jsontext import decode_json_object
 from proxy.commands import traces
 from proxy.commands.traces import POLL_SECONDS, latest_calls, run_traces
-from telemetry import store_reader
-from telemetry.store import Store
-from telemetry.store_reader import StoreReader
+from telemetry.store import reader as store_reader
+from telemetry.store.reader import StoreReader
+from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     make_exchange,
     make_failed_exchange,

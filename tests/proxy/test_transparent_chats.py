@@ -8,7 +8,7 @@ import zlib
 import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
     ASKING_CHAT,

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
     CHAT,

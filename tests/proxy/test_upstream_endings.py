@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec.chunk import ERROR_FINISH_REASONS
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,
     ASKING_CHAT,

@@ -10,8 +10,8 @@ from aiohttp.client_proto import ResponseHandler
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from proxy.upstream_connection import UpstreamProtocol
-from tests.proxy.test_whole_chunks import PARAMETERS, FakeTransport
+from proxy.upstream.connection import UpstreamProtocol
+from tests.proxy.upstream.test_whole_chunks import PARAMETERS, FakeTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from telemetry.exchange import Outcome
-from telemetry.metadata import build_metadata
+from telemetry.observing.exchange import Outcome
+from telemetry.spans.metadata import build_metadata
 from tests.proxy.harness import (
     ANSWER,
     ASKING_CHAT,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ASKING_CHAT,
     DONE,

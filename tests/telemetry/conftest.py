@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.store import Store
+from telemetry.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.schema import PAGE_BYTES, fold_wal
+from telemetry.store.schema import PAGE_BYTES, fold_wal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from telemetry.store import Store
+    from telemetry.store.store import Store
 
 __all__ = (
     "PAGE_BYTES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from telemetry.store import Store
+    from telemetry.store.store import Store
 
 FOREVER_NS = 2**62
 MANY_BYTES = 2**40

@@ -9,8 +9,8 @@ from codec.jsontext import encode_json
 from codec.request import ChatRequest
 from codec.usage import Usage
 from telemetry.attribute_values import AttributeValue, clean_attributes
-from telemetry.exchange import Exchange
 from telemetry.identity import SpanIdentity
+from telemetry.observing.exchange import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

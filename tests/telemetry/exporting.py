@@ -6,10 +6,10 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
-from telemetry.delivery import Answer, Backoff, Verdict
-from telemetry.exporter import Exporter, open_sender
-from telemetry.otlp_settings import read_otlp_settings
-from telemetry.store_reader import StoreReader
+from telemetry.export.delivery import Answer, Backoff, Verdict
+from telemetry.export.exporter import Exporter, open_sender
+from telemetry.export.settings import read_otlp_settings
+from telemetry.store.reader import StoreReader
 from tests.telemetry.span_rows import SECOND_NS, span_id
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from telemetry.store import Store
-    from telemetry.store_rows import SpanState, SpanSummary
+    from telemetry.store.rows import SpanState, SpanSummary
+    from telemetry.store.store import Store
 
 SOON = Backoff(first_seconds=0.01, max_seconds=0.05)
 """Waits that a test can wait for."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
-from telemetry.store_rows import PruneResult
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.store.rows import PruneResult
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import ANSWER, exchange_frames
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pytest
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from telemetry.exchange import Exchange
-    from telemetry.frames import Frame
-    from telemetry.store_rows import SpanRow
+    from telemetry.frames.frame import Frame
+    from telemetry.observing.exchange import Exchange
+    from telemetry.store.rows import SpanRow
 
 CANARY = "c4n4ry"
 CANARY_ASKED = b'{"model":"m-1","messages":[{"role":"user","content":"c4n4ry"}]}'

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from telemetry.exchange import EndKind
-from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.frames.kept import frame_bytes
 from telemetry.identity import SpanIdentity
-from telemetry.kept_frames import frame_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from telemetry.frame_outbox import FrameOutbox
+    from telemetry.frames.outbox import FrameOutbox
 
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000

@@ -20,7 +20,7 @@ from telemetry.attribute_values import (
     strict_json_text,
 )
 from telemetry.semconv import ContentType
-from telemetry.size_limits import size_bytes
+from telemetry.spans.size_limits import size_bytes
 from tests.telemetry.exchanges import cleaned
 
 

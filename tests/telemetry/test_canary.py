@@ -17,22 +17,22 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from codec.jsontext import encode_json
-from proxy.settings import Settings
-from proxy.span_settings import SpanSettings, build_span_rules
-from telemetry.exchange import EndKind
-from telemetry.frames import Begin
-from telemetry.otlp import decode_spans
+from proxy.settings.settings import Settings
+from proxy.settings.spans import SpanSettings, build_span_rules
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import Begin
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
-from telemetry.store import Store
+from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.store.store import Store
 from tests.telemetry.tap_frames import begin, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from telemetry.span_rules import SpanRules
+    from telemetry.spans.rules import SpanRules
 
 CANARY = re.compile(rb"c4n4ry_([a-z]+)_")
 

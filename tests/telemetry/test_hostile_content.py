@@ -12,10 +12,10 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from codec.jsontext import decode_json, encode_json
-from telemetry.otlp import decode_spans
-from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
-from telemetry.store import Store
+from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.store.store import Store
 from tests.telemetry.tap_frames import exchange_frames
 
 if TYPE_CHECKING:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from telemetry.exchange import EndKind, Outcome
-from telemetry.frames import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.frames.shedding import Shedding
 from telemetry.in_process import InProcessTelemetry
-from telemetry.observer import Observer
-from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.observing.exchange import Outcome
+from telemetry.observing.observer import Observer
 from telemetry.service import TelemetryService
-from telemetry.shedding import Shedding
-from telemetry.store import Store
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.store.store import Store
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import ANSWER, ASKED, HEL, WHOLE_STREAM, exchange_frames
 

@@ -14,8 +14,8 @@ from telemetry import in_process
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
 from telemetry.in_process import InProcessPipeline
 from telemetry.metrics.prometheus import render
-from telemetry.otlp import decode_spans
-from telemetry.store_rows import Retention
+from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.store.rows import Retention
 from tests.otlp_sink import HttpSink, SinkAnswer
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import WHOLE_STREAM, exchange_frames
@@ -250,7 +250,8 @@ def test_a_store_that_another_owns_is_refused(
     """The first one goes on undisturbed, and a sender that was made is closed."""
     closed = []
     monkeypatch.setattr(
-        "telemetry.http_sender.HttpSender.close", lambda sender: closed.append(sender.backend)
+        "telemetry.export.http_sender.HttpSender.close",
+        lambda sender: closed.append(sender.backend),
     )
     environ = {} if endpoint is None else {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     pipeline = open_pipeline(path)

@@ -12,7 +12,7 @@ import pytest
 from codec.answer import Message, ToolCall
 from codec.usage import Usage
 from telemetry import semconv
-from telemetry.exchange_attributes import build_exchange_attributes
+from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.telemetry.exchanges import make_exchange, make_response
 
 OPENTELEMETRY_SUBJECTS = (

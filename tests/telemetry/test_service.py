@@ -12,14 +12,14 @@ from opentelemetry.sdk.resources import Resource
 from codec.jsontext import decode_json
 from telemetry import service as service_module
 from telemetry.errors import StoreUnavailable
-from telemetry.exchange import EndKind
-from telemetry.frames import Begin
-from telemetry.keep_rules import KeepReason, KeepRules
-from telemetry.otlp import decode_spans
-from telemetry.recorder import SpanRecorder, build_span_limits
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import Begin
 from telemetry.service import PRUNE_SECONDS, TelemetryService
-from telemetry.span_rules import SpanRules
-from telemetry.store import Store
+from telemetry.spans.keep_rules import KeepReason, KeepRules
+from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.spans.rules import SpanRules
+from telemetry.store.store import Store
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import CANARY, Bench, FailingStore, fail_where
 from tests.telemetry.tap_frames import ANSWER, ASKED_STREAM, WHOLE_STREAM, exchange_frames
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from telemetry.frames import Frame
-    from telemetry.store_rows import SpanRow
+    from telemetry.frames.frame import Frame
+    from telemetry.store.rows import SpanRow
 
 
 def _fail(*_: object) -> Any:
@@ -249,7 +249,7 @@ def test_rule_1_a_defect_of_the_observer_is_counted_and_leaves_a_span(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The content is missing from it, and it says so."""
-    monkeypatch.setattr("telemetry.observation.decode_response", _fail)
+    monkeypatch.setattr("telemetry.observing.observation.decode_response", _fail)
     bench.feed_exchanges(1)
     bench.service.commit()
     assert b"observer_failed" in failing.rows[0].span

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry.exchange import Outcome
+from telemetry.observing.exchange import Outcome
 from telemetry.semconv import (
     CHAT_COMPLETION_SPAN_NAME,
     COMPLETION_SPAN_NAME,
@@ -16,14 +16,14 @@ from telemetry.semconv import (
     FIRST_TOKEN_EVENT_NAME,
     MetadataMember,
 )
-from telemetry.vocabulary import CONCEPTS
+from telemetry.spans.vocabulary import CONCEPTS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spans.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 
 
 def concept_table() -> str:
-    """The table of :data:`telemetry.vocabulary.CONCEPTS`, in Markdown."""
+    """The table of :data:`telemetry.spans.vocabulary.CONCEPTS`, in Markdown."""
     rows = [
         (concept.meaning, _code(concept.openinference), _code(concept.opentelemetry))
         for concept in CONCEPTS

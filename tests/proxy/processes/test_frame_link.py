@@ -24,14 +24,14 @@ from proxy.processes.frame_link import _TURN_BYTES, FrameLink, _join_small
 from proxy.processes.scratch import frames_socket, life_path
 from proxy.processes.spool_link import SpoolLink
 from telemetry.errors import StoreUnavailable
-from telemetry.frame_outbox import FrameOutbox
-from telemetry.frame_records import Hello, encode_hello, encode_records
-from telemetry.frame_spool import FrameSpool, measure_spool
+from telemetry.frames.outbox import FrameOutbox
+from telemetry.frames.records import Hello, encode_hello, encode_records
+from telemetry.frames.shedding import Shedding
+from telemetry.frames.spool import FrameSpool, measure_spool
 from telemetry.held_file import hold
 from telemetry.metrics.instruments import TAP_QUEUE
-from telemetry.recorder import SpanRecorder, build_span_limits
 from telemetry.service import TelemetryService
-from telemetry.shedding import Shedding
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.proxy.turns import count_turns
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import FailingStore

@@ -41,7 +41,7 @@ _NOBODY = {
 _ABSENT = {
     "supervisor": _NOBODY | {"aiohttp", "codec", "opentelemetry.sdk", "sqlite3"},
     "telemetry": _NOBODY | {"aiohttp", "asyncio", "certifi", "http.client"},
-    "worker": _NOBODY | {"aiohttp.web", "http.server", "sqlite3", "telemetry.observer"},
+    "worker": _NOBODY | {"aiohttp.web", "http.server", "sqlite3", "telemetry.observing.observer"},
 }
 """By the role of a process, what it has no use for before the first call, and without a backend."""
 
@@ -92,7 +92,7 @@ def test_settings_are_read_without_plugins_of_pydantic(tmp_path: Path) -> None:
 
 def test_who_reads_settings_imports_neither_relay_nor_sdk() -> None:
     """All of ``spantap serve`` waits for it."""
-    program = "import sys, proxy.settings; print(*sys.modules)"
+    program = "import sys, proxy.settings.settings; print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     imported = set(ended.stdout.decode().split())
     assert "pydantic" in imported

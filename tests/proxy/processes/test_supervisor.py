@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from proxy.processes.child import TELEMETRY_NICENESS
-from telemetry.frame_spool import measure_spool, spool_folder
+from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.held_file import hold
-from telemetry.store_reader import StoreReader
+from telemetry.store.reader import StoreReader
 from tests.e2e.processes import wait_until
 from tests.faults.load import Load, run_load
 from tests.faults.stage import is_long, running_spantap

@@ -1,4 +1,4 @@
-"""``proxy.worker_settings``: settings as a worker gets them."""
+"""``proxy.settings.worker``: settings as a worker gets them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 from codec.rewrite import UsagePolicy
 from proxy.processes.handed_settings import hand_over
-from proxy.routes import HandedUpstream
-from proxy.settings import OnDisconnect, Settings, UpstreamConfig
-from proxy.worker_settings import WorkerSettings
-from telemetry.keep_rules import KeepReason
+from proxy.settings.settings import OnDisconnect, Settings, UpstreamConfig
+from proxy.settings.worker import WorkerSettings
+from proxy.upstream_entry import HandedUpstream
+from telemetry.spans.keep_rules import KeepReason
 
 if TYPE_CHECKING:
     import pytest

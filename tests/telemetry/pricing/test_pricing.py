@@ -17,7 +17,7 @@ from telemetry.pricing.span_cost import CostSource, SpanCost
 from tests.telemetry.exchanges import make_exchange, make_response
 
 if TYPE_CHECKING:
-    from telemetry.exchange import Exchange
+    from telemetry.observing.exchange import Exchange
 
 USAGE = Usage(prompt=1000, completion=200, cache_read=400)
 NOW_NS = 1_793_880_000_000_000_000  # November 2026

@@ -14,11 +14,11 @@ from openinference.instrumentation import TraceConfig
 
 from codec.jsontext import decode_json
 from telemetry.attribute_values import clean_attributes, json_text
-from telemetry.otlp_attributes import WrittenAttributes
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.redaction import READY_MADE, Redaction
 from telemetry.privacy.switches import PrivacySwitches
+from telemetry.spans.otlp.attributes import WrittenAttributes
 from tests.telemetry.privacy.masks import EVERYTHING, OPEN, mask_of
 from tests.telemetry.privacy.spans import CHAT, COMPLETION, EMBEDDING, IMAGE, PNG
 

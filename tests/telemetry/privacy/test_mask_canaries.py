@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from codec.jsontext import decode_json
 from codec.response import decode_response
-from telemetry.exchange_attributes import build_exchange_attributes
 from telemetry.privacy.redaction import READY_MADE, Redaction
+from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.telemetry.exchanges import make_exchange
 from tests.telemetry.privacy.masks import EVERYTHING, OPEN, mask_of
 

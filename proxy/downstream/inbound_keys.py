@@ -1,0 +1,118 @@
+"""Keys of our own that clients must show, so that the proxy can hold the provider's.
+
+Rules:
+
+1. Nothing but SHA-256 digests is kept of a key: the settings hash it as they are read, and a file
+   may hold ``sha256:<64 hex digits>`` in its place. Keys are long and random, hence no salt.
+2. A request's key is looked up by its digest. That takes as long however many keys there are, and
+   how long it takes tells nothing of them: digests are compared where their hashes are equal.
+3. It comes as ``x-spantap-key``, as ``Authorization: Bearer``, or as ``api-key`` or ``x-api-key``.
+   Whatever field holds an inbound key is told, so that none of them reaches the upstream (R7).
+4. What is wrong with an entry is said by its place, never by quoting it (R7).
+5. A variable, list or file that is there and holds no key is refused: it would let everybody in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proxy.certificates import refuse_special_file
+from proxy.configuration_error import ConfigurationError
+from proxy.key_hashes import hash_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from proxy.headers import RawHeaders
+
+__all__ = ("CARRIERS", "InboundKeys", "read_keys")
+
+CARRIERS = (b"x-spantap-key", b"authorization", b"api-key", b"x-api-key")
+"""Fields in which a key may come, lower case; of ``Authorization`` the scheme ``Bearer``."""
+
+MAX_KEYS = 1_000
+"""For some hundred users, old and new keys; a start reads and hashes them all."""
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Of a file of keys: ten times what :data:`MAX_KEYS` of them need."""
+
+_BEARER = re.compile(rb"bearer[ \t]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class InboundKeys:
+    """The keys that open the traffic port.
+
+    Attributes:
+        digests: SHA-256 of each, not shown.
+    """
+
+    digests: frozenset[bytes] = field(repr=False)
+
+    def find_carriers(self, headers: RawHeaders) -> frozenset[bytes]:
+        """The fields of a request that hold one of the keys, lower case (rule 3).
+
+        Empty for a request that is not let in.
+        """
+        return frozenset(
+            key
+            for name, value in headers
+            if (key := name.lower()) in CARRIERS and self._has(_secret_of(key, value))
+        )
+
+    def _has(self, secret: bytes) -> bool:
+        return hashlib.sha256(secret).digest() in self.digests
+
+
+def _secret_of(name: bytes, value: bytes) -> bytes:
+    """The key in a field's value; one without its scheme is hashed, and fits nothing."""
+    if name != b"authorization":
+        return value
+    scheme = _BEARER.match(value)
+    return value[scheme.end() :] if scheme else b""
+
+
+def read_keys(keys: Iterable[str], file: Path | None) -> InboundKeys:
+    """The keys of the settings and of their file.
+
+    Args:
+        keys: as :func:`proxy.key_hashes.hash_keys` keeps them.
+        file: with a key on each line.
+
+    Raises:
+        ConfigurationError: the file cannot be used, or there are too many keys.
+    """
+    hashed = set(keys)
+    if file is not None:
+        hashed.update(_read_file(file))
+    if len(hashed) > MAX_KEYS:
+        raise ConfigurationError(f"there are more than {MAX_KEYS} inbound keys")
+    return InboundKeys(frozenset(bytes.fromhex(entry.removeprefix("sha256:")) for entry in hashed))
+
+
+def _read_file(path: Path) -> set[str]:
+    refuse_special_file("inbound_keys_file", path)
+    where = f"setting 'inbound_keys_file': {path}"
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(f"{where} cannot be read: {reason}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigurationError(f"{where} is larger than {MAX_FILE_BYTES} bytes")
+    hashed = set()
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
+        entry = line.strip()
+        if entry and not entry.startswith("#"):
+            try:
+                hashed.add(hash_key(entry, f"line {number}"))
+            except ValueError as error:
+                raise ConfigurationError(f"{where}: {error}") from None
+    if not hashed:
+        raise ConfigurationError(f"{where} holds no key: that would let everybody in")  # rule 5
+    return hashed

@@ -1,0 +1,107 @@
+"""Connections of the traffic port that begin with a TLS handshake.
+
+asyncio tells a server of a connection when its handshake is over. Until then it is nobody's, and
+takes a file, some 0.1 MB, and the time of the handshake's limit; whoever opens thousands and
+sends nothing would take as many. So here TLS is the protocol that the port serves:
+
+1. A connection counts from its first moment to its last one, whatever becomes of its handshake.
+2. As many handshakes are begun as lead to connections that may be served, or told that there are
+   too many (:mod:`proxy.downstream.overflow`); beyond them a connection is closed before it costs
+   anything.
+3. What is read ahead for a connection is as much as for a plain one. asyncio's own buffer, four
+   times as large and filled with zeros at the beginning, would be most of what a client costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio.sslproto import SSLProtocol
+from typing import TYPE_CHECKING, Any, cast
+
+from proxy.downstream.listener_tls import HANDSHAKE_SECONDS
+from proxy.downstream.overflow import MAX_TURNED_AWAY
+
+if TYPE_CHECKING:
+    import ssl
+
+    from proxy.downstream.server import DownstreamServer
+
+__all__ = ("TlsPort",)
+
+READ_BYTES = 64 * 1024
+"""The most that one read takes: four records of the largest size (RFC 8446 section 5.1)."""
+
+
+class TlsPort:
+    """The listening side of TLS: ``loop.create_server(TlsPort(server, context))``, without ``ssl``.
+
+    Args:
+        server: serves a connection when its handshake is over.
+        tls: of the port.
+        handshake_seconds: the longest that a handshake may take.
+    """
+
+    def __init__(
+        self,
+        server: DownstreamServer,
+        tls: ssl.SSLContext,
+        *,
+        handshake_seconds: float = HANDSHAKE_SECONDS,
+    ) -> None:
+        self._server = server
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds
+        self._open: set[_TlsConnection] = set()
+
+    def __len__(self) -> int:
+        """Connections that are open, those that are in their handshake among them."""
+        return len(self._open)
+
+    def __call__(self) -> asyncio.BaseProtocol:
+        """One protocol for one new connection."""
+        return _TlsConnection(self, self._server(), self._tls, self._handshake_seconds)
+
+    def admit(self, connection: _TlsConnection) -> bool:
+        """Count a connection that begins; false where there are too many (rule 2)."""
+        if len(self._open) >= self._server.limits.max_connections + MAX_TURNED_AWAY:
+            self._server.count_turned_away()
+            return False
+        self._open.add(connection)
+        return True
+
+    def forget(self, connection: _TlsConnection) -> None:
+        """It is over."""
+        self._open.discard(connection)
+
+
+class _TlsConnection(SSLProtocol):
+    """asyncio's TLS, on one connection. A test holds what of it is used and not documented."""
+
+    max_size = READ_BYTES
+
+    def __init__(
+        self,
+        port: TlsPort,
+        served_by: asyncio.BaseProtocol,
+        tls: ssl.SSLContext,
+        handshake_seconds: float,
+    ) -> None:
+        options: dict[str, Any] = {
+            "waiter": None,  # nobody waits for the handshake
+            "server_side": True,
+            "ssl_handshake_timeout": handshake_seconds,
+        }
+        super().__init__(asyncio.get_running_loop(), served_by, tls, **options)
+        self._port = port
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake, or end it all."""
+        if self._port.admit(self):
+            super().connection_made(transport)
+        else:
+            cast("asyncio.Transport", transport).abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The connection is gone, whether its handshake was ever over or not (rule 1)."""
+        self._port.forget(self)
+        super().connection_lost(exc)

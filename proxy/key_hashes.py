@@ -1,0 +1,47 @@
+"""Inbound keys as the settings keep them: nothing but their SHA-256 digests."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ("hash_key", "hash_keys")
+
+MIN_KEY_CHARS = 16
+"""Of a plain key: what is shorter can be guessed, its digest even without asking us."""
+
+_HASHED = re.compile(r"sha256:([0-9a-fA-F]{64})")
+_PLAIN = re.compile(r"[!-~]+")
+
+
+def hash_keys(entries: Iterable[object]) -> tuple[str, ...]:
+    """Each entry as ``sha256:<64 hex digits>``, as a setting keeps it.
+
+    Args:
+        entries: plain keys, or such digests.
+
+    Raises:
+        ValueError: there is none, or one cannot be a key; it is told by its number.
+    """
+    hashed = [hash_key(entry, f"entry {number}") for number, entry in enumerate(entries, start=1)]
+    if not hashed:
+        raise ValueError("is set, and holds no key: that would let everybody in")
+    return tuple(hashed)
+
+
+def hash_key(entry: object, place: str) -> str:
+    """One entry, whose `place` is told where it is wrong, and never what it is (R7)."""
+    text = entry.strip() if isinstance(entry, str) else ""
+    if found := _HASHED.fullmatch(text):
+        return f"sha256:{found[1].lower()}"
+    if text.startswith("sha256:"):
+        raise ValueError(f"{place} begins with 'sha256:', but 64 hexadecimal digits do not follow")
+    if len(text) < MIN_KEY_CHARS:
+        raise ValueError(f"{place} must be a key of at least {MIN_KEY_CHARS} characters")
+    if not _PLAIN.fullmatch(text):
+        raise ValueError(f"{place} must be printable ASCII without white space")
+    return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"

@@ -1,0 +1,111 @@
+"""Log lines on standard error, and how many of them.
+
+Rules:
+
+1. A log line never fails, and never holds up, what it speaks of: where standard error is closed, on
+   a full disk, or read by nobody, the line is lost (R2).
+2. No line of code says more than :data:`MAX_LINES` a minute, a net below the limits that each kind
+   of line has of its own (:func:`limit_lines`); what it left out is counted in its next line.
+3. What comes out of a record is up to :mod:`proxy.logging.lines`: neither content nor credentials
+   (R7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import sys
+import time
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from proxy.logging.lines import format_for_people, format_for_programs
+from proxy.logging.uncaught import log_uncaught
+from telemetry.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.clock import Clock
+
+__all__ = ("LogFormat", "limit_lines", "set_up_logging")
+
+LINE_SECONDS = 10.0
+"""At most one line of a kind in this time."""
+
+MAX_LINES = 200
+"""Of one line of code in a minute: some 40 MB a day at the worst, and more than the start of a
+proxy with a hundred upstreams says."""
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    HUMAN = "human"
+    JSON = "json"
+
+
+def limit_lines(clock: Clock) -> RateLimit:
+    """A limit for one kind of line that clients or upstreams can cause at will."""
+    return RateLimit(clock.monotonic_ns, interval_seconds=LINE_SECONDS)
+
+
+def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str = "") -> None:
+    """Send the ``spantap`` loggers, and others' warnings, to standard error; again is harmless.
+
+    What Python itself would write there goes the same way (:mod:`proxy.logging.uncaught`).
+
+    Args:
+        level: of our own loggers; others speak from ``WARNING`` on, or from this if it is higher.
+        log_format: one of :class:`LogFormat`.
+        process: which of spantap's processes this is (``worker 1``); empty for an only one.
+    """
+    shape = format_for_programs if log_format == LogFormat.JSON else format_for_people
+    root = logging.getLogger()
+    others = [handler for handler in root.handlers if not isinstance(handler, _StandardError)]
+    root.handlers = [*others, _StandardError(lambda record, more: shape(record, process, more))]
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level]))
+    logging.getLogger("spantap").setLevel(level)
+    log_uncaught()
+
+
+class _StandardError(logging.Handler):
+    """Writes lines; :meth:`emit` is called under the handler's lock."""
+
+    def __init__(self, shape: Callable[[logging.LogRecord, int], str]) -> None:
+        super().__init__()
+        self._shape = shape
+        self._limits: dict[tuple[str, int], RateLimit] = {}  # bounded by the lines of code
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, or count it (rules 1 and 2)."""
+        with contextlib.suppress(Exception):
+            if (suppressed := self._limit(record).admit()) is not None:
+                _write(f"{self._shape(record, suppressed)}\n".encode())
+
+    def _limit(self, record: logging.LogRecord) -> RateLimit:
+        place = record.pathname, record.lineno
+        if place not in self._limits:
+            self._limits[place] = RateLimit(
+                time.monotonic_ns, interval_seconds=60.0, burst=MAX_LINES
+            )
+        return self._limits[place]
+
+
+def _write(line: bytes) -> None:
+    """Write a line where that does not have to wait (rule 1).
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # Python has none where the descriptor was closed at its start: another file has that number.
+    if sys.stderr is None:
+        return
+    descriptor = sys.stderr.fileno()
+    # A pipe that is ready takes MAX_LINE_BYTES without waiting; select() knows small numbers only.
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    if poll.poll(0):
+        os.write(descriptor, line)

@@ -1,0 +1,68 @@
+"""What of a request's head may be a credential, gathered for telemetry (R7).
+
+A worker looks at names alone, and remembers what they say of a head's shape: it takes each field
+that is neither known to be harmless nor recorded as it is, the key of ours that replaces the
+client's, and the query. :mod:`telemetry.privacy.head_credentials` finds the credentials in them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from proxy.headers import MAX_SHAPES
+from telemetry.privacy.credential_names import looks_like_credential
+from telemetry.privacy.head_credentials import QUERY, is_harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from proxy.headers import Head, Shape
+
+__all__ = ("gather_fields",)
+
+_QUERY = QUERY.encode("ascii")
+
+
+def gather_fields(
+    headers: Head,
+    target: str,
+    held: Iterable[tuple[bytes, bytes]],
+    recorded: tuple[frozenset[bytes], tuple[bytes, ...]],
+) -> bytes:
+    """Names and values, as :class:`telemetry.frames.frame.Begin` has them.
+
+    Args:
+        headers: the client's.
+        target: raw path and query.
+        held: the fields of ours that hold a key.
+        recorded: the fields that are copied as they are: names, and beginnings of names.
+    """
+    lines = [
+        b"%b:%b" % (name, headers[place][1])
+        for name, place in _find_suspects(headers.shape, *recorded)
+    ]
+    for name, value in held:
+        lines.append(b"%b:%b" % (name.lower(), value))
+    _, mark, query = target.partition("?")
+    if mark:
+        lines.append(b"%b:%b" % (_QUERY, query.encode("utf-8", "surrogateescape")))
+    return b"\n".join(lines)
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _find_suspects(
+    shape: Shape, recorded: frozenset[bytes], prefixes: tuple[bytes, ...]
+) -> tuple[tuple[bytes, int], ...]:
+    """Names and places of the fields that may hold a credential."""
+    return tuple(
+        (name, place)
+        for place, name in enumerate(shape.names)
+        if _is_suspect(name.decode("latin-1"), name in recorded or name.startswith(prefixes))
+    )
+
+
+def _is_suspect(name: str, is_recorded: bool) -> bool:  # noqa: FBT001 - private, one caller
+    if is_recorded:  # but for a credential by its name, which never is
+        return looks_like_credential(name)
+    return not is_harmless(name)

@@ -1,0 +1,382 @@
+"""One observed exchange: read, rewrite, ask, relay, and say how it ended.
+
+Rules:
+
+1. ``end`` is emitted from one place, a ``finally`` without an await: a second cancellation in
+   the middle of the first cannot skip it (R3).
+2. What the tap and the rewriter do never decides whether the exchange is relayed (R2).
+3. With the policy ``drain`` a client that leaves cancels nothing: the answer is read on for its
+   usage, head included, until its end, a limit, or a shutdown that cannot wait.
+4. Only a request that we altered is ever sent twice, and only when the upstream's answer names
+   what we added (``design.md`` section 4); the client sees the last answer.
+5. A body over its limit, or without room beside those of other calls, is relayed as it comes, and
+   recorded as left out. Nothing of a body is kept once the upstream has it and has answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from codec.endpoint import Endpoint
+from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
+from codec.scan import BodyScan, RequestScanner
+from codec.usage_filter import UsageFilter
+from proxy.errors import GatewayError
+from proxy.headers import RequestChanges, request_headers
+from proxy.limits import MAX_BODIES_BYTES
+from proxy.on_disconnect import OnDisconnect
+from proxy.relay.body_scan import may_be_long
+from proxy.relay.rejections import MAX_KEY_BYTES
+from proxy.relay.tee import relay_answer
+from proxy.request_body import BodyShare, GatheredBody
+from proxy.tasks import spawn
+from proxy.upstream.client import UpstreamRequest
+from proxy.upstream.response import UpstreamBroken
+from telemetry.frames.ending import EndKind
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from aiohttp import web
+
+    from codec.blocks import Blocks
+    from proxy.downstream.downstream import Downstream
+    from proxy.headers import Head
+    from proxy.relay.body_scan import BodyScans
+    from proxy.relay.open_exchanges import OpenExchange
+    from proxy.relay.rejections import RejectionKey, Rejections
+    from proxy.relay.tap import Tap
+    from proxy.request_body import BodyBudget, RequestBody
+    from proxy.upstream.client import UpstreamClient
+    from proxy.upstream.response import UpstreamResponse
+    from proxy.upstream.routes import Route
+    from telemetry.identity import SpanIdentity
+
+__all__ = ("ExchangeRules", "ObservedExchange")
+
+T = TypeVar("T")
+
+_UNTOUCHED = Rewrite(body=b"")
+
+MAX_REJECTION_BYTES = 64 * 1024
+"""How much of an error body is searched for the name of the option that we added."""
+
+MAX_DRAIN_BYTES = 8 * 1024 * 1024
+"""How much of an answer is read for its usage after the client has gone."""
+
+MAX_DRAIN_SECONDS = 60.0
+"""How long that may take, the wait for its head included: whoever left pays for no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRules:
+    """What the settings say about every observed exchange.
+
+    Attributes:
+        max_body_bytes: of a request that is buffered, rewritten and recorded.
+        on_disconnect: what happens when the client goes away.
+        propagate: the upstream gets a ``traceparent`` of our span.
+        keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
+        max_bodies_bytes: of the requests of all open calls together.
+    """
+
+    max_body_bytes: int
+    on_disconnect: OnDisconnect
+    propagate: bool
+    keeps_unsampled: bool = False
+    max_bodies_bytes: int = MAX_BODIES_BYTES
+
+
+class ObservedExchange:
+    """One request to an observed endpoint, from its head to its end."""
+
+    def __init__(
+        self,
+        downstream: Downstream,
+        route: Route,
+        *,
+        endpoint: Endpoint,
+        identity: SpanIdentity,
+        tap: Tap,
+        client: UpstreamClient,
+        rejections: Rejections,
+        rules: ExchangeRules,
+        bodies: BodyBudget,
+        scans: BodyScans,
+        open_exchange: OpenExchange,
+    ) -> None:
+        self._downstream = downstream
+        self._upstream = route.upstream
+        self._target = route.target
+        self._generates = endpoint is not Endpoint.EMBEDDINGS  # which have no stream, no option
+        self._identity = identity
+        self._tap = tap
+        self._client = client
+        self._rejections = rejections
+        self._rules = rules
+        self._share = BodyShare(bodies)
+        self._scans = scans
+        self._open_exchange = open_exchange
+        self._rejection_key: RejectionKey | None = None  # of a request that is rewritten
+        self._rewritten = _UNTOUCHED  # what was done to the request that was answered
+        self._resend_count = 0
+        self._drain_until: float | None = None  # on the loop's clock, once the client has gone
+        self._ending = (EndKind.RELAY_ERROR, "the relay failed")
+
+    async def run(self) -> web.StreamResponse:
+        """Relay it; answers what the connection's loop wants to know."""
+        try:
+            return await self._relay()
+        except asyncio.CancelledError:
+            self._ending = self._client_gone()
+            if self._open_exchange.cut and self._drain_until is None:
+                self._ending = (EndKind.DRAIN_DEADLINE, "cut when spantap shut down")
+            raise
+        except ConnectionError:
+            self._ending = self._client_gone()
+            raise
+        except Exception as error:
+            self._ending = (EndKind.RELAY_ERROR, f"the relay failed: {type(error).__name__}")
+            raise
+        finally:
+            self._tap.end(*self._ending)
+
+    def _client_gone(self) -> tuple[EndKind, str]:
+        if self._downstream.stalled:
+            return EndKind.CLIENT_STALLED, "the client took nothing of its answer for too long"
+        return EndKind.CLIENT_GONE, ""
+
+    async def _relay(self) -> web.StreamResponse:
+        try:
+            response = await self._send()
+        except GatewayError as error:
+            self._ending = (error.end, error.message)
+            return await self._downstream.answer_error(error.status, error.code, error.message)
+        try:
+            return await self._answer(response)
+        except (asyncio.CancelledError, ConnectionError):
+            if self._rules.on_disconnect is OnDisconnect.DRAIN and not self._open_exchange.cut:
+                self._note_client_gone()
+                await self._outlive_client(self._drain(response))
+            raise
+        finally:
+            response.close()
+
+    async def _send(self) -> UpstreamResponse:
+        """Read the request and ask; nothing of its body is kept afterwards (rule 5)."""
+        try:
+            body, rest, scan = await self._read_body()
+            rewrite = self._rewrite(body, scan)
+            if rewrite.rewrites:
+                asking = self._ask_rewritten(rewrite, body)
+            else:
+                asking = self._client.send(self._request(rewrite, rest))
+            if self._rules.on_disconnect is OnDisconnect.DRAIN:
+                asking = self._outlive_client(asking)
+            response = await asking
+        except BaseException:
+            self._share.give_back()
+            raise
+        response.when_uploaded(self._share.give_back)
+        return response
+
+    async def _read_body(self) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
+        """The body, what is left of it past a limit, and where its members lie.
+
+        The last is ``None`` where nobody can say, past a limit (rule 5) and in compressed bytes,
+        or asks: embeddings have no stream.
+        """
+        self._downstream.continue_if_expected()
+        scans = self._generates and not _is_encoded(self._downstream.headers)
+        reader = self._downstream.body
+        body = reader.take()  # usually all of it has come
+        if not body:
+            return await self._gather_body(reader, scans=scans)
+        is_whole = self._has_room(len(body), len(body))
+        self._tap.request_body(body if is_whole else None, len(body))
+        if not is_whole:
+            return body, reader, None
+        return body, None, await self._scans.scan(body) if scans else None
+
+    async def _gather_body(
+        self, reader: RequestBody, *, scans: bool
+    ) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
+        """The same of a body that comes in several reads; a long one is scanned as it comes."""
+        gathered = GatheredBody()
+        scanner = RequestScanner() if scans and may_be_long(self._downstream.headers) else None
+        is_within = True
+        try:
+            while is_within and not reader.at_eof():
+                data = reader.take() or await reader.readany()
+                gathered.add(data)
+                is_within = self._has_room(len(data), len(gathered))
+                if is_within and scanner is not None:
+                    await self._scans.feed(scanner, data)
+        except GatewayError:
+            self._record(gathered, is_within=True)
+            raise
+        body = self._record(gathered, is_within=is_within)
+        if not is_within:
+            return body, reader, None
+        if scanner is not None:
+            return body, None, scanner.finish()
+        return body, None, await self._scans.scan(body[:]) if scans else None
+
+    def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
+        """What was gathered, which has been recorded."""
+        body = gathered.take()
+        self._tap.request_body(body if is_within else None, len(body))
+        return body
+
+    def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
+        """Count a read, and see whether its body is within both limits (rule 5)."""
+        return self._share.take(read_bytes) and body_bytes <= self._rules.max_body_bytes
+
+    def _rewrite(self, body: bytes | Blocks, scan: BodyScan | None) -> Rewrite:
+        if scan is None:
+            return leave_body(body)
+        rewrite = rewrite_request(body, scan, self._upstream.usage)
+        if not rewrite.rewrites:
+            return rewrite
+        model = scan.value(body, "model", MAX_KEY_BYTES + 1)  # a longer one is not remembered
+        self._rejection_key = (self._upstream.name, self._target, model)
+        if self._rejection_key in self._rejections:
+            return rewrite_request(body, scan, UsagePolicy.NEVER)
+        if not self._share.take(rewrite.size_bytes):
+            return leave_body(body)  # there is no room for both, and the client's may be needed
+        return rewrite
+
+    async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
+        """The answer, of a request that may be sent again as it was (rule 4)."""
+        response = await self._client.send(self._request(rewrite, None))
+        try:
+            rejected = response.status in {400, 422} and names_usage_option(
+                await response.peek(MAX_REJECTION_BYTES)
+            )
+        except BaseException:
+            response.close()
+            raise
+        if not rejected:
+            self._rewritten = msgspec.structs.replace(rewrite, body=b"", more=())
+            return response
+        response.close()
+        response = await self._client.send(self._request(leave_body(body), None))
+        self._resend_count = 1
+        if response.status < 400 and self._rejection_key is not None:
+            self._rejections.add(self._rejection_key)
+        return response
+
+    def _request(self, rewrite: Rewrite, rest: RequestBody | None) -> UpstreamRequest:
+        upstream, identity = self._upstream, self._identity
+        replaced: dict[bytes, tuple[bytes, bytes] | None] = {**upstream.credentials}
+        if self._rules.propagate:
+            value = identity.traceparent.encode("ascii")
+            replaced[b"traceparent"] = (b"traceparent", value)
+            state = identity.trace_state
+            replaced[b"tracestate"] = (b"tracestate", state.encode("ascii")) if state else None
+        if rewrite.rewrites:
+            # So that the usage event can be found in the answer.
+            replaced[b"accept-encoding"] = (b"Accept-Encoding", b"identity")
+        changes = RequestChanges(
+            host=upstream.host_header,
+            content_length=rewrite.size_bytes if rewrite.rewrites else None,
+            replaced=replaced,
+        )
+        headers = self._downstream.headers
+        return UpstreamRequest(
+            upstream=upstream,
+            method=self._downstream.method,
+            target=self._target,
+            headers=request_headers(headers, changes),
+            body=rewrite.body,
+            more=rewrite.more,
+            rest=rest,
+            chunked=headers.has(b"transfer-encoding"),
+        )
+
+    async def _answer(self, response: UpstreamResponse) -> web.StreamResponse:
+        if self._open_exchange.cut:
+            raise asyncio.CancelledError  # just when the answer came
+        rewrite = self._rewritten
+        could_hide = rewrite.asked and response.status < 300
+        is_encoded = could_hide and _is_encoded(response.headers)
+        hides_usage = could_hide and not is_encoded and _may_be_stream(response)
+        self._tap.response_head(
+            response,
+            resend_count=self._resend_count,
+            rewrites=rewrite.rewrites,
+            hides_usage=hides_usage,
+            usage_event_not_stripped=is_encoded,
+        )
+        answered, broken = await relay_answer(
+            response, self._downstream, self._tap, UsageFilter() if hides_usage else None
+        )
+        end = EndKind.UPSTREAM_EOF if response.is_framed else EndKind.UPSTREAM_UNFRAMED_END
+        self._ending = (broken.end, str(broken)) if broken else (end, "")
+        return answered
+
+    async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
+        """Take a step to its end, though the client may leave meanwhile (rule 3).
+
+        Raises:
+            asyncio.CancelledError: it took too long, or shutdown cannot wait.
+        """
+        # A task of its own: a client that leaves cancels twice, at its FIN and when it is closed.
+        task = spawn(step, name="outlives its client")
+        while not task.done():
+            gives_up = bool(task.cancelling())
+            try:
+                # Once cancelled it is waited for without a limit: it may have things to close.
+                limit = None if gives_up else self._drain_seconds_left()
+                done, _ = await asyncio.wait({task}, timeout=limit)
+                too_long = not done
+            except asyncio.CancelledError:
+                too_long = self._open_exchange.cut
+                if not too_long:
+                    self._note_client_gone()
+            if too_long and not gives_up:
+                task.cancel()
+        result: T = task.result()
+        return result
+
+    def _note_client_gone(self) -> None:
+        if self._drain_until is None:
+            self._drain_until = asyncio.get_running_loop().time() + MAX_DRAIN_SECONDS
+
+    def _drain_seconds_left(self) -> float | None:
+        """``None`` while the client is there."""
+        if self._drain_until is None:
+            return None
+        return max(self._drain_until - asyncio.get_running_loop().time(), 0)
+
+    async def _drain(self, response: UpstreamResponse) -> None:
+        """Read on for the usage, after the client has gone."""
+        size = 0
+        try:
+            while size < MAX_DRAIN_BYTES and (data := await response.read()):
+                self._tap.response_data(data)
+                size += len(data)
+        except UpstreamBroken:
+            return
+
+
+def _is_encoded(headers: Head) -> bool:
+    """Whether the body is compressed, so that its bytes say nothing."""
+    if not headers.has(b"content-encoding"):
+        return False
+    return not headers.options(b"content-encoding") <= {b"", b"identity"}
+
+
+def _may_be_stream(response: UpstreamResponse) -> bool:
+    """Whether events may be in it: not in JSON of a known length, which keeps that length.
+
+    The type alone does not tell: Azure AI Foundry is known to call its streams JSON
+    (``dialects.md`` section 3), and the filter lets what is no event pass at once.
+    """
+    kind = response.headers.find(b"content-type") or b""
+    is_counted = response.headers.has(b"content-length")
+    return not (is_counted and kind.lower().startswith(b"application/json"))

@@ -1,0 +1,209 @@
+"""The traffic port's one handler: observe what is an LLM endpoint, relay everything else.
+
+Where inbound keys are set, a request without one is answered before anything else is done with it,
+its body not read, on every path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from typing import TYPE_CHECKING
+
+from codec.endpoint import Endpoint, find_endpoint
+from proxy.downstream.downstream import LastAnswer
+from proxy.errors import GatewayError, encode_error
+from proxy.headers import RequestChanges, request_headers
+from proxy.relay.body_scan import BodyScans
+from proxy.relay.exchange import ExchangeRules, ObservedExchange
+from proxy.relay.tee import relay_answer
+from proxy.request_body import BodyBudget
+from proxy.upstream.client import UpstreamRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import web
+
+    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.inbound_keys import InboundKeys
+    from proxy.headers import Head
+    from proxy.relay.open_exchanges import OpenExchange, OpenExchanges
+    from proxy.relay.rejections import Rejections
+    from proxy.relay.tap import TapSource
+    from proxy.upstream.client import UpstreamClient
+    from proxy.upstream.routes import Route, UpstreamTable
+    from telemetry.identity import SpanIdentity, SpanIdentitySource
+
+__all__ = ("Handler",)
+
+_log = logging.getLogger("spantap.handler")
+
+MAX_WAYS = 128
+"""Different targets that are remembered, each of a head's size at most: 8 MB at worst."""
+
+_NO_KEY = (
+    "This proxy takes calls with one of its own keys only. Send it as the API key, or in the "
+    "header x-spantap-key beside the provider's own."
+)
+
+
+class Handler:
+    """Called once for each valid request; stateless but for what it is given.
+
+    Args:
+        upstreams: where requests go.
+        client: how they get there.
+        taps: what is told to the observing half.
+        identities: of spans.
+        rejections: who does not take the usage option.
+        rules: for observed exchanges.
+        open_exchanges: those that a shutdown waits for.
+        inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
+        on_refused: called with a sentence for each request that has none.
+        on_relayed: called with the status of each answer that is relayed unobserved.
+
+    Attributes:
+        bodies: what observed calls hold of their requests.
+    """
+
+    def __init__(
+        self,
+        *,
+        upstreams: UpstreamTable,
+        client: UpstreamClient,
+        taps: TapSource,
+        identities: SpanIdentitySource,
+        rejections: Rejections,
+        rules: ExchangeRules,
+        open_exchanges: OpenExchanges,
+        inbound_keys: InboundKeys | None = None,
+        on_refused: Callable[[str], None] = lambda _: None,
+        on_relayed: Callable[[Downstream, int], None] = lambda *_: None,
+    ) -> None:
+
+        @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
+        def find_way(method: str, target: str) -> tuple[Route, Endpoint]:
+            return upstreams.route(target), find_endpoint(method, target)
+
+        self._find_way = find_way
+        self._client = client
+        self._taps = taps
+        self._identities = identities
+        self._rejections = rejections
+        self._rules = rules
+        self._on_disconnect = rules.on_disconnect.value
+        self.bodies = BodyBudget(rules.max_bodies_bytes)
+        self._scans = BodyScans()
+        self._open = open_exchanges
+        self._inbound_keys = inbound_keys
+        self._on_refused = on_refused
+        self._on_relayed = on_relayed
+
+    async def __call__(self, downstream: Downstream) -> web.StreamResponse:
+        """Relay one request."""
+        route, endpoint = self._find_way(downstream.method, downstream.target)
+        if (keys := self._inbound_keys) is not None and not _lets_in(keys, downstream, route):
+            return self._refuse(downstream)
+        with self._open.entered() as open_exchange:
+            try:
+                if endpoint is Endpoint.OTHER:
+                    return await self._relay(downstream, route)
+                return await self._observe(downstream, route, endpoint, open_exchange).run()
+            except asyncio.CancelledError:
+                if open_exchange.cut:
+                    await downstream.cut()
+                raise
+            except ConnectionError:
+                raise
+            except Exception:
+                if not downstream.head_sent:
+                    raise
+                _log.exception("the relay failed in the middle of an answer")
+                return await downstream.cut()
+
+    def _refuse(self, downstream: Downstream) -> web.StreamResponse:
+        """Answer at once; RFC 9110 section 15.5.2 wants the challenge."""
+        self._on_refused("no inbound key, or an unknown one")
+        has_body = downstream.method != "HEAD"
+        answer = encode_error(401, "invalid_api_key", _NO_KEY, has_body=has_body)
+        head, blank_line, body = answer.partition(b"\r\n\r\n")
+        return LastAnswer(head + b"\r\nWWW-Authenticate: Bearer" + blank_line + body)
+
+    def _observe(
+        self,
+        downstream: Downstream,
+        route: Route,
+        endpoint: Endpoint,
+        open_exchange: OpenExchange,
+    ) -> ObservedExchange:
+        """The exchange, which has begun."""
+        name = str(endpoint)  # `value` costs three calls of the standard library
+        identity = self._identify(downstream.headers, name)
+        tap = self._taps.open(observed=self._rules.keeps_unsampled or identity.sampled)
+        tap.begin(
+            downstream,
+            route.upstream,
+            identity,
+            endpoint=name,
+            on_disconnect=self._on_disconnect,
+        )
+        return ObservedExchange(
+            downstream,
+            route,
+            endpoint=endpoint,
+            identity=identity,
+            tap=tap,
+            client=self._client,
+            rejections=self._rejections,
+            rules=self._rules,
+            bodies=self.bodies,
+            scans=self._scans,
+            open_exchange=open_exchange,
+        )
+
+    def _identify(self, headers: Head, name: str) -> SpanIdentity:
+        """Who its span is; a state without a parent is nobody's (W3C Trace Context, 3.3)."""
+        parent = headers.find(b"traceparent")
+        if parent is None:
+            return self._identities.decide(None, None, name=name)
+        state = headers.join(b"tracestate")
+        return self._identities.decide(
+            parent.decode("latin-1"),
+            None if state is None else state.decode("latin-1"),
+            name=name,
+        )
+
+    async def _relay(self, downstream: Downstream, route: Route) -> web.StreamResponse:
+        """Both ways, untouched, unbuffered, without a span."""
+        downstream.continue_if_expected()
+        upstream, headers = route.upstream, downstream.headers
+        changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)
+        request = UpstreamRequest(
+            upstream=upstream,
+            method=downstream.method,
+            target=route.target,
+            headers=request_headers(headers, changes),
+            rest=None if downstream.body.at_eof() else downstream.body,
+            chunked=headers.has(b"transfer-encoding"),
+        )
+        try:
+            response = await self._client.send(request)
+        except GatewayError as error:
+            return await downstream.answer_error(error.status, error.code, error.message)
+        try:
+            self._on_relayed(downstream, response.status)
+            answered, _ = await relay_answer(response, downstream, self._taps.open(observed=False))
+        finally:
+            response.close()
+        return answered
+
+
+def _lets_in(keys: InboundKeys, downstream: Downstream, route: Route) -> bool:
+    """Whether a request has a key, which goes no further than here."""
+    carriers = keys.find_carriers(downstream.headers)
+    # What the upstream's own key replaces stays until then, to keep its place.
+    spent = carriers - route.upstream.credentials.keys()
+    downstream.headers = downstream.headers.without(spent)
+    return bool(carriers)

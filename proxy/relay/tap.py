@@ -1,0 +1,351 @@
+"""The tap: copies what the relay sees into frames, stamped at the read.
+
+Rules:
+
+1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
+   for this exchange, and the relay does not notice (R2).
+2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
+3. What may be a credential is sealed; of a body with status >= 400 what stands in a read as it is
+   gets masked at the speed of a copy, for frames may wait on a disk. To find all that a provider
+   quotes, whatever its form, is telemetry's work (R7).
+4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5); of an
+   error :data:`~telemetry.frames.frame.MAX_ERROR_BYTES` are copied.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from proxy.headers import MAX_SHAPES
+from proxy.limits import MAX_ANSWER_BYTES
+from proxy.logging.logs import limit_lines
+from proxy.relay.credentials import gather_fields
+from telemetry.frames.frame import (
+    MAX_ERROR_BYTES,
+    RECORDED_REQUEST_HEADERS,
+    RECORDED_RESPONSE_HEADERS,
+    RECORDED_RESPONSE_PREFIXES,
+    Begin,
+    End,
+    Frame,
+    RequestBody,
+    ResponseData,
+    ResponseHead,
+)
+from telemetry.frames.kept import OBJECT_BYTES, frame_bytes
+from telemetry.observing.sealing import OWN_SEAL
+from telemetry.privacy.credential_names import leave_out_credentials, looks_like_credential
+from telemetry.privacy.head_credentials import find_head_credentials, read_fields
+from telemetry.privacy.json_strings import REDACTED
+
+if TYPE_CHECKING:
+    from codec.blocks import Blocks
+    from proxy.clock import Clock
+    from proxy.downstream.downstream import Downstream
+    from proxy.headers import Head, Shape
+    from proxy.upstream.response import UpstreamResponse
+    from proxy.upstream.routes import Upstream
+    from telemetry.frames.ending import EndKind
+    from telemetry.identity import SpanIdentity
+    from telemetry.observing.client_context import HeaderMap
+    from telemetry.observing.sealing import Seal
+
+__all__ = ("MAX_ANSWER_BYTES", "ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
+
+_log = logging.getLogger("spantap.tap")
+
+_MASK = REDACTED.encode()
+
+
+class ExchangeSink(Protocol):
+    """Where the frames of one exchange go: never blocks."""
+
+    def add(self, frame: Frame, size_bytes: int) -> None:
+        """Take the next frame.
+
+        Args:
+            frame: in its order.
+            size_bytes: what it takes, see :func:`telemetry.frames.kept.frame_bytes`.
+        """
+        ...
+
+
+class FrameSink(Protocol):
+    """Where frames go."""
+
+    def open_exchange(self, number: int) -> ExchangeSink:
+        """Where those of a new exchange go."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedHeaders:
+    """Which request headers are copied.
+
+    Attributes:
+        names: in lower case.
+        prefixes: beginnings of the names of further ones.
+    """
+
+    names: frozenset[bytes] = RECORDED_REQUEST_HEADERS
+    prefixes: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, headers: HeaderMap) -> RecordedHeaders:
+        """What an observer needs, and what the map wants."""
+        return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
+
+    def select(self, head: Head) -> tuple[tuple[str, str], ...]:
+        """Them, of a head; a prefix names no credential (R7)."""
+        selected = head.select(self.names, self.prefixes)
+        if not _select_credential(head.shape, self.names, self.prefixes):
+            return selected
+        return tuple(header for header in selected if not looks_like_credential(header[0]))
+
+
+@functools.lru_cache(MAX_SHAPES)
+def _select_credential(shape: Shape, names: frozenset[bytes], prefixes: tuple[bytes, ...]) -> bool:
+    """Whether these, of a head of this shape, select what carries a credential by its name."""
+    return any(
+        looks_like_credential(name.decode("latin-1"))
+        for name in shape.names
+        if name in names or name.startswith(prefixes)
+    )
+
+
+class Tap:
+    """The frames of one exchange."""
+
+    __slots__ = (
+        "_epoch_ns",
+        "_error",
+        "_error_room_bytes",
+        "_fields",
+        "_left_bytes",
+        "_monotonic_ns",
+        "_number",
+        "_shed_bytes",
+        "_sink",
+        "_source",
+        "_undelivered_reads",
+    )
+
+    def __init__(self, source: TapSource, number: int, sink: FrameSink | None) -> None:
+        clock = source.clock
+        self._source = source
+        self._number = number
+        self._sink: ExchangeSink | None = None
+        if sink is not None:
+            try:
+                self._sink = sink.open_exchange(number)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._give_up()
+        self._monotonic_ns = monotonic_ns = clock.monotonic_ns
+        # One wall reading per exchange: its times never run backwards when the wall clock jumps.
+        self._epoch_ns = clock.wall_ns() - monotonic_ns()
+        self._left_bytes = source.max_body_bytes
+        self._shed_bytes = self._undelivered_reads = 0
+        self._fields = b""  # of the request's head, which may be credentials
+        self._error: tuple[bytes, ...] | None = None  # to be masked in it
+        self._error_room_bytes = MAX_ERROR_BYTES
+
+    def _emit(self, frame: Frame, size_bytes: int) -> None:
+        if (sink := self._sink) is not None:
+            try:
+                sink.add(frame, size_bytes)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._give_up()
+
+    def _give_up(self) -> None:
+        self._sink = None
+        self._source.note_defect(self._number)
+
+    def begin(
+        self,
+        downstream: Downstream,
+        upstream: Upstream,
+        identity: SpanIdentity,
+        *,
+        endpoint: str,
+        on_disconnect: str,
+    ) -> None:
+        """The request's head was read."""
+        if self._sink is None:
+            return
+        try:
+            headers = self._read_fields(downstream, upstream)
+        except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
+            self._give_up()
+            return
+        source, fields = self._source, self._fields
+        origin, path = upstream.origin, downstream.path
+        if not path.isascii():
+            path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        frame = Begin(
+            exchange=self._number,
+            at_ns=self._epoch_ns + self._monotonic_ns(),
+            identity=identity,
+            endpoint=endpoint,
+            method=downstream.method,
+            path=path,
+            headers=headers,
+            upstream=upstream.name,
+            provider=upstream.provider,
+            server_address=origin.host,
+            server_port=origin.port,
+            on_disconnect=on_disconnect,
+            sealed=source.seal.close(fields) if fields else b"",
+        )
+        self._emit(frame, frame_bytes(frame))
+
+    def _read_fields(
+        self, downstream: Downstream, upstream: Upstream
+    ) -> tuple[tuple[str, str], ...]:
+        """The headers that are recorded, and what else of the head may be credentials."""
+        recorded = self._source.headers
+        headers = recorded.select(downstream.headers)
+        fields = gather_fields(
+            downstream.headers,
+            downstream.target,
+            upstream.credentials.values(),
+            (recorded.names, recorded.prefixes),
+        )
+        if said := [field for field in headers if field[1].startswith(("{", "["))]:
+            # JSON has names of its own, and what they say counts like the name of a header.
+            fields += b"".join(f"\n{name}:{value}".encode("latin-1") for name, value in said)
+            headers = tuple((name, leave_out_credentials(value)) for name, value in headers)
+        self._fields = fields
+        return headers
+
+    def request_body(self, data: bytes | Blocks | None, size_bytes: int) -> None:
+        """The client's body as sent, a frame for each block; ``None`` where it passed the limit."""
+        for block in (data,) if data is None or isinstance(data, bytes) else data.blocks:
+            frame = RequestBody(exchange=self._number, data=block, size_bytes=size_bytes)
+            self._emit(frame, OBJECT_BYTES if block is None else OBJECT_BYTES + len(block))
+
+    def response_head(
+        self,
+        response: UpstreamResponse,
+        *,
+        resend_count: int,
+        rewrites: tuple[str, ...],
+        hides_usage: bool,
+        usage_event_not_stripped: bool,
+    ) -> None:
+        """The head of the answer that the client gets."""
+        if response.status >= 400:
+            try:
+                self._error = find_head_credentials(read_fields(self._fields)).plain_values()
+            except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
+                self._error, self._error_room_bytes = (), 0  # none of it is copied
+                self._source.note_defect(self._number)
+        frame = ResponseHead(
+            exchange=self._number,
+            at_ns=self._epoch_ns + self._monotonic_ns(),
+            status=response.status,
+            headers=response.headers.select(RECORDED_RESPONSE_HEADERS, RECORDED_RESPONSE_PREFIXES),
+            resend_count=resend_count,
+            rewrites=rewrites,
+            hides_usage=hides_usage,
+            usage_event_not_stripped=usage_event_not_stripped,
+        )
+        self._emit(frame, frame_bytes(frame))
+
+    def response_data(self, data: bytes, *, passes: bool = False) -> None:
+        """One read of the body, before anything is done with it.
+
+        Args:
+            data: the bytes.
+            passes: it is on its way to the client before anything else can happen.
+        """
+        if not passes:
+            self._undelivered_reads += 1
+        size_bytes = len(data)
+        self._left_bytes = left_bytes = self._left_bytes - size_bytes
+        if left_bytes < 0:
+            self._shed_bytes += size_bytes
+        elif self._error is not None:
+            self._emit_error(data, self._error)
+        elif (sink := self._sink) is not None:  # as `_emit`, for each event of each stream
+            now_ns = self._epoch_ns + self._monotonic_ns()
+            try:
+                sink.add(ResponseData(self._number, now_ns, data), OBJECT_BYTES + size_bytes)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._give_up()
+
+    def _emit_error(self, data: bytes, credentials: tuple[bytes, ...]) -> None:
+        """One read of the body of an error (rule 3)."""
+        taken = data[: self._error_room_bytes]
+        self._error_room_bytes -= len(taken)
+        self._shed_bytes += len(data) - len(taken)
+        for value in credentials:
+            taken = taken.replace(value, _MASK)
+        if taken:
+            now_ns = self._epoch_ns + self._monotonic_ns()
+            self._emit(ResponseData(self._number, now_ns, taken), OBJECT_BYTES + len(taken))
+
+    def delivered(self) -> None:
+        """Every read so far is on its way to the client."""
+        self._undelivered_reads = 0
+
+    def end(self, kind: EndKind, message: str = "") -> None:
+        """The exchange is over."""
+        now_ns = self._epoch_ns + self._monotonic_ns()
+        end = End(
+            exchange=self._number,
+            at_ns=now_ns,
+            kind=kind,
+            message=message,
+            undelivered_reads=self._undelivered_reads,
+            shed_bytes=self._shed_bytes,
+        )
+        self._emit(end, OBJECT_BYTES)
+        self._sink = None
+
+
+class TapSource:
+    """Hands out taps; one per worker.
+
+    Args:
+        sink: where frames go.
+        clock: the worker's.
+        headers: which request headers are copied.
+        max_body_bytes: of one answer's body, copied.
+        seal: for what may be credentials.
+
+    Attributes:
+        clock: as given.
+        headers: which request headers are copied.
+        max_body_bytes: as given.
+        seal: as given.
+    """
+
+    def __init__(
+        self,
+        sink: FrameSink,
+        clock: Clock,
+        headers: RecordedHeaders | None = None,
+        *,
+        max_body_bytes: int = MAX_ANSWER_BYTES,
+        seal: Seal = OWN_SEAL,
+    ) -> None:
+        self._defects = limit_lines(clock)
+        self._sink = sink
+        self.clock = clock
+        self.headers = headers or RecordedHeaders()
+        self.max_body_bytes = max_body_bytes
+        self.seal = seal
+        self._numbers = itertools.count(1)
+
+    def open(self, *, observed: bool) -> Tap:
+        """A tap for a new exchange; one that is not observed emits nothing."""
+        return Tap(self, next(self._numbers), self._sink if observed else None)
+
+    def note_defect(self, number: int) -> None:
+        """Say in the log what failed; where its exception is handled."""
+        if self._defects.admit() is not None:
+            _log.exception("the tap failed: exchange %d is no longer observed", number)

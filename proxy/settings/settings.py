@@ -1,0 +1,377 @@
+"""All settings in one class: flags > ``SPANTAP_*`` environment > TOML file > these defaults.
+
+The names never change (``design.md`` section 5). Telemetry itself is configured by the standard
+``OTEL_*`` and ``OPENINFERENCE_*`` variables and has no setting here.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import from_json
+
+from codec.rewrite import UsagePolicy
+from proxy.configuration_error import ConfigurationError
+from proxy.key_hashes import hash_keys
+from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
+from proxy.logging.logs import LogFormat
+from proxy.on_disconnect import OnDisconnect
+from proxy.settings.variable_names import check_names
+from proxy.upstream_entry import check_url, read_key
+from telemetry.errors import ConfigurationError as TelemetryConfigurationError
+from telemetry.frames.shedding import MAX_HELD_BYTES
+from telemetry.frames.spool import MAX_SPOOL_BYTES
+from telemetry.observing.client_context import HeaderMap
+from telemetry.spans.keep_rules import KeepReason
+from telemetry.spans.rules import SpanNaming
+from telemetry.spans.size_limits import SizeLimits
+from telemetry.trace_parent import TraceParentPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("ConfigurationError", "OnDisconnect", "Settings", "UpstreamConfig", "load_settings")
+
+_MIB = 1024 * 1024
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+
+
+class UpstreamConfig(BaseModel):
+    """One ``[[upstream]]`` table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    url: str
+    prefix: str = "/"
+    usage: UsagePolicy | None = None
+    provider: str | None = None
+    api_key_env: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        return check_url(value)
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix(cls, value: str) -> str:
+        if not value.startswith("/"):
+            raise ValueError(f"prefix {value!r} must begin with a slash")
+        return value
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _api_key_env(cls, value: str | None) -> str | None:
+        if value is not None:
+            read_key(value)
+        return value
+
+
+class PriceConfig(BaseModel):
+    """One ``[[price]]`` table: a model's rates in US dollars per million tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    provider: str | None = None
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    input_audio: float | None = None
+    output_audio: float | None = None
+    reasoning: float | None = None
+
+
+class Settings(BaseModel):
+    """Every setting of ``spantap serve``; each is also ``SPANTAP_<NAME>`` in the environment."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        hide_input_in_errors=True,  # it may be a key (R7)
+    )
+
+    upstream: str = "https://api.openai.com"
+    """Base URL for every path that no ``[[upstream]]`` table takes."""
+    upstreams: tuple[UpstreamConfig, ...] = ()
+    """The ``[[upstream]]`` tables of the TOML file."""
+    host: str = "127.0.0.1"
+    port: Port = 4000
+    admin_host: str = "127.0.0.1"
+    admin_port: Port = 4001
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    """Worker processes: one for each core that relaying may use, beside one for telemetry."""
+    usage: UsagePolicy = UsagePolicy.ALWAYS
+    """Usage policy of upstreams that name none of their own."""
+    on_disconnect: OnDisconnect = OnDisconnect.CANCEL
+    store: Path = Path(platformdirs.user_state_dir("spantap")) / "traces.db"
+    """The span store, an SQLite file."""
+    store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
+    """Largest size of the store, write-ahead log included; delivered spans go first."""
+    store_max_age_days: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 30
+    """Spans that nobody waits for are deleted when they are older; a pending one never is."""
+    store_fsync: bool = False
+    """Whether each commit of spans waits for the disk. Without it no span is lost by the end of any
+    process, however it ends, but a crash of the machine may take the last ones."""
+    linger_seconds: Seconds = 0
+    """After SIGTERM, how long requests are still answered while readiness says no: for a balancer
+    that has to notice. Ctrl-C never lingers."""
+    drain_seconds: Seconds = 5
+    """After the linger, how long open exchanges may take to end. All is over within ten seconds by
+    default, which is what Docker gives; more where whoever ends it waits longer."""
+    connect_timeout_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10
+    """Name look-up, TCP and TLS to the upstream. A healthy one takes well under a second."""
+    first_byte_timeout_seconds: Seconds = 900
+    """From the request's last byte to the answer's head; long, for models that think. 0: none."""
+    idle_timeout_seconds: Seconds = 900
+    """Between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
+    max_connections: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
+    """Open client connections per worker. Twice as many open files; some 400 MB at the 0.1 MB of
+    an open stream, and 2 GB if none of them took its answer. On top come bodies of requests
+    (max_bodies_bytes), and for each connection 0.3 MB where its upstream speaks TLS (asyncio's
+    buffer), 0.1 MB where the port does. Less where fewer files may be open."""
+    header_timeout_seconds: Seconds = 60
+    """From a connection's beginning, or a further request's first byte, to the end of its head; as
+    long as nginx and Node wait. 0: none."""
+    client_idle_timeout_seconds: Seconds = 60
+    """Between two reads of a request's body; clients upload in one go. 0: none."""
+    client_stall_timeout_seconds: Seconds = 900
+    """How long a client may take nothing of its answer; long, for TCP tells in steps what was
+    taken, and a slow reader is not cut. 0: for ever."""
+    upstream_stall_timeout_seconds: Seconds = 900
+    """How long an upstream may take nothing of a request; long, for a server that serves one at a
+    time reads the next when it is done. 0: for ever."""
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * _MIB
+    """Largest chat request that is buffered, rewritten and recorded; a larger one is relayed."""
+    max_bodies_bytes: Annotated[int, Field(ge=_MIB)] = MAX_BODIES_BYTES
+    """Of all open calls of a worker together; one that is rewritten counts as it came and as it
+    goes on. A request without room beside them is relayed as one that is too large."""
+    max_answer_bytes: Annotated[int, Field(ge=1024)] = MAX_ANSWER_BYTES
+    """Of an answer, what is recorded; the rest is relayed, and the span says that it was cut."""
+    max_waiting_bytes: Annotated[int, Field(ge=_MIB)] = MAX_HELD_BYTES
+    """What each worker keeps for telemetry until it is stored; two thirds of it with bodies."""
+    max_spool_bytes: Annotated[int, Field(ge=0)] = MAX_SPOOL_BYTES
+    """Largest size of the folder ``<store>.spool``, where calls wait that telemetry cannot follow.
+    0: none; so where anything is hidden from spans, for it would lie there in the clear."""
+    max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
+    """Largest header field or request line; what the common servers take at most."""
+    ca_file: Path | None = None
+    """Additional certificate authorities (PEM) for TLS to the upstream."""
+    client_cert: Path | None = None
+    """Client certificate (PEM) for TLS to the upstream."""
+    client_key: Path | None = None
+    """Key of the client certificate, where it is not in the same file."""
+    tls_cert: Path | None = None
+    """Certificate chain (PEM) of the traffic port, which then speaks TLS and nothing else."""
+    tls_key: Path | None = None
+    """Its key (PEM, without a password), where it is not in the same file."""
+    inbound_keys: Annotated[tuple[str, ...] | None, Field(repr=False)] = None
+    """Keys of which clients must show one, hashed here: the plain ones are not kept."""
+    inbound_keys_file: Path | None = None
+    """Further ones, one a line, so that they need be in no environment; ``#`` begins a comment."""
+    trace_parent: TraceParentPolicy = TraceParentPolicy.HONOR
+    """What a client's ``traceparent`` means: ``honor``, ``link`` or ``ignore``."""
+    propagate: bool = True
+    """Whether the upstream gets a ``traceparent`` of our span."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Request headers to attributes, beside those known by default; ``ignore`` takes one out."""
+    keep: frozenset[KeepReason] = frozenset()
+    """Which unsampled calls get a span all the same: ``errors``, ``cancelled``, ``slow``."""
+    keep_slow_seconds: Seconds = 30
+    """What is slow: from a call's beginning to its end."""
+    span_name: SpanNaming = SpanNaming.OPENINFERENCE
+    """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
+    content: bool = True
+    """Whether messages, tools, parameters and answers are recorded at all."""
+    redact: frozenset[str] = frozenset()
+    """Ready-made patterns whose finds are hidden: ``email``, ``card``, ``api_key``."""
+    redact_patterns: dict[str, str] = Field(default_factory=dict)
+    """Further ones: names to regular expressions of RE2."""
+    cost: bool = True
+    """Whether a call's cost is told, from the provider, the prices here, or genai-prices."""
+    prices: tuple[PriceConfig, ...] = ()
+    """The ``[[price]]`` tables of the TOML file."""
+    max_value_bytes: Annotated[int, Field(ge=1024, le=64 * _MIB)] = SizeLimits().value_bytes
+    """Largest value of one span attribute; a larger one is cut, marked."""
+    max_span_bytes: Annotated[int, Field(ge=64 * 1024, le=256 * _MIB)] = SizeLimits().span_bytes
+    """Largest size of a span's attributes together; what is worth least goes first."""
+    log_level: str = "INFO"
+    log_format: LogFormat = LogFormat.HUMAN
+    """How log lines look: ``human``, or ``json``: an object a line, for programs."""
+
+    @field_validator("upstream")
+    @classmethod
+    def _upstream(cls, value: str) -> str:
+        return check_url(value)
+
+    @field_validator("keep", "redact", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """A comma list, as the environment has it."""
+        if isinstance(value, str):
+            return [word for word in map(str.strip, value.split(",")) if word]
+        return value
+
+    @field_validator("inbound_keys", mode="before")
+    @classmethod
+    def _inbound_keys(cls, value: object) -> object:
+        """Hashed before anything else is done with them."""
+        if isinstance(value, str):
+            value = [entry for entry in map(str.strip, value.split(",")) if entry]
+        if value is None:  # as it is handed from process to process; no source can say it
+            return None
+        if not isinstance(value, (list, tuple)):
+            raise ValueError("must be a list of keys")  # noqa: TRY004 - pydantic takes no other
+        return hash_keys(value)
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, value: dict[str, str]) -> dict[str, str]:
+        try:
+            HeaderMap.build(value)
+        except TelemetryConfigurationError as error:
+            raise ValueError(str(error)) from error
+        return value
+
+    @field_validator("store")
+    @classmethod
+    def _store(cls, value: Path) -> Path:
+        if not value.name:
+            raise ValueError("must be the path of a file")
+        return value.expanduser()
+
+    @model_validator(mode="after")
+    def _client_key_has_its_certificate(self) -> Self:
+        if self.client_key is not None and self.client_cert is None:
+            raise ValueError("client_key needs client_cert, which is not set")
+        return self
+
+    @model_validator(mode="after")
+    def _tls_key_has_its_certificate(self) -> Self:
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ValueError("tls_key needs tls_cert, which is not set")
+        return self
+
+    @model_validator(mode="after")
+    def _value_fits_into_span(self) -> Self:
+        if self.max_value_bytes > self.max_span_bytes:
+            raise ValueError("max_value_bytes must not be more than max_span_bytes")
+        return self
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
+        return value.upper()
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = None) -> Settings:
+    """Gather the settings.
+
+    Args:
+        flags: values of command line flags, by setting name.
+        config: path of the TOML file; ``SPANTAP_CONFIG`` where ``None``.
+
+    Raises:
+        ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
+    """
+    path = config or os.environ.get("SPANTAP_CONFIG")
+    check_names(os.environ, Settings.model_fields)
+    try:
+        values = {
+            **(_read_file(Path(path)) if path else {}),
+            **_read_environment(os.environ),
+            **(flags or {}),
+        }
+        return Settings(**values)
+    except ValidationError as error:
+        raise ConfigurationError(_explain(error)) from error
+
+
+_MESSAGES = {
+    "dict_type": "must be a table of names and values",
+    "frozen_set_type": "must be a list of words",
+    "bool_parsing": "must be true or false",
+    "float_parsing": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "missing": "is missing",
+}
+"""Where pydantic speaks of Python's types."""
+
+_UNITS = {"bytes", "seconds", "days"}
+"""With which the name of a number ends that is of them, and is written without a unit."""
+
+_TABLES = {"upstreams": "upstream", "prices": "price"}
+"""Settings that a file has as tables, by another name."""
+
+_JSON_SETTINGS = {"upstreams", "headers", "redact_patterns", "prices"}
+"""Tables: a variable has them as JSON, and every other setting as its text."""
+
+
+def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the variables say, whatever the case of their names.
+
+    Raises:
+        ConfigurationError: a table is no JSON.
+    """
+    said = {name.lower(): text for name, text in environ.items()}
+    values: dict[str, Any] = {}
+    for name in Settings.model_fields:
+        text = said.get(f"spantap_{name}")
+        value = _read_json(name, text) if text is not None and name in _JSON_SETTINGS else text
+        if value is not None:  # ``null`` says nothing, either
+            values[name] = value
+    return values
+
+
+def _read_json(name: str, text: str) -> Any:
+    try:
+        return from_json(text.encode(errors="surrogateescape"))
+    except ValueError as error:
+        raise ConfigurationError(f"environment: SPANTAP_{name.upper()} must be JSON") from error
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    values = _read_toml(path)
+    for name in _TABLES.keys() & values.keys():
+        raise ConfigurationError(f"unknown setting {name!r}: the tables are [[{_TABLES[name]}]]")
+    if isinstance(values.get("upstream"), list):
+        values["upstreams"] = values.pop("upstream")
+    if "price" in values:
+        values["prices"] = values.pop("price")
+    return values
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(f"cannot read the configuration file {path}: {reason}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"the configuration file {path} is no TOML: {error}") from error
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    head, *rest = first["loc"] or ("settings",)
+    name = ".".join(map(str, (_TABLES.get(str(head), head) if rest else head, *rest)))
+    if first["type"] == "extra_forbidden":
+        return f"unknown setting {name!r}: see docs/settings.md for the names"
+    message = _MESSAGES.get(first["type"]) or str(first["msg"]).removeprefix("Value error, ")
+    if (unit := str(head).rpartition("_")[2]) in _UNITS and message.endswith("number"):
+        message = f"{message} of {unit}, without a unit"
+    if head in _TABLES and not rest:
+        message = f"must be tables, each under [[{_TABLES[str(head)]}]]"
+    return f"setting {name!r}: {message}"

@@ -1,0 +1,120 @@
+"""From settings and environment to what they say about every span."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.configuration_error import ConfigurationError
+from telemetry.errors import TelemetryError
+from telemetry.observing.client_context import HeaderMap
+from telemetry.pricing.price_table import Price, PriceTable
+from telemetry.pricing.pricing import Pricing
+from telemetry.privacy.redaction import Redaction
+from telemetry.privacy.switches import PrivacySwitches, read_privacy_switches
+from telemetry.spans.genai_messages import reads_genai_content
+from telemetry.spans.keep_rules import KeepReason, KeepRules
+from telemetry.spans.rules import SpanNaming, SpanRules
+from telemetry.spans.size_limits import SizeLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from proxy.settings.settings import Settings
+
+__all__ = ("SpanSettings", "build_span_rules", "hides_content")
+
+_VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
+"""The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
+
+
+class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Those settings that speak of spans, without what reads and checks them: see there."""
+
+    headers: dict[str, str]
+    keep: frozenset[KeepReason]
+    keep_slow_seconds: float
+    span_name: SpanNaming
+    content: bool
+    redact: frozenset[str]
+    redact_patterns: dict[str, str]
+    cost: bool
+    prices: tuple[dict[str, str | float | None], ...]
+    max_value_bytes: int
+    max_span_bytes: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> SpanSettings:
+        """Take them out of all settings."""
+        return msgspec.convert(settings.model_dump(mode="json"), cls)
+
+
+def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:
+    """The rules for spans.
+
+    Args:
+        settings: ours.
+        environ: the standard variables, ``OPENINFERENCE_*`` and ``OTEL_*``.
+
+    Raises:
+        ConfigurationError: one of them cannot be followed, in a sentence that names it.
+    """
+    try:
+        return _build(settings, environ)
+    except TelemetryError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether anything of what a call says is kept out of spans, and so must not wait on a disk.
+
+    Raises:
+        ConfigurationError: a variable cannot be followed.
+    """
+    if settings.redact or settings.redact_patterns or not settings.content:
+        return True
+    try:
+        switches = read_privacy_switches(environ)
+    except TelemetryError as error:
+        raise ConfigurationError(str(error)) from error
+    limit = switches.base64_image_max_length
+    return switches != PrivacySwitches(base64_image_max_length=limit)
+
+
+def _build(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:
+    switches = read_privacy_switches(environ)
+    if not settings.content:
+        limit = switches.base64_image_max_length
+        switches = replace(PrivacySwitches.everything(), base64_image_max_length=limit)
+    # The old name of the switch may say otherwise.
+    says_to_show = environ.get(_VECTORS, "").lower() == "false"
+    shows_vectors = says_to_show and not switches.hides_vectors
+    has_patterns = bool(settings.redact_patterns or settings.redact)
+    return SpanRules(
+        naming=settings.span_name,
+        headers=HeaderMap.build(settings.headers),
+        keep=KeepRules(reasons=settings.keep, slow_seconds=settings.keep_slow_seconds),
+        sizes=SizeLimits(value_bytes=settings.max_value_bytes, span_bytes=settings.max_span_bytes),
+        privacy=switches,
+        redaction=_build_redaction(settings) if has_patterns else None,
+        pricing=_build_pricing(settings) if settings.cost else None,
+        shows_genai_content=reads_genai_content(environ),
+        shows_vectors=shows_vectors,
+    )
+
+
+def _build_redaction(settings: SpanSettings) -> Redaction:
+    try:
+        return Redaction(settings.redact_patterns, ready_made=settings.redact)
+    except TelemetryError as error:
+        raise ConfigurationError(f"setting 'redact' or 'redact_patterns': {error}") from error
+
+
+def _build_pricing(settings: SpanSettings) -> Pricing:
+    try:
+        table = PriceTable([msgspec.convert(price, Price) for price in settings.prices])
+    except TelemetryError as error:
+        raise ConfigurationError(f"setting 'price': {error}") from error
+    return Pricing(table)

@@ -1,0 +1,82 @@
+"""What a worker needs of the settings, without what reads and checks them.
+
+The supervisor hands settings over as JSON, checked (:mod:`proxy.processes.handed_settings`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from codec.rewrite import UsagePolicy
+from proxy.logging.logs import LogFormat
+from proxy.on_disconnect import OnDisconnect
+from proxy.upstream_entry import HandedUpstream
+from telemetry.spans.keep_rules import KeepReason
+from telemetry.trace_parent import TraceParentPolicy
+
+if TYPE_CHECKING:
+    from proxy.settings.settings import Settings
+
+__all__ = ("RelaySettings", "WorkerSettings")
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Those of :class:`proxy.settings.settings.Settings` that speak of relaying: see there."""
+
+    upstream: str
+    upstreams: tuple[HandedUpstream, ...]
+    host: str
+    port: int
+    workers: int
+    usage: UsagePolicy
+    on_disconnect: OnDisconnect
+    drain_seconds: float
+    connect_timeout_seconds: float
+    first_byte_timeout_seconds: float
+    idle_timeout_seconds: float
+    max_connections: int
+    header_timeout_seconds: float
+    client_idle_timeout_seconds: float
+    client_stall_timeout_seconds: float
+    upstream_stall_timeout_seconds: float
+    max_body_bytes: int
+    max_bodies_bytes: int
+    max_answer_bytes: int
+    max_waiting_bytes: int
+    max_spool_bytes: int
+    store: Path
+    max_header_bytes: int
+    ca_file: Path | None
+    client_cert: Path | None
+    client_key: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    inbound_keys: tuple[str, ...] | None
+    inbound_keys_file: Path | None
+    trace_parent: TraceParentPolicy
+    propagate: bool
+    headers: dict[str, str]
+    keep: frozenset[KeepReason]
+    log_level: str
+    log_format: LogFormat
+
+    def __repr__(self) -> str:
+        """Nothing of it: there are digests of keys in it (R7)."""
+        return "WorkerSettings(...)"
+
+    @classmethod
+    def decode(cls, handed: bytes) -> WorkerSettings:
+        """Take them out of all settings as JSON."""
+        return msgspec.json.decode(handed, type=cls, dec_hook=_make)
+
+
+RelaySettings: TypeAlias = "Settings | WorkerSettings"
+"""What relays takes either: a worker has the one, ``spantap check`` the other."""
+
+
+def _make(kind: type, text: Any) -> Any:
+    """A path, which is the only field of a type that msgspec does not know."""
+    return kind(text)

@@ -1,0 +1,6 @@
+"""Export: stored spans, and metrics, go to an OTLP backend.
+
+:class:`telemetry.export.exporter.Exporter` reads the store and sends what waits; its senders speak
+HTTP and gRPC, and :mod:`telemetry.export.suspicion` finds the span that a backend fails at. The
+standard ``OTEL_*`` variables set it up.
+"""

@@ -1,0 +1,343 @@
+"""What an OTLP backend's answer means for the spans that were sent, and how long to wait.
+
+Pure: values in, values out. The senders feed it what they got, the exporter does what it says.
+
+Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R8):
+
+1. Spans are delivered by a success that rejects none of them, and by nothing else.
+2. What may be different next time is tried again without end: no connection, no answer, 408, 429,
+   5xx and their like in gRPC. The specification names fewer HTTP statuses and lets the rest be
+   dropped; a store can wait.
+3. What refuses the *sender* (401, 403, 404, a redirect, ...) is tried again too: a wrong key or
+   path in the settings says nothing about the spans, and must not cost them. So is a success that
+   is a web page: many a server answers every path with one.
+4. Only what refuses the *content* (413, 422, ``INVALID_ARGUMENT``, rejected spans in a success)
+   counts against spans. A 400, or another 4xx, does so only in the words of who has read them: a
+   ``google.rpc.Status``, which OTLP asks for, or a short plain text. An HTML page or nothing comes
+   from a server in between, or from a TLS port that was spoken to in plain text: rule 3.
+5. A failure may lie in the spans, as far as an answer tells, unless it speaks of the sender or of
+   the moment, or the backend never had the request. Whether it does is found out by
+   :mod:`telemetry.export.suspicion`.
+6. The backend's words are kept with the span, without any credential of ours that it repeats; they
+   are in no log line, for they may quote the span (R7).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+from codec.jsontext import decode_json_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = (
+    "MAX_ANSWER_BYTES",
+    "Answer",
+    "Backoff",
+    "Sender",
+    "Verdict",
+    "classify_grpc_error",
+    "classify_http",
+    "classify_success",
+    "parse_retry_after",
+    "without_secrets",
+)
+
+MAX_ANSWER_BYTES = 64 << 10
+"""An answer is a count and a sentence; more than this of it is not read."""
+
+_MAX_WORDS = 400
+"""Characters of a body that is shown: a reason fits, an HTML page does not."""
+
+_MIN_SECRET_CHARS = 6
+"""A shorter part of a header value is no credential, and would blot out ordinary words."""
+
+_SENDER_REFUSED = frozenset({401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 431, 451})
+"""4xx statuses that speak of who asks, where and how, not of the spans (rule 3)."""
+
+_TRY_AGAIN = frozenset({408, 425, 429})
+"""4xx statuses that speak of the moment."""
+
+_CONTENT_REFUSED = frozenset({413, 422})
+"""4xx statuses that speak of the content, whatever their body: too large; no valid message, which
+is what Phoenix answers (``span-contract.md`` 5.2)."""
+
+_GRPC_SUSPECT = frozenset(
+    {
+        "ABORTED",
+        "DATA_LOSS",
+        "DEADLINE_EXCEEDED",
+        "FAILED_PRECONDITION",
+        "INTERNAL",
+        "OUT_OF_RANGE",
+        "UNAVAILABLE",
+        "UNKNOWN",
+    }
+)
+"""gRPC codes with which a backend may fail on a span; the others speak of the sender or the moment
+(rule 5). ``UNAVAILABLE`` is a connection reset within the call as well as one never made."""
+
+_NOT_REACHED = re.compile(r"failed to connect|resolution failed", re.IGNORECASE)
+"""What gRPC itself says of a connection never made."""
+
+_OF_THE_REQUEST = re.compile(rb"http|bad request", re.IGNORECASE)
+"""In the plain texts of HTTP servers themselves: "Client sent an HTTP request to an HTTPS server",
+"Invalid HTTP request received.", "400 Bad Request: ..."."""
+
+_NO_OTLP = "answered with JSON that is no OTLP answer; is this an OTLP backend?"
+
+_WEB_PAGE = "answered with a web page; is this the OTLP port?"
+
+
+class Verdict(Enum):
+    """What becomes of the spans that were sent."""
+
+    DELIVERED = auto()
+    RETRY = auto()
+    REFUSED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of sending a batch.
+
+    Attributes:
+        verdict: what becomes of its spans.
+        words: why, in the backend's words where it spoke; a success may carry a warning.
+        brief: the same for a log line: never the backend's words, which may quote the spans.
+        suspect: of a try that failed: it may be the spans that make the backend fail (rule 5).
+        retry_after_seconds: how long the backend asked us to wait, ``None`` where it did not.
+    """
+
+    verdict: Verdict
+    words: str = ""
+    brief: str = field(default="", compare=False)
+    suspect: bool = field(default=True, compare=False)
+    retry_after_seconds: float | None = None
+
+
+class Sender(Protocol):
+    """One way to a backend."""
+
+    @property
+    def backend(self) -> str:
+        """The backend's scheme, host and port, for log lines."""
+        ...
+
+    def send(self, batch: bytes) -> Answer:
+        """Send a serialised ``ExportTraceServiceRequest``; wait for the answer, raise nothing."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open to the backend."""
+        ...
+
+
+def classify_http(
+    status: int,
+    body: bytes,
+    retry_after_seconds: float | None = None,
+    content_type: str | None = None,
+) -> Answer:
+    """What an HTTP answer means.
+
+    Args:
+        status: its status code.
+        body: its body, up to :data:`MAX_ANSWER_BYTES`.
+        retry_after_seconds: from its ``Retry-After``, see :func:`parse_retry_after`.
+        content_type: its ``Content-Type``, ``None`` where it has none.
+    """
+    if 200 <= status < 300:
+        if body and _is_web_page(content_type):
+            return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE, brief=_WEB_PAGE, suspect=False)
+        return classify_success(body)
+    brief = f"HTTP {status}"
+    words = f"{brief}: {_readable(body)}".removesuffix(": ")
+    refuses = _refuses_content(status, body, content_type)
+    return Answer(
+        verdict=Verdict.REFUSED if refuses else Verdict.RETRY,
+        words=words,
+        brief=brief,
+        suspect=status >= 400 and status not in _SENDER_REFUSED | _TRY_AGAIN,
+        retry_after_seconds=None if refuses else retry_after_seconds,
+    )
+
+
+def classify_success(body: bytes) -> Answer:
+    """What a success means: a serialised ``ExportTraceServiceResponse`` may reject spans.
+
+    A body that is none (empty, JSON, ``OK``) rejects nothing: the status has said it all.
+    """
+    if not body:
+        return Answer(verdict=Verdict.DELIVERED, words="", brief="")
+    from telemetry.export import otlp_answer  # noqa: PLC0415 - when a backend first says something
+
+    partial = otlp_answer.read_partial_success(body)
+    if partial is None:
+        words = _NO_OTLP if _is_foreign_json(body) else ""
+        return Answer(
+            verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else ""
+        )
+    rejected_spans, message = partial
+    words = _one_line(message)
+    if rejected_spans > 0:
+        why = words or "rejected without a reason"
+        return Answer(verdict=Verdict.REFUSED, words=why, brief="partial success")
+    return Answer(verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else "")
+
+
+def classify_grpc_error(
+    code: str, details: str, retry_after_seconds: float | None = None
+) -> Answer:
+    """What a failed gRPC call means.
+
+    Args:
+        code: the name of its status code, such as ``UNAVAILABLE``.
+        details: its message.
+        retry_after_seconds: from its ``RetryInfo``, ``None`` where there is none.
+    """
+    words = f"{code}: {_one_line(details)}".removesuffix(": ")
+    # Without RetryInfo this code means "too large for me" (Phoenix, 4 MiB), says the specification.
+    exhausted = code == "RESOURCE_EXHAUSTED" and retry_after_seconds is None
+    if exhausted or code == "INVALID_ARGUMENT":
+        return Answer(verdict=Verdict.REFUSED, words=words, brief=code)
+    return Answer(
+        verdict=Verdict.RETRY,
+        words=words,
+        brief=code,
+        suspect=code in _GRPC_SUSPECT and not _NOT_REACHED.search(details),
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def parse_retry_after(value: str | None, now_seconds: float) -> float | None:
+    """Seconds to wait by a ``Retry-After`` header; ``None`` where it is absent or unreadable.
+
+    Args:
+        value: seconds or an HTTP date (RFC 9110, section 10.2.3).
+        now_seconds: seconds since the epoch, for a date.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now_seconds
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait after a number of failures in a row.
+
+    Attributes:
+        first_seconds: the wait after the first failure; each further one doubles it.
+        max_seconds: the longest wait of our own. A backend that is up again is noticed by then.
+        max_asked_seconds: the longest wait that a backend may ask for; a slip of its clock must
+            not silence us for a day.
+    """
+
+    first_seconds: float = 1.0
+    max_seconds: float = 60.0
+    max_asked_seconds: float = 600.0
+
+    def wait_seconds(self, failures: int, jitter: float, asked_seconds: float | None) -> float:
+        """How long to wait after `failures` (at least 1) in a row.
+
+        Half of the wait is fixed and half drawn, so that proxies that lost one backend together
+        do not come back together.
+
+        Args:
+            failures: how many tries have failed in a row.
+            jitter: a random number from 0 to 1.
+            asked_seconds: what the backend asked for: waited for at least.
+        """
+        # The exponent is bounded: 2.0 ** 1024 overflows after a long outage.
+        own = min(self.max_seconds, self.first_seconds * 2.0 ** min(failures - 1, 64))
+        asked = min(asked_seconds or 0.0, self.max_asked_seconds)
+        return max(own * (0.5 + 0.5 * jitter), asked)
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """`text` without the header values `secrets` nor any word of them (rule 6).
+
+    Nor the beginning of one at the end, where the text was cut.
+    """
+    is_cut = len(text) >= _MAX_WORDS
+    words = {word for secret in secrets for word in (secret, *secret.split())}
+    for word in sorted(words, key=len, reverse=True):
+        if len(word) >= _MIN_SECRET_CHARS:
+            text = text.replace(word, "***")
+            sizes = range(len(word) - 1, _MIN_SECRET_CHARS - 1, -1) if is_cut else ()
+            known = next((size for size in sizes if text.endswith(word[:size])), 0)
+            text = f"{text[:-known]}***" if known else text
+    return text
+
+
+def _refuses_content(status: int, body: bytes, content_type: str | None) -> bool:
+    """Whether an error counts against the spans (rule 4)."""
+    if status in _CONTENT_REFUSED:
+        return True
+    if not 400 <= status < 500 or status in _SENDER_REFUSED | _TRY_AGAIN:
+        return False
+    if _media_type(content_type) == "text/plain":
+        return 0 < len(body.strip()) <= _MAX_WORDS and not _OF_THE_REQUEST.search(body)
+    return _is_status(body)
+
+
+def _is_status(body: bytes) -> bool:
+    """Whether `body` is a ``google.rpc.Status`` that says something, in protobuf or JSON."""
+    code, message = _read_status(body)
+    # Some texts pass for a message of unknown fields.
+    if code or message:
+        return True
+    try:
+        value = decode_json_object(body)
+    except ValueError:
+        return False
+    return isinstance(value.get("message"), str) or isinstance(value.get("code"), int)
+
+
+def _read_status(body: bytes) -> tuple[int, str]:
+    """Code and message of a ``google.rpc.Status`` in protobuf; 0 and nothing where it is none."""
+    from telemetry.export import otlp_answer  # noqa: PLC0415 - when a backend first says something
+
+    return otlp_answer.read_status(body)
+
+
+def _is_foreign_json(body: bytes) -> bool:
+    """Whether it is an object that no OTLP backend answers with."""
+    try:
+        value = decode_json_object(body)
+    except ValueError:
+        return False
+    return bool(value) and value.keys().isdisjoint({"partialSuccess", "partial_success"})
+
+
+def _is_web_page(content_type: str | None) -> bool:
+    return _media_type(content_type) == "text/html"
+
+
+def _media_type(content_type: str | None) -> str:
+    return (content_type or "").partition(";")[0].strip().lower()
+
+
+def _readable(body: bytes) -> str:
+    """The message in an error's body: of a ``google.rpc.Status``, else the text on one line."""
+    _, message = _read_status(body)
+    return _one_line(message or body.decode("utf-8", "replace"))
+
+
+def _one_line(text: str) -> str:
+    """`text` as a log line and a terminal can take it: no control characters, not too long."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(printable.split())[:_MAX_WORDS]

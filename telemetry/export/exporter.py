@@ -1,0 +1,328 @@
+"""The exporter: takes spans out of the store, sends them, and writes down what became of them.
+
+Rules (R8; ``span-contract.md`` section 8, "Consequences"):
+
+1. Oldest first, one batch at a time, bounded in spans and bytes.
+2. A failed try changes nothing but the time of the next one, and there is always a next one. The
+   wait holds for the backend, not for single spans, so that their order of age is kept.
+3. A refused batch is halved until the refused span is alone; that one is set aside with the
+   backend's words, the others are delivered. Those that the backend had taken come to it again,
+   under the same span id.
+4. A span on which the backend fails, while it takes others, keeps nobody waiting
+   (:mod:`telemetry.export.suspicion`).
+5. Nothing is raised to anybody: trouble with the store or a defect of ours waits like a failed
+   try, and the thread lives on.
+6. The first span after a quiet time is sent at once. While more come they gather for
+   :data:`GATHER_SECONDS`, for a request costs as much CPU as dozens of spans; what is pending
+   beyond a whole batch waits for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from telemetry.errors import StoreError
+from telemetry.export.delivery import Backoff, Verdict
+from telemetry.export.journal import ExportJournal
+from telemetry.export.settings import OtlpProtocol
+from telemetry.export.suspicion import ALONE_BACKOFF, ALONE_SECONDS, Blame, Suspicion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from telemetry.export.delivery import Answer, Sender
+    from telemetry.export.settings import OtlpSettings
+    from telemetry.store.rows import PendingSpan
+    from telemetry.store.store import Store
+
+__all__ = (
+    "GATHER_SECONDS",
+    "MAX_BATCH_BYTES",
+    "MAX_BATCH_SPANS",
+    "ExportCounts",
+    "Exporter",
+    "open_sender",
+)
+
+MAX_BATCH_SPANS = 64
+"""Spans per request: a refused batch is found out in some 12 requests, and a lost answer costs no
+more than so many spans sent again."""
+
+MAX_BATCH_BYTES = 3 << 20
+"""Bytes per request before compression: a gRPC backend takes 4 MiB unless told otherwise
+(``span-contract.md`` 5.2). A larger single span goes alone."""
+
+GATHER_SECONDS = 0.2
+"""From a batch that took all there was to the next: a hundred calls a second share five requests,
+and whoever looks at the backend sees no difference."""
+
+_IDLE_SECONDS = 5.0
+"""How long an idle exporter sleeps when nobody wakes it."""
+
+
+def open_sender(settings: OtlpSettings) -> Sender:
+    """The sender that `settings` ask for; the libraries of the other one are not imported."""
+    if settings.protocol is OtlpProtocol.GRPC:
+        from telemetry.export.grpc_sender import GrpcSender  # noqa: PLC0415 - only when asked for
+
+        return GrpcSender(settings)
+    from telemetry.export.http_sender import HttpSender  # noqa: PLC0415 - as above
+
+    return HttpSender(settings)
+
+
+@dataclass(slots=True)
+class ExportCounts:
+    """What happened so far.
+
+    Attributes:
+        delivered: spans that the backend took.
+        rejected: spans that it refused, one by one.
+        failures: requests that it did not take, to be tried again.
+    """
+
+    delivered: int = 0
+    rejected: int = 0
+    failures: int = 0
+
+
+class Exporter:
+    """Sends what is pending in a store, in a thread of its own.
+
+    :meth:`wake` it when spans were added, :meth:`flush` before the end, :meth:`stop` at the end.
+    The store and the sender stay the caller's to close, after :meth:`stop`.
+
+    Attributes:
+        counts: any thread may read them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sender: Sender,
+        *,
+        backoff: Backoff | None = None,
+        clock_ns: Callable[[], int] = time.time_ns,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """Prepare; :meth:`start` begins.
+
+        Args:
+            store: where spans are.
+            sender: how they reach the backend.
+            backoff: how long to wait after failed tries.
+            clock_ns: nanoseconds since the epoch.
+            jitter: draws a number from 0 to 1.
+        """
+        # Written by the thread alone.
+        self._store = store
+        self._sender = sender
+        self._backoff = backoff or Backoff()
+        self._clock_ns = clock_ns
+        self._jitter = jitter
+        self._journal = ExportJournal(sender.backend, clock_ns)
+        self._suspicion = Suspicion(MAX_BATCH_SPANS)
+        self._alone_due_ns = 0
+        self._failures = 0
+        self._due_ns = 0
+        self.counts = ExportCounts()
+        # Guarded by the condition.
+        self._change = threading.Condition()
+        self._woken = False
+        self._hurried = False
+        self._stopping = False
+        self._idle = False
+        self._thread = threading.Thread(target=self._run, name="spantap-exporter", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Spans were added: send them now, unless the backend is being waited for."""
+        with self._change:
+            self._woken = True
+            self._idle = False
+            self._change.notify_all()
+
+    def flush(self, deadline_seconds: float) -> int:
+        """Send all that is pending, at once even if the backend is being waited for.
+
+        Returns:
+            How many spans are pending when nothing is left or `deadline_seconds` have passed. They
+            stay in the store for its next owner.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._change:
+            self._hurried = True
+            self._woken = True
+            self._idle = False
+            self._change.notify_all()
+            if self._thread.is_alive():
+                self._change.wait_for(lambda: self._idle or self._stopping, deadline_seconds)
+        return self._store.counts().pending
+
+    def stop(self, wait_seconds: float = 1.0) -> None:
+        """End the thread; a request under way is waited for up to `wait_seconds`.
+
+        The answer of a request that takes longer is lost, and its spans are sent again later.
+        """
+        with self._change:
+            self._stopping = True
+            self._change.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(wait_seconds)
+
+    def step(self) -> float:
+        """Take one batch and see it through.
+
+        The thread lives on this; call it yourself only where none was started.
+
+        Returns:
+            Seconds to wait before the next step: 0 where more may be pending, infinite where
+            nothing is, :data:`GATHER_SECONDS` where this batch took all there was.
+        """
+        try:
+            # What a failed try made wait is due when that wait is over, whatever has become of the
+            # wall clock meanwhile.
+            now_ns = max(self._clock_ns(), self._due_ns)
+            alone = self._take_alone()
+            if alone is None or self._failures:
+                spans = self._store.take_fresh(MAX_BATCH_SPANS, MAX_BATCH_BYTES)
+                if spans is None:
+                    spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
+                if spans:
+                    return self._deliver(spans)
+            return math.inf if alone is None else self._deliver_alone(alone)
+        except StoreError as error:
+            # A thread that outlived its stop finds the store closed: that is no trouble.
+            if not self._stopping:
+                self._journal.tell_trouble(str(error))
+        except Exception as error:  # noqa: BLE001 - rule 5
+            # Its text may hold a credential that a library was given (R7); the place says enough.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            self._journal.tell_trouble(
+                f"{type(error).__name__} in {place.name}, {place.filename}:{place.lineno}"
+            )
+        return self._wait_seconds(None)
+
+    def _run(self) -> None:
+        """The life of the thread."""
+        while not self._stopping:
+            with self._change:
+                self._woken = False
+            wait_seconds = self.step()
+            with self._change:
+                if math.isinf(wait_seconds) and not self._woken:
+                    self._idle = True
+                    self._change.notify_all()
+                    self._change.wait_for(lambda: self._woken or self._stopping, _IDLE_SECONDS)
+                elif 0 < wait_seconds < math.inf:
+                    self._change.wait_for(lambda: self._hurried or self._stopping, wait_seconds)
+                self._hurried = False
+
+    def _deliver(self, spans: Sequence[PendingSpan]) -> float:
+        """Send `spans`, halving what is refused, or what the backend fails on (rules 3 and 4)."""
+        trial = self._suspicion.begin(spans, self._jitter())
+        while trial.parts and not self._stopping:
+            part = trial.parts.pop()
+            answer = self._send(part)
+            if answer.verdict is Verdict.RETRY:
+                blame = trial.judge(part, suspect=answer.suspect)
+                self._suspicion.note_blame(blame, len(part), suspect=answer.suspect)
+                if blame is Blame.BACKEND:
+                    return self._wait_for_backend(part, answer)
+                if blame is Blame.SPAN:
+                    self._put_aside(part[0], answer)
+                elif blame is Blame.OPEN:
+                    self._store.mark_retry([part[0].seq], self._due_ns, answer.words)
+                continue
+            trial.note_answer()
+            if not self._settle(part, answer):
+                trial.halve(part)
+        if not trial.failed and not self._stopping:
+            self._suspicion.note_success()
+        self._note_recovery()
+        return 0.0 if _is_whole(spans) else GATHER_SECONDS
+
+    def _take_alone(self) -> PendingSpan | None:
+        """A span that was put aside, where it is its turn."""
+        now_ns = self._clock_ns()
+        # A clock that was put back must not silence them.
+        if 0 < self._alone_due_ns - now_ns <= ALONE_SECONDS * 1e9:
+            return None
+        return self._store.take_alone(now_ns)
+
+    def _deliver_alone(self, span: PendingSpan) -> float:
+        """Send a span that was put aside."""
+        answer = self._send([span])
+        if answer.verdict is not Verdict.RETRY:
+            self._settle([span], answer)
+            self._note_recovery()
+        elif answer.suspect:
+            self._alone_due_ns = self._clock_ns() + int(ALONE_SECONDS * 1e9)
+            self._put_aside(span, answer)
+        else:
+            return self._wait_for_backend([span], answer)
+        return 0.0
+
+    def _send(self, part: Sequence[PendingSpan]) -> Answer:
+        answer = self._sender.send(b"".join(span.span for span in part))
+        self.counts.failures += answer.verdict is Verdict.RETRY
+        return answer
+
+    def _settle(self, part: Sequence[PendingSpan], answer: Answer) -> bool:
+        """Write down what was taken, or refused; false where it has to be halved (rule 3)."""
+        if answer.verdict is Verdict.DELIVERED:
+            self._store.mark_delivered([span.seq for span in part])
+            self.counts.delivered += len(part)
+            self._journal.tell_warning(answer.brief)
+            return True
+        if len(part) > 1:
+            return False
+        self._store.mark_rejected([part[0].seq], answer.words)
+        self.counts.rejected += 1
+        self._journal.tell_rejection(part[0].span_id, answer.brief or answer.words)
+        return True
+
+    def _put_aside(self, span: PendingSpan, answer: Answer) -> None:
+        """From now on this span is tried alone, at its own time (rule 4)."""
+        wait_seconds = ALONE_BACKOFF.wait_seconds(
+            span.failed_alone + 1, self._jitter(), answer.retry_after_seconds
+        )
+        next_try_ns = self._clock_ns() + int(wait_seconds * 1e9)
+        self._store.mark_failed_alone(span.seq, next_try_ns, answer.words)
+        self._journal.tell_culprit(span.span_id, answer.brief or answer.words)
+
+    def _wait_for_backend(self, part: Sequence[PendingSpan], answer: Answer) -> float:
+        """It is the backend that failed: how long to wait for it (rule 2)."""
+        self._journal.tell_failure(answer.brief or answer.words)
+        wait_seconds = self._wait_seconds(answer.retry_after_seconds)
+        self._store.mark_retry([span.seq for span in part], self._due_ns, answer.words)
+        return wait_seconds
+
+    def _note_recovery(self) -> None:
+        """The backend takes spans."""
+        self._failures = 0
+        self._journal.tell_recovery()
+
+    def _wait_seconds(self, asked_seconds: float | None) -> float:
+        """Count a failed try; how long to wait after it."""
+        self._failures += 1
+        wait_seconds = self._backoff.wait_seconds(self._failures, self._jitter(), asked_seconds)
+        self._due_ns = self._clock_ns() + int(wait_seconds * 1e9)
+        return wait_seconds
+
+
+def _is_whole(spans: Sequence[PendingSpan]) -> bool:
+    """Whether a batch may have left others behind; a small one lacks room for a huge one only."""
+    size_bytes = sum(len(span.span) for span in spans)
+    return len(spans) == MAX_BATCH_SPANS or size_bytes > MAX_BATCH_BYTES // 2

@@ -1,0 +1,129 @@
+"""The standard variables that the SDK reads for itself, looked at before it does.
+
+Rules (OpenTelemetry specification, "General SDK configuration" and "Attribute limits"):
+
+1. The SDK reads the limits while it is imported, and raises; hence this module imports none of it,
+   and whoever starts a process calls :func:`check_otel_environment` before what does.
+2. The SDK replaces a sampler that it does not know by one that samples everything, with a line in
+   the log. That is no answer to somebody who asked for less: it is refused too.
+3. An empty variable is no error. (To the SDK an empty limit is none, an empty sampler the default.)
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING
+
+from telemetry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = (
+    "LIMIT_VARIABLES",
+    "check_otel_environment",
+    "describe_sampler",
+    "find_reason_for_no_spans",
+)
+
+LIMIT_VARIABLES = (
+    "OTEL_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+    "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+    "OTEL_SPAN_EVENT_COUNT_LIMIT",
+    "OTEL_SPAN_LINK_COUNT_LIMIT",
+)
+"""The limits of a span and of what it holds."""
+
+_MAX_LIMIT = sys.maxsize
+"""The SDK makes bounded queues of the limits; above this no queue can be made, nor a span."""
+
+_RATIO_SAMPLERS = ("traceidratio", "parentbased_traceidratio")
+"""Those that take ``OTEL_TRACES_SAMPLER_ARG``."""
+
+_SAMPLERS = (
+    "always_on",
+    "always_off",
+    "parentbased_always_on",
+    "parentbased_always_off",
+    *_RATIO_SAMPLERS,
+)
+"""The standard names that the SDK knows."""
+
+
+def check_otel_environment(environ: Mapping[str, str]) -> None:
+    """See whether the limits and the sampler in `environ` can be followed.
+
+    Args:
+        environ: the environment of the process, which the SDK will read.
+
+    Raises:
+        ConfigurationError: one cannot, in a sentence that names the variable.
+    """
+    for name in LIMIT_VARIABLES:
+        _check_limit(name, environ.get(name, ""))
+    # Without white space removed, as the SDK reads it.
+    sampler = environ.get("OTEL_TRACES_SAMPLER", "").lower()
+    if sampler and sampler not in _SAMPLERS:
+        known = ", ".join(_SAMPLERS)
+        raise ConfigurationError(f"OTEL_TRACES_SAMPLER is {sampler!r}, but only {known} are known")
+    if sampler in _RATIO_SAMPLERS:
+        _check_ratio("OTEL_TRACES_SAMPLER_ARG", environ.get("OTEL_TRACES_SAMPLER_ARG", ""))
+
+
+def find_reason_for_no_spans(environ: Mapping[str, str], *, keeps: bool = False) -> str | None:
+    """The variable that turns all recording off, in words; ``None`` where none does.
+
+    Args:
+        environ: the environment of the process.
+        keeps: rules keep some calls that are not sampled (:mod:`telemetry.spans.keep_rules`).
+    """
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return "OTEL_SDK_DISABLED is true"
+    sampler, ratio = _read_sampler(environ)
+    if keeps or ratio:
+        return None
+    said = describe_sampler(environ)
+    # Such a sampler follows a parent that was sampled.
+    return f"{said}, but for a sampled parent's calls" if sampler.startswith("parent") else said
+
+
+def describe_sampler(environ: Mapping[str, str]) -> str | None:
+    """The sampler that leaves calls out, in words; ``None`` where it takes all that it may."""
+    sampler, ratio = _read_sampler(environ)
+    if ratio == 1:
+        return None
+    said = f"OTEL_TRACES_SAMPLER is {sampler}"
+    return f"{said} with {ratio:g}" if sampler in _RATIO_SAMPLERS else said
+
+
+def _read_sampler(environ: Mapping[str, str]) -> tuple[str, float]:
+    """Its name and the ratio of calls without a parent that it takes; both were checked."""
+    sampler = environ.get("OTEL_TRACES_SAMPLER", "").lower()
+    if sampler in _RATIO_SAMPLERS:
+        return sampler, float(environ.get("OTEL_TRACES_SAMPLER_ARG", "").strip() or 1)
+    return sampler, 0.0 if sampler.endswith("always_off") else 1.0
+
+
+def _check_limit(name: str, value: str) -> None:
+    try:
+        limit = int(value.strip() or 0)
+    except ValueError:
+        limit = -1
+    if not 0 <= limit <= _MAX_LIMIT:
+        raise ConfigurationError(
+            f"{name} is {value!r}, but must be a whole number from 0 to {_MAX_LIMIT}"
+        )
+
+
+def _check_ratio(name: str, value: str) -> None:
+    try:
+        ratio = float(value.strip() or 1)
+    except ValueError:
+        ratio = math.nan
+    if not 0 <= ratio <= 1:
+        raise ConfigurationError(f"{name} is {value!r}, but must be a number from 0 to 1")

@@ -1,0 +1,43 @@
+"""How the relay saw an exchange end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ("CLEAN_ENDS", "EndKind")
+
+
+class EndKind(StrEnum):
+    """How the relay saw an exchange end: facts of the wire, not yet a judgement."""
+
+    UPSTREAM_EOF = "upstream_eof"
+    """The upstream ended its body where its framing said it would."""
+    UPSTREAM_UNFRAMED_END = "upstream_unframed_end"
+    """The upstream closed the connection, and nothing else marks where its body ends: it may be
+    whole or not."""
+    UPSTREAM_BROKEN = "upstream_broken"
+    """The upstream's body broke off: reset, FIN inside a chunk, too few bytes."""
+    CLIENT_GONE = "client_gone"
+    """The client closed, reset or half-closed its connection."""
+    CLIENT_STALLED = "client_stalled"
+    """The client took nothing of its answer for so long that we closed its connection."""
+    REQUEST_TIMEOUT = "request_timeout"
+    """The client stopped in the middle of its request for so long that we refused it."""
+    CONNECT_ERROR = "connect_error"
+    """No connection to the upstream could be made."""
+    UPSTREAM_CLOSED = "upstream_closed"
+    """The upstream closed the connection before any byte of an answer."""
+    UPSTREAM_INVALID = "upstream_invalid"
+    """The upstream's answer was no valid HTTP."""
+    TIMEOUT = "timeout"
+    """A timeout of ours ran out: connect, first byte or idle."""
+    DRAIN_DEADLINE = "drain_deadline"
+    """We cut it at shutdown."""
+    WORKER_LOST = "worker_lost"
+    """The worker process that relayed it died."""
+    RELAY_ERROR = "relay_error"
+    """A fault of spantap itself."""
+
+
+CLEAN_ENDS = frozenset({EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END})
+"""Nothing says that more was to come."""

@@ -1,0 +1,202 @@
+"""Tap frames: the seam between relaying and observing.
+
+The relaying side copies bytes and a clock reading into frames and parses nothing. The observing
+side (:mod:`telemetry.observing.observer`) is fed frames and nothing else, so that the same frames
+give the same record, in this process or in another one.
+
+Rules:
+
+1. Five kinds: ``begin``, ``request_body``, ``response_head``, ``response_data``, ``end``. One
+   ``begin`` comes first, one ``end`` comes last, whatever ends the exchange (R3).
+2. Every time is an integer of nanoseconds since the epoch, read where the bytes were read.
+3. Frames hold plain values and bytes only: :func:`encode_frames` and :func:`decode_frames` carry
+   them over any byte stream. None can be part of a cycle, so the garbage collector knows of none
+   (``gc=False``): thousands are kept until they are acknowledged.
+4. No credential of a request's head enters a frame but sealed (:mod:`telemetry.observing.sealing`):
+   of the headers only those are copied that :data:`RECORDED_REQUEST_HEADERS`,
+   :data:`RECORDED_RESPONSE_HEADERS`, :data:`RECORDED_RESPONSE_PREFIXES` and the header map name
+   (:mod:`telemetry.observing.client_context`), and of the body of an error what is quoted as it
+   stands is masked. All else of an answer is as it came, and is masked before anything is told of
+   it (R7).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from telemetry.frames.ending import EndKind
+from telemetry.span_identity import SpanIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = (
+    "BODIES",
+    "MAX_ERROR_BYTES",
+    "RECORDED_REQUEST_HEADERS",
+    "RECORDED_RESPONSE_HEADERS",
+    "RECORDED_RESPONSE_PREFIXES",
+    "Begin",
+    "End",
+    "Frame",
+    "RequestBody",
+    "ResponseData",
+    "ResponseHead",
+    "decode_frames",
+    "encode_frames",
+)
+
+RECORDED_REQUEST_HEADERS = frozenset({b"content-type", b"content-encoding", b"x-spantap-content"})
+"""Request headers (lower case) that an observer needs, whatever the header map."""
+
+RECORDED_RESPONSE_HEADERS = frozenset(
+    {
+        b"apim-request-id",
+        b"cf-ray",
+        b"content-encoding",
+        b"content-type",
+        b"request-id",
+        b"retry-after",
+        b"x-ms-request-id",
+        b"x-request-id",
+    }
+)
+"""Response headers (lower case) that an observer needs."""
+
+RECORDED_RESPONSE_PREFIXES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-")
+"""Beginnings of the names of rate-limit headers: OpenAI's and most others', the IETF draft's
+(``draft-ietf-httpapi-ratelimit-headers``), Anthropic's."""
+
+MAX_ERROR_BYTES = 64 * 1024
+"""Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
+
+Headers = tuple[tuple[str, str], ...]
+"""Lower-case names with their values, bytes read as Latin-1."""
+
+
+class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", array_like=True):
+    """An observed exchange begins: the request's head was read.
+
+    Attributes:
+        exchange: number of the exchange, unique in its worker; every frame has it.
+        at_ns: when the proxy began to handle it.
+        identity: ids of its span.
+        endpoint: name of the observed endpoint, ``chat.completions`` or ``completions``.
+        path: the path as the client sent it, without query (it may hold a key).
+        headers: the recorded request headers.
+        upstream: name of the upstream in the settings.
+        provider: the upstream's ``provider`` setting.
+        server_address: host of the upstream.
+        server_port: port of the upstream.
+        on_disconnect: policy in force, ``cancel`` or ``drain``.
+        sealed: what of the head may be a credential, a line for each field: its name in lower case,
+            a colon and its value. Sealed; empty where there is nothing.
+    """
+
+    exchange: int
+    at_ns: int
+    identity: SpanIdentity
+    endpoint: str
+    method: str
+    path: str
+    headers: Headers = ()
+    upstream: str
+    provider: str | None = None
+    server_address: str | None = None
+    server_port: int | None = None
+    on_disconnect: str = "cancel"
+    sealed: bytes = b""
+
+
+class RequestBody(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="request_body", array_like=True
+):
+    """The client's body as sent, before any rewrite; a large one in several frames.
+
+    Attributes:
+        data: the bytes, or the next of them; ``None`` where they passed the capture limit (R5).
+        size_bytes: how many the client sent, as far as known.
+    """
+
+    exchange: int
+    data: bytes | None
+    size_bytes: int
+
+
+class ResponseHead(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="response_head", array_like=True
+):
+    """The head of the answer that the client gets.
+
+    Attributes:
+        headers: the recorded response headers.
+        resend_count: how often the request was sent again before this answer.
+        rewrites: what the proxy changed in the request that got this answer.
+        hides_usage: usage events that we caused are taken out of the client's stream.
+        usage_event_not_stripped: they could not be, because the upstream compressed.
+    """
+
+    exchange: int
+    at_ns: int
+    status: int
+    headers: Headers = ()
+    resend_count: int = 0
+    rewrites: tuple[str, ...] = ()
+    hides_usage: bool = False
+    usage_event_not_stripped: bool = False
+
+
+class ResponseData(msgspec.Struct, frozen=True, gc=False, tag="response_data", array_like=True):
+    """Bytes of one read from the upstream, as received, cut anywhere.
+
+    Of an error (status >= 400) at most :data:`MAX_ERROR_BYTES`, and masked in place of credentials
+    that stand in one read.
+    """
+
+    exchange: int
+    at_ns: int
+    data: bytes
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_like=True):
+    """The exchange is over.
+
+    Attributes:
+        kind: how the relay saw it end.
+        message: the cause in words, without credentials; empty for a clean end.
+        undelivered_reads: how many of the last reads did not reach the client.
+        shed_bytes: bytes of the answer that were left out because a limit was reached (R5). They
+            are its last ones: nothing follows a gap.
+    """
+
+    exchange: int
+    at_ns: int
+    kind: EndKind
+    message: str = ""
+    undelivered_reads: int = 0
+    shed_bytes: int = 0
+
+
+Frame = Begin | RequestBody | ResponseHead | ResponseData | End
+
+BODIES = (RequestBody, ResponseData)
+"""The kinds that hold bodies; a tuple, for ``|`` makes a union each time that it is evaluated."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(list[Frame])
+
+
+def encode_frames(frames: Sequence[Frame]) -> bytes:
+    """Frames as MessagePack, many at a time; whoever carries it adds the length."""
+    return _encoder.encode(frames)
+
+
+def decode_frames(data: bytes | memoryview) -> list[Frame]:
+    """The frames that :func:`encode_frames` encoded.
+
+    Raises:
+        msgspec.MsgspecError: the bytes are no frames.
+    """
+    return _decoder.decode(data)

@@ -1,0 +1,211 @@
+"""The frames of one exchange, kept until it is acknowledged.
+
+Rules:
+
+1. What is kept can be sent again from its beginning, in its order.
+2. Bodies that were sent may be forgotten: then the request says that it was not captured, and
+   nothing of the answer follows the gap, whose size the end tells.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from telemetry.frames.frame import BODIES, Begin, End, RequestBody, ResponseData
+from telemetry.frames.shedding import body_bytes
+
+if TYPE_CHECKING:
+    from telemetry.frames.frame import Frame
+
+__all__ = ("OBJECT_BYTES", "KeptFrames", "frame_bytes")
+
+OBJECT_BYTES = 256
+"""What a frame takes beside its body and its fields: the objects, its time, its place in a list."""
+
+_FIELD_BYTES = 160
+"""What a header field takes beside its text."""
+
+
+_chain = itertools.chain.from_iterable
+
+
+def frame_bytes(frame: Frame) -> int:
+    """What a frame takes of memory, as an estimate."""
+    if isinstance(frame, End):
+        return OBJECT_BYTES
+    if isinstance(frame, BODIES):
+        return OBJECT_BYTES if frame.data is None else OBJECT_BYTES + len(frame.data)
+    headers = frame.headers
+    sealed_bytes = len(frame.sealed) if isinstance(frame, Begin) else 0
+    return (
+        OBJECT_BYTES + sealed_bytes + _FIELD_BYTES * len(headers) + sum(map(len, _chain(headers)))
+    )
+
+
+class KeptFrames:
+    """Frames, and which of them were sent.
+
+    Attributes:
+        frames: in their order; appended to from outside, with what each takes added to the next.
+        size_bytes: what all of them take, as an estimate.
+        has_sent_bodies: whether there is something to forget.
+        is_queued: whether they stand in the queue of those with something to send.
+
+    Args:
+        number: of the exchange.
+    """
+
+    __slots__ = (
+        "_missing_bytes",
+        "_missing_request_bytes",
+        "_sent_bytes",
+        "_sent_count",
+        "_taken_from",
+        "frames",
+        "has_sent_bodies",
+        "is_queued",
+        "number",
+        "size_bytes",
+    )
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.size_bytes = 0
+        self.has_sent_bodies = False
+        self.is_queued = False
+        self.frames: list[Frame] = []
+        self._sent_count = 0
+        self._sent_bytes = 0
+        self._taken_from = 0  # the first of those that were taken last
+        self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
+        self._missing_request_bytes = 0
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the last frame came."""
+        return bool(self.frames) and isinstance(self.frames[-1], End)
+
+    @property
+    def is_unsent(self) -> bool:
+        """Whether nothing was sent of what is kept."""
+        return not self._sent_count
+
+    @property
+    def took_begin(self) -> bool:
+        """Whether the first frame was among those that were taken last."""
+        return not self._taken_from
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was forgotten."""
+        return not (self._missing_bytes or self._missing_request_bytes)
+
+    def take(self, taken: list[Frame], limit_bytes: int) -> int:
+        """Add the next frames to send, one at least, to others; the last leave the queue.
+
+        Of a paced stream there is one each time, some 25,000 times a second.
+
+        Returns:
+            What they take.
+        """
+        frames, first = self.frames, self._sent_count
+        end, size_bytes = len(frames), self.size_bytes - self._sent_bytes
+        self.is_queued = False
+        self._taken_from = first
+        if size_bytes > limit_bytes and end > first + 1:
+            end, size_bytes = self._find_end(limit_bytes)
+            self.is_queued = end < len(frames)
+        if end == first + 1:
+            taken.append(frames[first])
+        else:
+            taken += frames[first:end]
+        self._sent_count = end
+        self._sent_bytes += size_bytes
+        # All but a begin have a body, or come after one.
+        self.has_sent_bodies = end > 1
+        return size_bytes
+
+    def _find_end(self, limit_bytes: int) -> tuple[int, int]:
+        """Where those end that are to be sent next, one at least, and what they take."""
+        frames, end = self.frames, self._sent_count + 1
+        size_bytes = frame_bytes(frames[end - 1])
+        while end < len(frames) and (
+            size_bytes + (more_bytes := frame_bytes(frames[end])) <= limit_bytes
+        ):
+            end, size_bytes = end + 1, size_bytes + more_bytes
+        return end, size_bytes
+
+    def forget(self) -> int:
+        """Forget all frames; how many bytes that frees.
+
+        Where they stood in the queue they stand there with nothing to send.
+        """
+        freed_bytes, self.size_bytes = self.size_bytes, 0
+        self.is_queued = self.has_sent_bodies = False
+        self._sent_count = self._sent_bytes = 0
+        self._missing_bytes = self._missing_request_bytes = 0
+        self.frames = []
+        return freed_bytes
+
+    def drop_sent(self) -> tuple[int, bool]:
+        """Drop what was sent, for good: it is kept elsewhere.
+
+        Returns:
+            How many bytes that frees, and whether the exchange's end was among it.
+        """
+        sent, freed_bytes = self._sent_count, self._sent_bytes
+        is_ended = bool(sent) and isinstance(self.frames[sent - 1], End)
+        del self.frames[:sent]
+        self.size_bytes -= freed_bytes
+        self._sent_count = self._sent_bytes = 0
+        self.has_sent_bodies = False
+        return freed_bytes, is_ended
+
+    def forget_sent_bodies(self) -> int:
+        """Forget them (rule 2); how many bytes that frees."""
+        before_bytes = self.size_bytes
+        sent, unsent = self.frames[: self._sent_count], self.frames[self._sent_count :]
+        sent = self._without_bodies(sent)
+        self.frames, self._sent_count = sent + unsent, len(sent)
+        self.has_sent_bodies = False
+        freed_bytes = before_bytes - self.size_bytes
+        self._sent_bytes -= freed_bytes
+        return freed_bytes
+
+    def begin_again(self) -> tuple[int, int]:
+        """All is to be sent again (rule 1).
+
+        Returns:
+            How many bytes of the request's body and of the answer's are missing, and have not been
+            told by this before.
+        """
+        self._sent_count = self._sent_bytes = 0
+        self.has_sent_bodies = False
+        missing_request_bytes, self._missing_request_bytes = self._missing_request_bytes, 0
+        if not self._missing_bytes:
+            return missing_request_bytes, 0
+        self.frames = self._without_bodies(self.frames)
+        missing_bytes, self._missing_bytes = self._missing_bytes, 0
+        if isinstance(end := self.frames[-1], End):
+            shed_bytes = end.shed_bytes + missing_bytes
+            self.frames[-1] = msgspec.structs.replace(end, shed_bytes=shed_bytes)
+        return missing_request_bytes, missing_bytes
+
+    def _without_bodies(self, frames: list[Frame]) -> list[Frame]:
+        """Frames without their bodies; what is missing then is noted."""
+        kept: list[Frame] = []
+        for frame in frames:
+            size_bytes = body_bytes(frame)
+            if isinstance(frame, ResponseData):
+                self._missing_bytes += size_bytes
+                self.size_bytes -= frame_bytes(frame)
+            elif isinstance(frame, RequestBody):
+                self._missing_request_bytes += size_bytes
+                self.size_bytes -= size_bytes
+                kept.append(msgspec.structs.replace(frame, data=None) if size_bytes else frame)
+            else:
+                kept.append(frame)
+        return kept

@@ -1,0 +1,228 @@
+"""Frames as records of a byte stream, sans-IO: how a worker's frames reach another process.
+
+A record is two lengths (big-endian, 4 bytes each), so many bytes of MessagePack, which are frames,
+and so many bytes of payload: the body of the last of them, as it is, where that is large. A worker
+says :class:`Hello`, then come its frames; in the other direction go the numbers of exchanges that
+are settled, 8 bytes each.
+
+Rules:
+
+1. However the frames are cut into records, and the stream into reads, the frames are the same.
+2. A large body is not copied to be sent: its own bytes are the payload. What a worker does for a
+   20 MB image must not stall its other streams.
+3. What is no record raises :class:`MalformedRecordError`, and nothing longer than
+   :data:`MAX_RECORD_BYTES` is gathered (R5).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from telemetry.errors import TelemetryError
+from telemetry.frames.frame import BODIES, Frame, decode_frames, encode_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = (
+    "AckReader",
+    "Hello",
+    "MalformedRecordError",
+    "RecordReader",
+    "decode_hello",
+    "decode_record",
+    "encode_acks",
+    "encode_hello",
+    "encode_records",
+)
+
+INLINE_BYTES = 32 * 1024
+"""A body up to here is copied into its frame's MessagePack: cheaper than a buffer of its own."""
+
+MAX_RECORD_BYTES = 1 << 30
+"""Far more than any body that is captured; past it the stream is taken for broken."""
+
+Record: TypeAlias = "tuple[bytes | memoryview, bytes]"
+"""The MessagePack of a record, and its payload."""
+
+_LENGTHS = struct.Struct(">II")
+_NUMBER = struct.Struct(">Q")
+
+
+class MalformedRecordError(TelemetryError):
+    """The bytes are no record: the two sides differ in version, or a stream was mixed up."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", array_like=True):
+    """Who sends the frames of a connection.
+
+    Attributes:
+        worker: its number.
+        pid: its process id.
+        version: of spantap.
+        token: hexadecimal digits that no other process has; they name its files.
+    """
+
+    worker: int
+    pid: int
+    version: str
+    token: str
+
+
+_hello_encoder = msgspec.msgpack.Encoder()
+_hello_decoder = msgspec.msgpack.Decoder(Hello)
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """The record that begins a connection."""
+    data = _hello_encoder.encode(hello)
+    return _LENGTHS.pack(len(data), 0) + data
+
+
+def decode_hello(record: Record) -> Hello:
+    """The first record of a connection.
+
+    Raises:
+        MalformedRecordError: it is another one.
+    """
+    try:
+        return _hello_decoder.decode(record[0])
+    except msgspec.MsgspecError as error:
+        raise MalformedRecordError("the first record is no hello") from error
+
+
+def encode_records(frames: list[Frame], largest_bytes: int) -> list[bytes]:
+    """The records of frames, in pieces: large bodies are pieces of their own (rule 2).
+
+    Args:
+        frames: of any exchanges.
+        largest_bytes: of the largest of their bodies, or more.
+    """
+    if frames and largest_bytes <= INLINE_BYTES:  # none is large: usual
+        return [_encode_record(frames, 0)]
+    pieces: list[bytes] = []
+    together: list[Frame] = []
+    for frame in frames:
+        if isinstance(frame, BODIES) and (body := frame.data) and len(body) > INLINE_BYTES:
+            together.append(msgspec.structs.replace(frame, data=b""))
+            pieces += (_encode_record(together, len(body)), body)
+            together = []
+        else:
+            together.append(frame)
+    if together:
+        pieces.append(_encode_record(together, 0))
+    return pieces
+
+
+def _encode_record(frames: list[Frame], payload_bytes: int) -> bytes:
+    data = encode_frames(frames)
+    return _LENGTHS.pack(len(data), payload_bytes) + data
+
+
+def decode_record(record: Record) -> list[Frame]:
+    """The frames of a record.
+
+    Raises:
+        MalformedRecordError: it holds none.
+    """
+    data, payload = record
+    try:
+        frames = decode_frames(data)
+    except msgspec.MsgspecError as error:
+        raise MalformedRecordError("a record holds no frames") from error
+    if payload and frames and isinstance(last := frames[-1], BODIES):
+        frames[-1] = msgspec.structs.replace(last, data=payload)
+    return frames
+
+
+class RecordReader:
+    """Takes reads, gives records: the MessagePack and the payload of each.
+
+    The MessagePack is seen where it was read, as a rule, and copied once, by its decoder.
+    """
+
+    def __init__(self) -> None:
+        self._begun = bytearray()  # a record of which not even the MessagePack is whole
+        self._wanted_bytes = 0  # of that, before it is worth looking at
+        self._head = b""  # the MessagePack of a record of which a part of the payload is missing
+        self._parts: list[bytes] = []  # of that payload, which becomes one object but once
+        self._missing_bytes = 0
+
+    @property
+    def is_between_records(self) -> bool:
+        """Whether no record has begun that is not whole."""
+        return not (self._begun or self._missing_bytes)
+
+    def feed(self, data: bytes) -> Iterator[Record]:
+        """The records that are whole with `data`.
+
+        Raises:
+            MalformedRecordError: a length is beyond reason (rule 3).
+        """
+        if self._missing_bytes:
+            part = data[: self._missing_bytes]
+            self._parts.append(part)
+            self._missing_bytes -= len(part)
+            if self._missing_bytes:
+                return
+            data = data[len(part) :]
+            payload = b"".join(self._parts)
+            self._parts.clear()
+            yield self._head, payload
+        if self._begun:
+            self._begun += data
+            if len(self._begun) < self._wanted_bytes:
+                return
+            data = bytes(self._begun)
+            self._begun = bytearray()
+        yield from self._feed(data)
+
+    def _feed(self, data: bytes) -> Iterator[Record]:
+        """The records of bytes that begin with one; what they begin of another is kept."""
+        view = memoryview(data)
+        size = len(data)
+        at = 0
+        self._wanted_bytes = _LENGTHS.size
+        try:
+            while size - at >= _LENGTHS.size:
+                first, second = _LENGTHS.unpack_from(data, at)
+                if first + second > MAX_RECORD_BYTES:
+                    raise MalformedRecordError(f"a record claims to have {first + second} bytes")
+                begin = at + _LENGTHS.size
+                middle = begin + first
+                if size < middle:
+                    self._wanted_bytes = middle - at
+                    return
+                at = middle + second
+                payload = data[middle:at]
+                if at > size:
+                    self._head = bytes(view[begin:middle])
+                    self._parts.append(payload)
+                    self._missing_bytes = at - size
+                    return
+                yield view[begin:middle], payload
+        finally:
+            if at < size:
+                self._begun += data[at:]
+
+
+def encode_acks(numbers: Sequence[int]) -> bytes:
+    """The numbers of exchanges that are settled."""
+    return b"".join(map(_NUMBER.pack, numbers))
+
+
+class AckReader:
+    """Takes reads, gives numbers."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[int]:
+        """The numbers that are whole with `data`."""
+        data = self._rest + data
+        count = len(data) // _NUMBER.size
+        self._rest = data[count * _NUMBER.size :]
+        return list(struct.unpack_from(f">{count}Q", data))

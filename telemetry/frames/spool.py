@@ -1,0 +1,171 @@
+"""The spool: a folder beside the store where frames wait that telemetry cannot follow.
+
+A worker writes records (:mod:`telemetry.frames.records`) into segments, files of its own;
+:mod:`telemetry.observing.spool_reader` reads and deletes them.
+
+Rules:
+
+1. What :meth:`FrameSpool.write` has taken survives the end of any process. What it has not taken
+   leaves no trace: a segment ends with a whole record, but for one that was being written when its
+   worker was killed. Nothing is put in its place, where somebody may have read a part of it: what
+   comes next begins a segment.
+2. All segments of all workers together have at most `max_bytes`, and some room is left on the disk
+   for others (R5).
+3. A worker holds its last segment (:mod:`telemetry.held_file`) while it may write to it.
+4. The owner alone may read what is here: bodies as clients and providers sent them (R7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from telemetry.errors import SpoolFull
+from telemetry.held_file import hold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = (
+    "MAX_SPOOL_BYTES",
+    "SEGMENT_BYTES",
+    "FrameSpool",
+    "Segment",
+    "find_segments",
+    "measure_spool",
+    "spool_folder",
+)
+
+MAX_SPOOL_BYTES = 2 << 30
+"""Two minutes of 200-chunk streams as fast as one worker relays them."""
+
+SEGMENT_BYTES = 16 << 20
+"""Of one file, unless a single write is larger: it is deleted whole, once all calls in it are
+stored."""
+
+SPARE_BYTES = 64 << 20
+"""Room that is left on the disk: the store needs some to get out of a full one."""
+
+_NAME = re.compile(r"([0-9a-f]{1,32})-([0-9]{1,12})\.frames")
+
+
+class Segment(msgspec.Struct, frozen=True, gc=False):
+    """One file of the spool.
+
+    Attributes:
+        worker: the token of who wrote it.
+        number: its place among the worker's segments.
+        path: where it is.
+        size_bytes: when it was looked at.
+    """
+
+    worker: str
+    number: int
+    path: Path
+    size_bytes: int
+
+
+def spool_folder(store: Path) -> Path:
+    """Where the spool of the store at `store` is."""
+    return Path(f"{store}.spool")
+
+
+def find_segments(folder: Path) -> list[Segment]:
+    """All segments, a worker's in their order; none where there is no folder."""
+    found = []
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            named = _NAME.fullmatch(entry.name)
+            if named is not None and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(FileNotFoundError):
+                    size_bytes = entry.stat().st_size
+                    worker, number = named[1], int(named[2])
+                    found.append(Segment(worker, number, Path(entry.path), size_bytes))
+    return sorted(found, key=lambda segment: (segment.worker, segment.number))
+
+
+def measure_spool(folder: Path) -> int:
+    """What waits in the spool, in bytes."""
+    return sum(segment.size_bytes for segment in find_segments(folder))
+
+
+class FrameSpool:
+    """Where one worker writes. For one thread at a time.
+
+    Args:
+        folder: of the spool; made when it is needed.
+        worker: a token that no other worker has had, of hexadecimal digits.
+        max_bytes: see rule 2; nothing is ever written where it is 0.
+    """
+
+    def __init__(self, folder: Path, worker: str, max_bytes: int = MAX_SPOOL_BYTES) -> None:
+        self._folder = folder
+        self._worker = worker
+        self._max_bytes = max_bytes
+        self._descriptor = -1
+        self._size_bytes = 0
+        self._number = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a segment is held."""
+        return self._descriptor >= 0
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """Write whole records (rule 1).
+
+        Raises:
+            SpoolFull: there is no room for them (rule 2).
+            OSError: they cannot be written.
+        """
+        more_bytes = sum(map(len, pieces))
+        if self._descriptor < 0 or self._size_bytes + more_bytes > SEGMENT_BYTES:
+            self._begin_segment(more_bytes)
+        try:
+            for piece in pieces:
+                left = memoryview(piece)
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+        except OSError:
+            size_bytes, self._size_bytes = self._size_bytes, SEGMENT_BYTES
+            os.ftruncate(self._descriptor, size_bytes)
+            raise
+        self._size_bytes += more_bytes
+
+    def close(self) -> None:
+        """Let go of the last segment: all exchanges that were begun here have ended here."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with contextlib.suppress(OSError):  # it is closed all the same
+                os.close(descriptor)
+
+    def _begin_segment(self, more_bytes: int) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_room(max(more_bytes, SEGMENT_BYTES))
+        self._number += 1
+        descriptor = hold(self._folder / f"{self._worker}-{self._number:08}.frames")
+        self.close()  # only now: somebody would take the worker for dead (rule 3)
+        self._descriptor, self._size_bytes = descriptor, 0
+
+    def _check_room(self, more_bytes: int) -> None:
+        """Raise where so much more is too much (rule 2).
+
+        Raises:
+            SpoolFull: so it is.
+            OSError: the folder cannot be read.
+        """
+        found = find_segments(self._folder)
+        # The last one of each other worker may yet grow to its full size.
+        others = {segment.worker: segment for segment in found if segment.worker != self._worker}
+        growing_bytes = sum(max(0, SEGMENT_BYTES - other.size_bytes) for other in others.values())
+        taken_bytes = sum(segment.size_bytes for segment in found) + growing_bytes
+        if taken_bytes + more_bytes > self._max_bytes:
+            raise SpoolFull(f"the spool {self._folder} is full (max_spool_bytes)")
+        status = os.statvfs(self._folder)
+        if status.f_bavail * status.f_frsize < more_bytes + SPARE_BYTES:
+            raise SpoolFull(f"the disk of the spool {self._folder} has hardly any room")

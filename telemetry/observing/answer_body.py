@@ -1,0 +1,115 @@
+"""The body of an answer as an observer keeps it: an event stream folded, all else as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codec.stream import ChatStream
+from telemetry.frames.frame import MAX_ERROR_BYTES
+from telemetry.observing.chunk_timing import ChunkClock
+
+if TYPE_CHECKING:
+    from codec.answer import ChatResponse
+    from telemetry.frames.frame import ResponseHead
+    from telemetry.observing.open_bodies import Holding
+
+__all__ = ("MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
+
+MAX_PLAIN_BYTES = 16 * 1024 * 1024
+"""Of a body that is no stream: four images in an answer; a chat's text has a few kilobytes."""
+
+_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
+"""What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section
+9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
+
+
+def make_body(
+    head: ResponseHead, first: bytes, *, choice_count: int, holding: Holding
+) -> StreamBody | PlainBody | None:
+    """A body by its shape, before its content type, which is often wrong (``dialects.md`` 4, 5).
+
+    ``None`` where the first bytes are too few to tell.
+    """
+    if head.status >= 400:
+        return PlainBody(MAX_ERROR_BYTES, holding) if first else None
+    if first[:1] in {b"{", b"["}:
+        return PlainBody(MAX_PLAIN_BYTES, holding)
+    kind = next((value for name, value in head.headers if name == "content-type"), "")
+    called_stream = kind.lower().startswith("text/event-stream")
+    if first.startswith(_FIELDS) or (first and called_stream):
+        return StreamBody(choice_count=choice_count, hides_usage=head.hides_usage, holding=holding)
+    if any(field.startswith(first) for field in _FIELDS):
+        return None
+    return PlainBody(MAX_PLAIN_BYTES, holding)
+
+
+class StreamBody:
+    """An event stream, folded as it arrives.
+
+    Args:
+        choice_count: how many choices were asked for.
+        hides_usage: see :class:`codec.stream.ChatStream`.
+        holding: what the answer takes of what all may take together.
+    """
+
+    def __init__(self, *, choice_count: int, hides_usage: bool, holding: Holding) -> None:
+        self.stream = ChatStream(
+            choice_count=choice_count, hides_usage=hides_usage, lend=holding.take
+        )
+        self.clock = ChunkClock()
+        self.first_content_ns: int | None = None
+        self._count = 0
+        self._last_read_ns = 0
+
+    def feed(self, data: bytes, at_ns: int) -> bool:
+        """Fold what came in one read; whether there is all that makes an answer."""
+        stream = self.stream
+        stream.feed(data)
+        self._last_read_ns = at_ns
+        if (count := stream.chunk_count) != self._count:
+            self.clock.arrive(count - self._count, at_ns)
+            self._count = count
+        if self.first_content_ns is None and stream.has_content:
+            self.first_content_ns = at_ns
+        return stream.is_complete
+
+    def finish(self) -> ChatResponse:
+        """The answer."""
+        stream = self.stream
+        response = stream.finish()
+        # The last event may lack its end.
+        self.clock.arrive(stream.chunk_count - self._count, self._last_read_ns)
+        if self.first_content_ns is None and stream.has_content:
+            self.first_content_ns = self._last_read_ns
+        return response
+
+
+class PlainBody:
+    """A whole body, kept up to a limit.
+
+    Args:
+        limit_bytes: of this one.
+        holding: what it takes of what all may take together.
+    """
+
+    def __init__(self, limit_bytes: int, holding: Holding) -> None:
+        self._limit_bytes = limit_bytes
+        self._holding = holding
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+        self.cut = False
+
+    def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
+        """Keep what came in one read; never is it known to be all, which only the end can tell."""
+        if self.cut or not self._holding.take(len(data)):
+            self.cut = True
+            return False
+        self._pieces.append(data)
+        self._size_bytes += len(data)
+        self.cut = self._size_bytes > self._limit_bytes
+        return False
+
+    def take(self) -> bytes:
+        """All that was kept, which then is the caller's."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)[: self._limit_bytes]

@@ -1,0 +1,301 @@
+"""Sessions, users, tags and metadata: what a client says of its calls, by header or in the body.
+
+Rules (``span-contract.md`` 1.1, "header map understood by default"):
+
+1. Only headers that the map names are looked at. It knows those of the common tools, and ours,
+   ``x-spantap-*``, which alone never reach the upstream; the settings add to it, or take from it.
+2. A header that carries credentials cannot be mapped: a start with such a setting is refused, and
+   one that only a prefix names is not looked at; nor is a member of JSON in such a header that
+   has such a name (R7).
+3. A header wins over the body, an earlier name in the map over a later one.
+4. Of the body: ``user``, or ``safety_identifier`` where there is none, is the user; the object
+   ``metadata`` is metadata, its ``session_id``, ``user_id`` and ``tags`` also what they say;
+   ``prompt_cache_key`` is metadata and no session, for requests of many share one. Never is a user
+   made a session.
+5. Empty values are absent. Ids and tags are cut to :data:`MAX_CONTEXT_CHARS`, lists to
+   :data:`MAX_CONTEXT_ENTRIES` (R5). The size of headers is the proxy's to limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import SpanAttributes
+
+from codec.jsontext import decode_json_object
+from telemetry.errors import ConfigurationError
+from telemetry.observing.exchange import ClientContext
+from telemetry.privacy.credential_names import (
+    MAX_METADATA_DEPTH,
+    looks_like_credential,
+    without_credentials,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codec.request import ChatRequest
+
+__all__ = (
+    "HeaderMap",
+    "add_body_context",
+    "without_inputs",
+)
+
+MAX_CONTEXT_CHARS = 1_024
+"""Of an id or a tag: longer than any real one, short enough for the index of a backend."""
+
+MAX_CONTEXT_ENTRIES = 64
+"""Tags, and members of metadata, of one call: OpenAI takes 16 of the latter."""
+
+_METADATA_PREFIX = "metadata."
+
+_IGNORED = "ignore"
+"""The target that takes a header out of the map."""
+
+_ATTRIBUTES = frozenset(
+    {
+        SpanAttributes.LLM_PROMPT_TEMPLATE,
+        SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES,
+        SpanAttributes.LLM_PROMPT_TEMPLATE_VERSION,
+        SpanAttributes.PROMPT_ID,
+        SpanAttributes.PROMPT_VENDOR,
+        SpanAttributes.PROMPT_URL,
+    }
+)
+"""Attributes that a header becomes as it is."""
+
+_TARGETS = _ATTRIBUTES | {
+    SpanAttributes.SESSION_ID,
+    SpanAttributes.USER_ID,
+    SpanAttributes.TAG_TAGS,
+    SpanAttributes.METADATA,
+}
+"""What a header may become, besides members of the metadata."""
+
+_DEFAULT_MAP: Final = {
+    "x-spantap-session-id": SpanAttributes.SESSION_ID,
+    "x-spantap-user-id": SpanAttributes.USER_ID,
+    "x-spantap-tags": SpanAttributes.TAG_TAGS,
+    "x-spantap-metadata": SpanAttributes.METADATA,
+    "x-spantap-metadata-*": f"{_METADATA_PREFIX}*",
+    "x-spantap-prompt-template": SpanAttributes.LLM_PROMPT_TEMPLATE,
+    "x-spantap-prompt-template-variables": SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES,
+    "x-spantap-prompt-template-version": SpanAttributes.LLM_PROMPT_TEMPLATE_VERSION,
+    "x-spantap-prompt-id": SpanAttributes.PROMPT_ID,
+    "x-spantap-prompt-vendor": SpanAttributes.PROMPT_VENDOR,
+    "x-spantap-prompt-url": SpanAttributes.PROMPT_URL,
+    "agent-session-id": SpanAttributes.SESSION_ID,
+    "x-session-id": SpanAttributes.SESSION_ID,
+    "helicone-session-id": SpanAttributes.SESSION_ID,
+    "helicone-user-id": SpanAttributes.USER_ID,
+    "helicone-property-*": f"{_METADATA_PREFIX}*",
+}
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
+"""A token of RFC 9110, section 5.6.2, in lower case."""
+
+_NOTHING_SAID = ClientContext()
+"""Of most calls."""
+
+_PROMPT_PARTS = frozenset(
+    {SpanAttributes.LLM_PROMPT_TEMPLATE, SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES}
+)
+"""Attributes that are content."""
+
+_BODY_MEMBERS = frozenset({"metadata", "prompt_cache_key", "safety_identifier", "user"})
+_SESSION_MEMBERS = ("session_id", "sessionId", "session.id")
+_USER_MEMBERS = ("user_id", "userId", "user.id")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderMap:
+    """Which request headers say something of a call.
+
+    Attributes:
+        exact: lower-case header names to attribute names, or to ``metadata.<member>``.
+        prefixes: the same for names that end in ``*``, without it; the rest of a header's name is
+            the member.
+        ignored: header names that are not looked at, though a prefix may name them.
+    """
+
+    exact: Mapping[str, str]
+    prefixes: Mapping[str, str]
+    ignored: frozenset[str] = frozenset()
+
+    @classmethod
+    def build(cls, added: Mapping[str, str] | None = None) -> HeaderMap:
+        """The default map with what the settings add.
+
+        Args:
+            added: header names to attribute names, to ``metadata.<member>`` or to ``ignore``; a
+                name that ends in ``*`` goes with ``metadata.*``.
+
+        Raises:
+            ConfigurationError: a header or a target cannot be taken.
+        """
+        entries: dict[str, str] = {}
+        for spelled, target in (added or {}).items():
+            if (name := spelled.strip().lower()) in entries:
+                raise ConfigurationError(f"header {name!r} is there twice")
+            entries[name] = target.strip()
+        for name, target in entries.items():
+            _check_entry(name, target)
+        # What was added comes first and so wins over the defaults (rule 3).
+        merged = {**entries, **{k: v for k, v in _DEFAULT_MAP.items() if k not in entries}}
+        wanted = {name: target for name, target in merged.items() if target != _IGNORED}
+        return cls(
+            exact={name: target for name, target in wanted.items() if not name.endswith("*")},
+            prefixes={
+                name.removesuffix("*"): target.removesuffix("*")
+                for name, target in wanted.items()
+                if name.endswith("*")
+            },
+            ignored=frozenset(name for name, target in merged.items() if target == _IGNORED),
+        )
+
+    @property
+    def names(self) -> frozenset[bytes]:
+        """The headers that are read, lower case, as the wire has them."""
+        return frozenset(name.encode("ascii") for name in self.exact)
+
+    @property
+    def name_prefixes(self) -> tuple[bytes, ...]:
+        """The beginnings of the names of further ones."""
+        return tuple(prefix.encode("ascii") for prefix in self.prefixes)
+
+    def target(self, name: str) -> str | None:
+        """What a header (lower case) becomes; ``None`` where it is of no interest."""
+        if (target := self.exact.get(name)) is not None:
+            return target
+        if name in self.ignored or looks_like_credential(name):
+            return None
+        for prefix, target in self.prefixes.items():
+            if name.startswith(prefix) and len(name) > len(prefix):
+                return target + name[len(prefix) :]
+        return None
+
+    def read(self, headers: tuple[tuple[str, str], ...]) -> ClientContext:
+        """What the headers of a call say; names in lower case, bytes read as Latin-1."""
+        beginnings = tuple(self.prefixes)
+        said = [
+            (name, text)
+            for name, value in headers
+            if (name in self.exact or name.startswith(beginnings)) and (text := _header_text(value))
+        ]
+        if not said:
+            return _NOTHING_SAID
+        places = {name: place for place, name in enumerate(self.exact)}
+        values: dict[str, str] = {}
+        for name, text in sorted(said, key=lambda pair: places.get(pair[0], len(places))):
+            target = self.target(name)
+            if target == SpanAttributes.TAG_TAGS and target in values:
+                values[target] += f",{text}"  # a list goes on (RFC 9110, section 5.3)
+            elif target:
+                values.setdefault(target, text)
+        return _context_of(values) if values else _NOTHING_SAID
+
+
+def add_body_context(request: ChatRequest | None, context: ClientContext) -> ClientContext:
+    """What the body says beside what the headers said (rules 3 and 4)."""
+    body = request.body if request is not None else {}
+    if body.keys().isdisjoint(_BODY_MEMBERS):
+        return context
+    metadata = body.get("metadata")
+    members: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    user = _first_text(body, "user", "safety_identifier") or _first_text(members, *_USER_MEMBERS)
+    merged: dict[str, object] = dict(islice(members.items(), MAX_CONTEXT_ENTRIES))
+    if key := _first_text(body, "prompt_cache_key"):
+        merged["prompt_cache_key"] = key
+    merged.update(context.metadata)
+    tags = members.get("tags")
+    return ClientContext(
+        session_id=context.session_id or _first_text(members, *_SESSION_MEMBERS),
+        user_id=context.user_id or user,
+        metadata=merged,
+        tags=context.tags or (_texts(tags) if isinstance(tags, list) else ()),
+        attributes=context.attributes,
+    )
+
+
+def without_inputs(context: ClientContext) -> ClientContext:
+    """What the headers of a call said but for what is a part of its prompt."""
+    kept = {name: text for name, text in context.attributes.items() if name not in _PROMPT_PARTS}
+    return context if len(kept) == len(context.attributes) else replace(context, attributes=kept)
+
+
+def _context_of(values: Mapping[str, str]) -> ClientContext:
+    """A context of what the targets were given."""
+    tags = values.get(SpanAttributes.TAG_TAGS, "").split(",")
+    whole = values.get(SpanAttributes.METADATA)
+    metadata = {
+        **(_members(whole) if whole else {}),
+        **{
+            target.removeprefix(_METADATA_PREFIX): text
+            for target, text in values.items()
+            if target.startswith(_METADATA_PREFIX)
+        },
+    }
+    return ClientContext(
+        session_id=_first_text(values, SpanAttributes.SESSION_ID),
+        user_id=_first_text(values, SpanAttributes.USER_ID),
+        metadata=dict(islice(metadata.items(), MAX_CONTEXT_ENTRIES)),
+        tags=_texts([tag.strip() for tag in tags]),
+        attributes={name: text for name, text in values.items() if name in _ATTRIBUTES},
+    )
+
+
+def _check_entry(name: str, target: str) -> None:
+    where = f"header {name!r}"
+    if not _HEADER_NAME.fullmatch(name) or "*" in name[:-1]:
+        raise ConfigurationError(f"{where} is no header name")
+    if target == _IGNORED:
+        return
+    if looks_like_credential(name):
+        raise ConfigurationError(f"{where} looks like a credential, and those are never recorded")
+    if name.endswith("*"):
+        if len(name) == 1:
+            raise ConfigurationError(f"{where} names all headers; name the beginning of some")
+        if target != f"{_METADATA_PREFIX}*":
+            raise ConfigurationError(f"{where} must go with 'metadata.*', not with {target!r}")
+    elif "*" in target or not (
+        target in _TARGETS
+        or (target.startswith(_METADATA_PREFIX) and len(target) > len(_METADATA_PREFIX))
+    ):
+        known = ", ".join(sorted(_TARGETS))
+        raise ConfigurationError(
+            f"{where} cannot become {target!r}: known are {known}, metadata.<member> and {_IGNORED}"
+        )
+
+
+def _members(text: str) -> dict[str, Any]:
+    """The members of a JSON object in a header; text that is none is a member of its own."""
+    try:
+        members = decode_json_object(text.encode())
+    except ValueError:
+        return {"metadata": text}
+    return dict(without_credentials(members, MAX_METADATA_DEPTH))
+
+
+def _header_text(value: str) -> str:
+    """A header's value as text: UTF-8 where it is that (RFC 9110 leaves it open), else Latin-1."""
+    with contextlib.suppress(UnicodeError):
+        value = value.encode("latin-1").decode("utf-8")
+    return value.strip()
+
+
+def _first_text(members: Mapping[str, Any], *names: str) -> str | None:
+    for name in names:
+        text = members.get(name)
+        if isinstance(text, str) and text:
+            return text[:MAX_CONTEXT_CHARS]
+    return None
+
+
+def _texts(values: list[Any]) -> tuple[str, ...]:
+    texts = (value[:MAX_CONTEXT_CHARS] for value in values if isinstance(value, str) and value)
+    return tuple(islice(texts, MAX_CONTEXT_ENTRIES))

@@ -1,0 +1,373 @@
+"""The observer's copy of an encoded body, decoded as it arrives (RFC 9110 section 8.4).
+
+The client gets the encoded bytes; only this copy is decoded. Rules:
+
+1. A few bytes can decode to an endless output: decoding goes in slices of the input, and each
+   coding puts out at most :data:`MAX_DECODED_BYTES` of one body, or what its reader wants (R5).
+2. However the encoded bytes are cut, what comes out is the same, and so is the error.
+3. A body that ends early has decoded to what came until then; that it ended early is not noticed
+   here.
+4. What was decoded before an error is kept, to the byte that shows it: :meth:`ContentDecoder.feed`
+   returns it and raises nothing. Of codings on top of one another, the inner ones may lose what a
+   slice held.
+5. What follows the end of the encoding and does not begin another member or frame is passed over:
+   padding, or a server's slip.
+6. The work is linear in the encoded and decoded bytes, also where members or frames are empty.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+import brotli  # type: ignore[import-untyped]  # it has no stubs
+
+from codec.errors import LimitExceeded
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    import zstandard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from telemetry.frames.frame import Headers
+
+__all__ = ("UNCHANGING", "ContentDecoder", "UndecodableContent", "make_decoder")
+
+MAX_DECODED_BYTES = 64 * 1024 * 1024
+"""Of one body: as much as is tapped of a plain one."""
+
+MAX_CODINGS = 4
+"""Codings on top of one another; real bodies have one."""
+
+MAX_ENCODED_BYTES = 64 * 1024 * 1024
+"""Of one body, kept until its end for rule 4: as much as is tapped of one."""
+
+MAX_MEMBERS = 64 * 1024
+"""Members or frames of one body: a server may end one with every event, and long answers have some
+ten thousand. Each costs about ten microseconds, and an empty one puts out nothing that another
+limit would count."""
+
+MAX_WINDOW_BYTES = 8 * 1024 * 1024
+"""What a zstd frame may make its reader remember: RFC 8878 asks readers for that much."""
+
+_WINDOW_BYTES = {"br": 16 * 1024 * 1024, "zstd": MAX_WINDOW_BYTES}
+"""What a decoder remembers of its output at most; with zlib that is next to nothing."""
+
+_SLICE_BYTES = 2 * 1024
+"""Input of one step. It bounds what a step puts out, which zlib does not make easy: with deflate
+2 MiB. Smaller slices cost more than what is done with them."""
+
+_SMALL_SLICE_BYTES = 256
+"""The same for zstd, which puts 8 MiB out then (blocks of four bytes that repeat one byte 128 Ki
+times), and behind the end of a first member, for all that follows an end in a slice is copied."""
+
+_STEP_BYTES = 256 * 1024
+"""Output of one step of brotli, which knows no bound by the input."""
+
+_GZIP_BEGINS = (b"\x1f\x8b\x08",)
+_ZSTD_BEGINS = (
+    b"\x28\xb5\x2f\xfd",
+    *(bytes((first, 0x2A, 0x4D, 0x18)) for first in range(0x50, 0x60)),  # skippable frames
+)
+
+
+class UndecodableContent(Exception):  # noqa: N818 - names the condition, as the codec's errors do
+    """The body is not what its ``Content-Encoding`` says, or that is not known."""
+
+
+class _Coding(Protocol):
+    """One coding, under way."""
+
+    def __call__(self, data: bytes) -> Iterator[bytes]:
+        """What the next bytes decode to, in pieces of bounded size."""
+        ...
+
+
+class _Member(Protocol):
+    """The decoder of one member or frame, as those of zlib and zstd have it."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+class ContentDecoder:
+    """Undoes the codings of a ``Content-Encoding`` value. Not safe for concurrent calls.
+
+    Args:
+        encoding: the header's value; empty and ``identity`` change nothing.
+        max_bytes: what each coding puts out at most (rule 1), where that is less.
+
+    Raises:
+        UndecodableContent: a coding is not known, or there are too many.
+
+    Attributes:
+        error: why nothing more is decoded: :class:`UndecodableContent`, or
+            :class:`~codec.errors.LimitExceeded` by rule 1. ``None`` where all is well.
+    """
+
+    def __init__(self, encoding: str, *, max_bytes: int | None = None) -> None:
+        names = [part.strip().lower() for part in encoding.split(",")]
+        names = [name for name in names if name not in {"", "identity"}]
+        if len(names) > MAX_CODINGS:
+            raise UndecodableContent("too many content codings")
+        if not _CODINGS.keys() >= set(names):
+            raise UndecodableContent("unknown content coding")
+        self._names = tuple(reversed(names))
+        self._max_bytes = MAX_DECODED_BYTES if max_bytes is None else max_bytes
+        self._stages = _Stages(self._names, self._max_bytes)
+        self._encoded = bytearray()
+        self._decoded_bytes = 0
+        self.error: UndecodableContent | LimitExceeded | None = None
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What the decoders remember of their output, which takes memory until they are gone."""
+        return self._stages.remembered_bytes
+
+    def feed(self, data: bytes) -> bytes:
+        """What the next bytes of the body decode to, as far as they do (rule 4)."""
+        if not self._names:
+            return data
+        decoded = bytearray()
+        if self.error is None:
+            try:
+                for piece in self._decode(data):
+                    decoded += piece
+            except (LimitExceeded, UndecodableContent) as error:
+                self.error = error
+            except _DAMAGED as error:
+                self.error = UndecodableContent(f"the body is not encoded as it says: {error}")
+            if self.error is not None:
+                self._encoded.clear()
+        return bytes(decoded)
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
+        room_bytes = MAX_ENCODED_BYTES - len(self._encoded)
+        for encoded in _slices(data[:room_bytes], _SLICE_BYTES):
+            try:
+                for piece in self._stages.decode(encoded):
+                    self._decoded_bytes += len(piece)
+                    yield piece
+            except _DAMAGED:
+                yield from self._decode_damaged(encoded)
+            self._encoded += encoded
+        if len(data) > room_bytes:
+            raise LimitExceeded("MAX_ENCODED_BYTES", MAX_ENCODED_BYTES)
+
+    def _decode_damaged(self, encoded: bytes) -> Iterator[bytes]:
+        """What a slice puts out before the byte that shows the damage.
+
+        The decoders forget what the failing call would have put out, and cannot be set back: the
+        body is decoded once more, this slice byte by byte.
+        """
+        stages = _Stages(self._names, self._max_bytes)
+        again = _slices(bytes(self._encoded), _SLICE_BYTES)
+        known_bytes = self._decoded_bytes
+        for part in chain(again, _slices(encoded, 1)):
+            for piece in stages.decode(part):
+                yield piece[known_bytes:]
+                known_bytes = max(0, known_bytes - len(piece))
+        self._stages = stages
+
+
+class _Stages:
+    """The codings of one body, the outermost first."""
+
+    def __init__(self, names: Iterable[str], max_bytes: int) -> None:
+        self._stages = [
+            _Stage(_CODINGS[name](), max_bytes, _WINDOW_BYTES.get(name, 0)) for name in names
+        ]
+
+    @property
+    def remembered_bytes(self) -> int:
+        return sum(stage.remembered_bytes for stage in self._stages)
+
+    def decode(self, encoded: bytes) -> Iterator[bytes]:
+        pieces: Iterator[bytes] = iter((encoded,))
+        for stage in self._stages:
+            pieces = stage.decode(pieces)
+        return pieces
+
+
+class _Stage:
+    """One coding among several. Each has a limit of its own: a later one may swallow its output."""
+
+    def __init__(self, coding: _Coding, max_bytes: int, window_bytes: int) -> None:
+        self._coding = coding
+        self._max_bytes = max_bytes
+        self._window_bytes = window_bytes
+        self._room_bytes = max_bytes
+
+    @property
+    def remembered_bytes(self) -> int:
+        return min(self._max_bytes - self._room_bytes, self._window_bytes)
+
+    def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for encoded in pieces:
+            for piece in self._coding(encoded):
+                yield piece[: self._room_bytes]
+                if len(piece) > self._room_bytes:
+                    raise LimitExceeded("MAX_DECODED_BYTES", self._max_bytes)
+                self._room_bytes -= len(piece)
+
+
+class _Members:
+    """Members (RFC 1952) or frames (RFC 8878), one after the other.
+
+    Args:
+        begin: makes the decoder of one.
+        beginnings: what the first bytes of one look like, all of one length.
+        slice_bytes: input of one step, until the first has ended.
+    """
+
+    def __init__(
+        self, begin: Callable[[], _Member], beginnings: tuple[bytes, ...], slice_bytes: int
+    ) -> None:
+        self._begin = begin
+        self._slice_bytes = slice_bytes
+        self._beginnings = beginnings
+        self._member = begin()
+        self._fresh = True
+        self._count = 1
+        self._next = b""  # what came after the last one's end, while too short to be judged
+        self._ended = False
+
+    def __call__(self, data: bytes) -> Iterator[bytes]:
+        at = 0
+        while at < len(data):
+            part = data[at : at + self._slice_bytes]
+            at += len(part)
+            yield from self._decode(part)
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._ended:
+            if self._member.eof:
+                self._slice_bytes = _SMALL_SLICE_BYTES
+                data = self._begin_next(data)
+                continue
+            # Of a frame that is there at once, zstd would check less: never let it see one.
+            part = data[:1] if self._fresh else data
+            self._fresh = False
+            yield self._member.decompress(part)
+            data = data[len(part) :] or self._member.unused_data
+
+    def _begin_next(self, data: bytes) -> bytes:
+        """What of the data belongs to another member, which is begun then."""
+        data = self._next + data
+        self._next = b""
+        if not any(begin[: len(data)] == data[: len(begin)] for begin in self._beginnings):
+            self._ended = True  # rule 5
+            return b""
+        if len(data) < len(self._beginnings[0]):
+            self._next = data
+            return b""
+        if self._count == MAX_MEMBERS:
+            raise UndecodableContent("too many members")
+        self._count += 1
+        self._member = self._begin()
+        self._fresh = True
+        return data
+
+
+class _Deflate:
+    """zlib-wrapped as the RFC says, or raw as some servers send it: the first bytes tell."""
+
+    def __init__(self) -> None:
+        self._inflate: _Member | None = None
+        self._first = b""
+
+    def __call__(self, data: bytes) -> Iterator[bytes]:
+        if self._inflate is None:
+            data = self._first + data
+            if len(data) < 2:
+                self._first = data
+                return
+            wrapped = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+            self._inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
+        for part in _slices(data, _SLICE_BYTES):
+            if self._inflate.eof:
+                return
+            yield self._inflate.decompress(part)
+
+
+class _Brotli:
+    """RFC 7932."""
+
+    def __init__(self) -> None:
+        self._decoder = brotli.Decompressor()
+
+    def __call__(self, data: bytes) -> Iterator[bytes]:
+        while not self._decoder.is_finished():
+            piece = self._decoder.process(data, output_buffer_limit=_STEP_BYTES)
+            data = b""
+            yield piece
+            if not piece and self._decoder.can_accept_more_data():
+                return
+
+
+def _begin_gzip() -> _Member:
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+
+
+if sys.version_info >= (3, 14):
+    _ZstdError = zstd.ZstdError
+    _ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW_BYTES.bit_length() - 1}
+
+    def _make_zstd() -> _Members:
+        return _Members(
+            lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS), _ZSTD_BEGINS, _SMALL_SLICE_BYTES
+        )
+
+else:
+    _ZstdError = zstandard.ZstdError
+
+    def _make_zstd() -> _Members:
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+        return _Members(decompressor.decompressobj, _ZSTD_BEGINS, _SMALL_SLICE_BYTES)
+
+
+def _make_gzip() -> _Members:
+    return _Members(_begin_gzip, _GZIP_BEGINS, _SLICE_BYTES)
+
+
+_DAMAGED = (zlib.error, brotli.error, _ZstdError)
+
+_CODINGS: dict[str, Callable[[], _Coding]] = {
+    "br": _Brotli,
+    "deflate": _Deflate,
+    "gzip": _make_gzip,
+    "x-gzip": _make_gzip,
+    "zstd": _make_zstd,
+}
+
+
+def _slices(data: bytes, size_bytes: int) -> Iterator[bytes]:
+    return (data[start : start + size_bytes] for start in range(0, len(data), size_bytes))
+
+
+UNCHANGING = ContentDecoder("")
+"""Keeps nothing of what it is fed, and so serves all bodies without a coding."""
+
+
+def make_decoder(headers: Headers, max_bytes: int | None = None) -> ContentDecoder:
+    """The decoder for the body behind these headers.
+
+    Args:
+        headers: with the codings.
+        max_bytes: what of it is wanted at most.
+
+    Raises:
+        UndecodableContent: a coding is not known.
+    """
+    if "content-encoding" not in dict(headers):
+        return UNCHANGING
+    encoding = ", ".join(value for name, value in headers if name == "content-encoding")
+    return ContentDecoder(encoding, max_bytes=max_bytes)

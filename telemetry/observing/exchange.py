@@ -1,0 +1,144 @@
+"""The record of one exchange: what the relay saw and what the codec made of it.
+
+An :class:`Exchange` is made exactly once, when its ``end`` frame arrives (R3), never changes
+afterwards, and holds all that a span needs. All times are integer nanoseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+from codec.answer import ChatResponse
+from codec.request import ChatRequest
+from telemetry.observing.chunk_timing import ChunkTiming
+from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
+from telemetry.span_identity import SpanIdentity
+
+__all__ = ("ClientContext", "Exchange", "Outcome")
+
+
+class Outcome(StrEnum):
+    """What an exchange came to (``span-contract.md`` 1.8, ``outcome``)."""
+
+    COMPLETED = "completed"
+    UPSTREAM_ERROR = "upstream_error"
+    STREAM_ERROR = "stream_error"
+    TRUNCATED = "truncated"
+    CLIENT_DISCONNECTED = "client_disconnected"
+    TIMEOUT = "timeout"
+    CONNECT_ERROR = "connect_error"
+    DRAIN_DEADLINE = "drain_deadline"
+    WORKER_LOST = "worker_lost"
+    RELAY_ERROR = "relay_error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientContext:
+    """What a client says of a call besides the chat itself (``span-contract.md`` 1.1).
+
+    Attributes:
+        session_id: of the conversation, for ``session.id``.
+        user_id: of the end user, for ``user.id``.
+        metadata: further members of ``metadata``; values are strings, or any JSON of a body.
+        tags: for ``tag.tags``.
+        attributes: attribute names with their values, such as ``prompt.id``.
+    """
+
+    session_id: str | None = None
+    user_id: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One request and its answer.
+
+    Attributes:
+        identity: the ids of its span, decided at ``begin``.
+        endpoint: the name of the observed endpoint, ``chat.completions`` or ``completions``.
+        method: of the request.
+        path: of the request as the client sent it, without query.
+        upstream: the name of the upstream in the settings.
+        provider: the upstream's ``provider`` setting, else ``None``.
+        server_address: host of the upstream.
+        server_port: port of the upstream.
+        request: the decoded request, ``None`` where it could not be decoded.
+        request_body: the client's own body, content coding undone; ``None`` where it was not
+            captured (R5) or is not encoded as it says.
+        request_size_bytes: how many bytes the client sent.
+        response_status: HTTP status, ``None`` where no head came.
+        response: the decoded answer, ``None`` where there was nothing to decode.
+        error_body: the text of a body with status >= 400, cut to a limit, without credentials of
+            the request's head; so are all words of the provider but those of its answer.
+        undecoded_body: the text of a plain answer that is no chat completion: broken off half-way,
+            or of some other kind.
+        request_id: the provider's id of the request, from its headers.
+        streamed: the answer was an event stream.
+        outcome: what the exchange came to.
+        error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` where no error.
+        error_message: what happened, in words.
+        error_is_providers: these words are the provider's, not ours: they may quote content.
+        start_ns: when the proxy began to handle the request.
+        end_ns: last upstream byte, error or disconnect.
+        first_chunk_ns: arrival of the first event with data.
+        first_content_ns: arrival of the first delta with text, reasoning, refusal or tool call.
+        resend_count: how often the proxy sent the request again.
+        rewrites: what the proxy changed in the request that was answered.
+        usage_event_not_stripped: the upstream compressed despite ``identity``.
+        on_disconnect: the policy in force, ``cancel`` or ``drain``.
+        chunks: when the chunks of a stream came; ``None`` where none came.
+        rate_limits: the provider's rate-limit headers, lower-case names to values.
+        context: what the client's headers say of the call.
+        credentials: those of the request's head, for whoever shows what the provider says.
+        hides_content: the client asked that no content of this call be recorded.
+        kept_by: the keep-rule that wants the span of an unsampled exchange.
+        is_large: its bodies take more than a few calls together.
+        anomalies: the codec's and the observer's, each once. The observer's own are
+            ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
+            ``response_undecodable`` (a coding or JSON that cannot be read), ``observer_died``
+            (telemetry died of the bodies twice: they are missing) and ``observer_failed`` (a
+            defect of ours: the content is missing).
+    """
+
+    identity: SpanIdentity
+    endpoint: str
+    method: str
+    path: str
+    upstream: str
+    provider: str | None = None
+    server_address: str | None = None
+    server_port: int | None = None
+    request: ChatRequest | None = None
+    request_body: bytes | None = None
+    request_size_bytes: int = 0
+    response_status: int | None = None
+    response: ChatResponse | None = None
+    error_body: str | None = None
+    undecoded_body: str | None = None
+    request_id: str | None = None
+    streamed: bool = False
+    outcome: Outcome = Outcome.COMPLETED
+    error_type: str | None = None
+    error_message: str | None = None
+    error_is_providers: bool = False
+    start_ns: int
+    end_ns: int
+    first_chunk_ns: int | None = None
+    first_content_ns: int | None = None
+    resend_count: int = 0
+    rewrites: tuple[str, ...] = ()
+    usage_event_not_stripped: bool = False
+    on_disconnect: str = "cancel"
+    chunks: ChunkTiming | None = None
+    rate_limits: Mapping[str, str] = msgspec.field(default_factory=dict)
+    context: ClientContext = ClientContext()
+    credentials: Credentials = NO_CREDENTIALS
+    hides_content: bool = False
+    kept_by: str | None = None
+    is_large: bool = False
+    anomalies: tuple[str, ...] = ()

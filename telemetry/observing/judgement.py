@@ -1,0 +1,190 @@
+"""How an exchange ended, judged from what the relay saw and what the codec understood.
+
+One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1. In order:
+
+1. An upstream status >= 400 is an error, whatever came after it.
+2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
+3. A complete answer is complete, whoever closes next: [DONE], or the finish reason of every
+   choice, of as many as were asked for, and the usage, having reached the client.
+4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
+   a complete answer, and the anomalies say why it is not known better (R6).
+5. A plain answer is whole where its framing says so. Where only the connection's end does, it is
+   whole if it can be read: nothing else tells it from one that broke off, or never came.
+6. Otherwise the end that the relay saw decides. A client that was given up because it stopped
+   sending or taking has left, as one that closes has: no provider's fault and no success. An
+   anomaly tells the two apart.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codec.chunk import ERROR_FINISH_REASONS
+from telemetry.frames.ending import CLEAN_ENDS, EndKind
+from telemetry.observing.exchange import Outcome
+
+if TYPE_CHECKING:
+    from codec.answer import ChatResponse
+    from codec.chunk import ErrorObject
+    from telemetry.frames.frame import End
+
+__all__ = ("Judgement", "judge")
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,47}")
+"""What an error's code or type must look like to be a metric label: a word, no id, no sentence."""
+
+_NUMBER = re.compile(r"[0-9]{3,5}")
+"""A numeric code that is a label all the same: OpenRouter sends HTTP statuses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The judgement.
+
+    Attributes:
+        outcome: what the exchange came to.
+        error_type: the word of ``span-contract.md`` 2.1, ``None`` where it is no error.
+        error_message: what happened, in words.
+        error_is_providers: the words are the provider's, which may quote what it was asked.
+        anomaly: what else is to be told of the end.
+    """
+
+    outcome: Outcome
+    error_type: str | None = None
+    error_message: str | None = None
+    error_is_providers: bool = False
+    anomaly: str | None = None
+
+
+_COMPLETED = Judgement(outcome=Outcome.COMPLETED)
+
+
+def judge(
+    *,
+    end: End,
+    status: int | None,
+    streamed: bool,
+    response: ChatResponse | None,
+    error_body: str | None = None,
+    unread: bool = False,
+    delivered: bool = True,
+) -> Judgement:
+    """Judge an exchange by the rules above.
+
+    Args:
+        end: what the relay saw.
+        status: of the answer, ``None`` where no head came.
+        streamed: the answer was an event stream, or should have been one and brought nothing.
+        response: what the codec understood, ``None`` where that was nothing.
+        error_body: the text of a body with status >= 400.
+        unread: some of the body was not observed: past a limit, or in a coding that nobody knows.
+        delivered: what made the answer complete reached the client.
+    """
+    if status is None:
+        return _judge_without_answer(end)
+    if status >= 400:
+        message = _provider_message(response, error_body)
+        if message is None:
+            return _error(Outcome.UPSTREAM_ERROR, str(status), f"HTTP status {status}")
+        return _error(Outcome.UPSTREAM_ERROR, str(status), message, providers=True)
+    if (error := _judge_content(response)) is not None:
+        return error
+    if _is_complete(response, streamed=streamed) and delivered:
+        return _COMPLETED
+    if end.kind in CLEAN_ENDS and (unread or _ends_whole(end, status, response, streamed=streamed)):
+        return _COMPLETED
+    return _judge_broken(end, streamed=streamed)
+
+
+def _judge_without_answer(end: End) -> Judgement:
+    if end.kind is EndKind.UPSTREAM_INVALID:
+        return _error(Outcome.UPSTREAM_ERROR, "invalid_response", end.message)
+    if end.kind in {EndKind.CONNECT_ERROR, EndKind.UPSTREAM_CLOSED}:
+        return _error(Outcome.CONNECT_ERROR, "connection_error", end.message)
+    return _judge_broken(end)
+
+
+def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
+    """An answer that is not complete, by what the relay saw."""
+    match end.kind:
+        case EndKind.CLIENT_GONE:
+            return Judgement(outcome=Outcome.CLIENT_DISCONNECTED)
+        case EndKind.CLIENT_STALLED | EndKind.REQUEST_TIMEOUT:
+            return Judgement(outcome=Outcome.CLIENT_DISCONNECTED, anomaly=end.kind.value)
+        case EndKind.TIMEOUT:
+            return _error(Outcome.TIMEOUT, "timeout", end.message)
+        case EndKind.DRAIN_DEADLINE:
+            return _error(Outcome.DRAIN_DEADLINE, "drain_deadline", end.message)
+        case EndKind.WORKER_LOST:
+            return _error(Outcome.WORKER_LOST, "worker_lost", end.message)
+        case EndKind.RELAY_ERROR:
+            return _error(Outcome.RELAY_ERROR, "relay_error", end.message)
+        case EndKind.UPSTREAM_EOF | EndKind.UPSTREAM_UNFRAMED_END:
+            message = "the stream ended with neither [DONE] nor any finish reason"
+            if not streamed:
+                message = "the upstream closed the connection, and what came is no whole answer"
+            return _error(Outcome.TRUNCATED, "stream_truncated", message)
+        case _:
+            return _error(Outcome.TRUNCATED, "stream_truncated", end.message)
+
+
+def _judge_content(response: ChatResponse | None) -> Judgement | None:
+    """An error that the answer itself tells of."""
+    if response is None:
+        return None
+    if (error := response.error) is not None:
+        label = _error_label(error)
+        return _error(Outcome.STREAM_ERROR, label, error.message, providers=True)
+    for choice in response.choices:
+        if choice.finish_reason in ERROR_FINISH_REASONS:
+            message = f"the provider ended choice {choice.index} with {choice.finish_reason!r}"
+            return _error(Outcome.STREAM_ERROR, choice.finish_reason, message)
+    return None
+
+
+def _error_label(error: ErrorObject) -> str:
+    """Its code or type where one has few values, the more telling first."""
+    words = [word for word in (error.code, error.type) if word]
+    labels = (word for form in (_WORD, _NUMBER) for word in words if form.fullmatch(word))
+    return next(labels, "stream_error")
+
+
+def _is_complete(response: ChatResponse | None, *, streamed: bool) -> bool:
+    """Rule 3. A plain answer that could be decoded is whole: nothing more of it can come."""
+    if response is None:
+        return False
+    return response.is_complete if streamed else response.finished
+
+
+def _ends_whole(end: End, status: int, response: ChatResponse | None, *, streamed: bool) -> bool:
+    """Whether an answer that ended cleanly is whole, as far as anybody can tell."""
+    if streamed:
+        # One finish reason is enough: some server finishes one choice of several.
+        return _any_finish(response)
+    # Its framing says so; without any, that it can be read does, where there is to be an answer.
+    framed = end.kind is EndKind.UPSTREAM_EOF
+    return framed or response is not None or not 200 <= status < 300
+
+
+def _any_finish(response: ChatResponse | None) -> bool:
+    choices = response.choices if response is not None else ()
+    return any(choice.finish_reason is not None for choice in choices)
+
+
+def _provider_message(response: ChatResponse | None, error_body: str | None) -> str | None:
+    if response is not None and response.error is not None:
+        return response.error.message
+    return (error_body or "").strip() or None
+
+
+def _error(
+    outcome: Outcome, error_type: str, message: str | None, *, providers: bool = False
+) -> Judgement:
+    return Judgement(
+        outcome=outcome,
+        error_type=error_type,
+        error_message=message or None,
+        error_is_providers=providers,
+    )

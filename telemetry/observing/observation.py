@@ -1,0 +1,399 @@
+"""One open exchange as an observer sees it: frames taken as they come, a record at the end.
+
+Rules, which go on from those of :mod:`telemetry.observing.observer`:
+
+3. It keeps no more than the limits of the codec and :mod:`telemetry.observing.answer_body`, and
+   together with all others what :mod:`telemetry.observing.open_bodies` has room for (R5).
+4. The judgement of how an exchange ended is :func:`telemetry.observing.judgement.judge` and nowhere
+   else.
+5. However ``response_data`` is cut, the record is the same but for its times.
+6. Of what a provider says of an error, and of a body that is no answer, credentials are masked
+   before anything is made of it (:mod:`telemetry.observing.provider_words`, R7).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
+from codec.anomalies import calls_tool_not_offered, find_request_fault
+from codec.endpoint import Endpoint
+from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
+from codec.jsontext import is_json
+from codec.response import decode_response
+from telemetry.frames.content_header import asks_no_content
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseHead
+from telemetry.observing.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
+from telemetry.observing.answer_headers import read_rate_limits, read_request_id
+from telemetry.observing.client_context import add_body_context, without_inputs
+from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
+from telemetry.observing.exchange import Exchange, Outcome
+from telemetry.observing.judgement import judge
+from telemetry.observing.open_bodies import Holding
+from telemetry.observing.provider_words import mask_error, mask_headers
+from telemetry.observing.request_body import CapturedRequest
+from telemetry.observing.strikes import LARGE_BYTES
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from codec.answer import ChatResponse
+    from codec.request import ChatRequest
+    from telemetry.frames.frame import Begin, End, RequestBody, ResponseData
+    from telemetry.observing.client_context import HeaderMap
+    from telemetry.observing.content_decoding import ContentDecoder
+    from telemetry.observing.exchange import ClientContext
+    from telemetry.observing.open_bodies import OpenBodies
+    from telemetry.observing.strikes import Strikes
+    from telemetry.privacy.credentials import Credentials
+
+__all__ = ("OBSERVER_DIED", "OBSERVER_FAILED", "Observation")
+
+OBSERVER_FAILED = "observer_failed"
+"""The anomaly of a record whose content is missing because of a defect of ours."""
+
+OBSERVER_DIED = "observer_died"
+"""The anomaly of a record without bodies, because telemetry has died of them twice."""
+
+_BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
+"""Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
+
+MAX_CHOICES = 128
+"""The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
+
+_LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
+
+_OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
+"""Anomalies of an answer without choices, as one of embeddings is."""
+
+_MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
+
+_NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
+"""Of an exchange without an answer."""
+
+
+class Observation:
+    """What is known of one exchange so far.
+
+    Args:
+        begin: its first frame.
+        header_map: which request headers say something of it.
+        bodies: what its bodies count with.
+        strikes: which exchanges telemetry has died of.
+        credentials: of the request's head.
+        hides_inputs: the request is not shown, and so nothing is taken from its body.
+    """
+
+    # What it begins with; of most exchanges some of it never changes.
+    _head: ResponseHead | None = None
+    _decoder: ContentDecoder | None = None
+    _first = b""  # of the body, while too short to tell its kind
+    _body: StreamBody | PlainBody | None = None
+    _unread = False
+    _reads = 0
+    _complete_at_read: int | None = None
+    _undecoded_body: str | None = None
+
+    def __init__(
+        self,
+        begin: Begin,
+        header_map: HeaderMap,
+        bodies: OpenBodies,
+        strikes: Strikes,
+        credentials: Credentials,
+        *,
+        hides_inputs: bool,
+    ) -> None:
+        self._strikes = strikes
+        self._is_out = strikes.is_out(begin.identity.span_id)
+        self._asked = CapturedRequest(bodies)
+        self._holding = Holding(bodies, self._give_up_answer)
+        self._begin = begin
+        self._header_map = header_map
+        self._credentials = credentials
+        self._hides_content = asks_no_content(begin.headers)
+        self._hides_inputs = hides_inputs or self._hides_content
+        self._anomalies: dict[str, None] = {}  # a set that keeps its order
+
+    @property
+    def begin_ns(self) -> int:
+        """When it began."""
+        return self._begin.at_ns
+
+    @property
+    def _weight_bytes(self) -> int:
+        """What its bodies take."""
+        return self._asked.held_bytes + self._holding.held_bytes
+
+    def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
+        """A step that works on what was taken so far, or on what is large or not."""
+        if is_large is None:
+            is_large = self._weight_bytes > LARGE_BYTES
+        return self._strikes.during(self._begin.identity.span_id, is_large=is_large)
+
+    def give_up(self) -> None:
+        """Forget all content: what made us fail once may do so again."""
+        self.release()
+        self._asked.forget()
+        self._decoder = self._body = None
+        self._first = b""
+        self._cut(OBSERVER_FAILED)
+
+    def _give_up_answer(self) -> None:
+        """Forget the answer: others need the room."""
+        self._decoder = self._body = None
+        self._first = b""
+        self._cut("observer_limit")
+
+    def release(self) -> None:
+        """What was held is held no more."""
+        self._asked.release()
+        self._holding.release()
+
+    def _note(self, *anomalies: str) -> None:
+        self._anomalies.update(dict.fromkeys(anomalies))
+
+    def _cut(self, anomaly: str) -> None:
+        """Note that the answer is not observed whole."""
+        self._unread = True
+        self._note(anomaly)
+
+    def _is_embedding(self) -> bool:
+        return self._begin.endpoint == Endpoint.EMBEDDINGS
+
+    def take_request(self, frame: RequestBody) -> None:
+        """What the client asked."""
+        captured = self._asked
+        if self._is_out:
+            captured.size_bytes = frame.size_bytes
+            self._note(OBSERVER_DIED)
+            return
+        try:
+            body = captured.gather(frame.data, frame.size_bytes)
+            if body is not None:
+                decoder = make_decoder(self._begin.headers)
+                is_plain = decoder is UNCHANGING
+                # Of what is compressed the length says nothing.
+                with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
+                    captured.take(body, None if is_plain else decoder)
+                request = captured.request
+                if request and not self._is_embedding() and find_request_fault(request) is not None:
+                    self._note("request_undecodable")
+        except LimitExceeded:
+            captured.give_up()
+        except (MalformedRequest, UndecodableContent):
+            self._note("request_undecodable")
+        if captured.is_cut:
+            self._note("observer_limit")
+
+    def take_head(self, frame: ResponseHead) -> None:
+        """How the answer begins."""
+        self._head = frame
+        if self._is_out:
+            self._cut(OBSERVER_DIED)
+            return
+        try:
+            self._decoder = make_decoder(
+                frame.headers, max_bytes=MAX_ERROR_BYTES if frame.status >= 400 else None
+            )
+        except UndecodableContent:
+            self._cut("response_undecodable")
+
+    def take_data(self, frame: ResponseData) -> None:
+        """The next read of the answer; passed over where nothing tells how to decode it."""
+        self._reads += 1
+        decoder = self._decoder
+        if decoder is None:
+            return
+        data = frame.data
+        if decoder is not UNCHANGING:
+            size_bytes = len(data) - decoder.remembered_bytes  # encoded bytes are kept, too
+            with self.at_work(is_large=True):
+                data = decoder.feed(data)
+            if not self._holding.take(size_bytes + decoder.remembered_bytes):
+                self._holding.give_up()
+                return
+            if decoder.error is not None:
+                limited = isinstance(decoder.error, LimitExceeded)
+                self._cut("observer_limit" if limited else "response_undecodable")
+                self._decoder = None
+        body = self._body
+        if body is None:
+            data = (self._first + data).lstrip(_BEFORE_BODY)
+            self._body = body = self._begin_body(data)
+            if body is None:
+                return
+        if not body.feed(data, frame.at_ns):
+            self._complete_at_read = None  # another choice may begin after all others finished
+        elif self._complete_at_read is None:
+            self._complete_at_read = self._reads
+
+    def _begin_body(self, first: bytes) -> StreamBody | PlainBody | None:
+        """The body by its first bytes, which are kept where they are too few to tell its kind."""
+        if self._head is None:
+            return None
+        count = _choice_count(self._asked.request, self._begin.endpoint)
+        body = make_body(self._head, first, choice_count=count, holding=self._holding)
+        self._first = first if body is None else b""
+        return body
+
+    def end(self, frame: End) -> Exchange:
+        """The record."""
+        if self._first:  # too little for the first line of a stream
+            self._body = PlainBody(MAX_PLAIN_BYTES, self._holding)
+            self._body.feed(self._first, frame.at_ns)
+        begin, body = self._begin, self._body
+        head = self._head or _NO_HEAD
+        status = None if self._head is None else head.status
+        request = self._asked.request
+        if self._asked.is_cut:
+            self._note("observer_limit")
+        if frame.shed_bytes:
+            self._cut("observer_limit")
+        if request is not None:
+            self._credentials = self._credentials.without(request.model)
+        credentials = self._credentials
+        response, error_body = self._finish_body(frame)
+        response = mask_error(response, credentials)
+        context = self._read_context()
+        request_id, rate_limits = mask_headers(
+            read_request_id(head.headers), read_rate_limits(head.headers), credentials
+        )
+        stream = body if type(body) is StreamBody else None
+        chunks = stream.clock.read() if stream is not None else None
+        judgement = judge(
+            end=frame,
+            status=status,
+            streamed=stream is not None or (body is None and self._lacks_stream()),
+            response=response,
+            error_body=error_body,
+            unread=self._unread,
+            delivered=not frame.undelivered_reads or self._is_delivered(frame.undelivered_reads),
+        )
+        if response and request and calls_tool_not_offered(request, response):
+            self._note("tool_not_offered")
+        if judgement.outcome is not Outcome.COMPLETED:
+            # They are what an end before the end means, and nothing besides.
+            self._anomalies = {a: None for a in self._anomalies if a not in _MISSING}
+        elif response is None and status == 200 and not self._unread:
+            self._note("response_undecodable")  # an empty body, too
+        if judgement.anomaly is not None:
+            self._note(judgement.anomaly)
+        return Exchange(
+            identity=begin.identity,
+            endpoint=begin.endpoint,
+            method=begin.method,
+            path=begin.path,
+            upstream=begin.upstream,
+            provider=begin.provider,
+            server_address=begin.server_address,
+            server_port=begin.server_port,
+            request=request,
+            request_body=self._asked.body,
+            request_size_bytes=self._asked.size_bytes,
+            response_status=status,
+            response=response,
+            error_body=error_body,
+            undecoded_body=self._undecoded_body,
+            request_id=request_id,
+            streamed=stream is not None,
+            outcome=judgement.outcome,
+            error_type=judgement.error_type,
+            error_message=judgement.error_message,
+            error_is_providers=judgement.error_is_providers,
+            start_ns=begin.at_ns,
+            end_ns=frame.at_ns,
+            first_chunk_ns=chunks.first_ns if chunks is not None else None,
+            first_content_ns=stream.first_content_ns if stream is not None else None,
+            resend_count=head.resend_count,
+            rewrites=head.rewrites,
+            usage_event_not_stripped=head.usage_event_not_stripped,
+            on_disconnect=begin.on_disconnect,
+            chunks=chunks,
+            rate_limits=rate_limits,
+            context=context,
+            credentials=credentials,
+            hides_content=self._hides_content,
+            is_large=self._weight_bytes > LARGE_BYTES,
+            anomalies=tuple(self._anomalies),
+        )
+
+    def _read_context(self) -> ClientContext:
+        """What the client says of the call; of a request that is hidden nothing is taken."""
+        context = self._header_map.read(self._begin.headers)
+        if self._hides_inputs:
+            return without_inputs(context)
+        return add_body_context(self._asked.request, context)
+
+    def _is_delivered(self, undelivered_reads: int) -> bool:
+        """Whether the client got what made the answer complete, whatever came behind it."""
+        last_read = self._reads if self._complete_at_read is None else self._complete_at_read
+        return last_read <= self._reads - undelivered_reads
+
+    def _lacks_stream(self) -> bool:
+        """A stream was asked for and a success brought nothing: broken, not an empty answer."""
+        if self._asked.request is None or self._head is None:
+            return False
+        return self._asked.request.stream and 200 <= self._head.status < 300
+
+    def _finish_body(self, end: End) -> tuple[ChatResponse | None, str | None]:
+        """The decoded answer, and the text of an error's body."""
+        body, head = self._body, self._head
+        if body is None or head is None:
+            return None, None
+        if isinstance(body, StreamBody):
+            response = body.finish()
+            if "observer_limit" in response.anomalies:
+                self._cut("observer_limit")
+            self._note(*response.anomalies)
+            return response, None
+        if body.cut:
+            self._cut("observer_limit")
+        is_whole = end.kind is EndKind.UPSTREAM_EOF and not self._unread
+        return self._finish_plain(body.take(), head.status, cut=body.cut, is_whole=is_whole)
+
+    def _finish_plain(
+        self, data: bytes, status: int, *, cut: bool, is_whole: bool
+    ) -> tuple[ChatResponse | None, str | None]:
+        error_body = self._mask_body(data, is_whole=is_whole) if status >= 400 else None
+        if error_body is not None and not is_whole:
+            # Half a secret is found by no pattern: the last word goes, and a number in groups.
+            error_body = _LAST_WORD.sub("", error_body)
+        if cut:
+            return None, error_body
+        # Beside what it took as bytes, which is not held any more.
+        if self._holding.take_decoded(data) is None:
+            self._cut("observer_limit")
+            return None, error_body
+        try:
+            response = decode_response(data)
+        except MalformedResponse:
+            if error_body is None:  # an error may be told in HTML
+                self._note("response_undecodable")
+                self._undecoded_body = self._mask_body(data, is_whole=is_whole)
+            return None, error_body
+        if error_body is None and response.anomalies:  # an error lacks all that makes an answer
+            passed_over = _OF_CHOICES if self._is_embedding() else frozenset()
+            self._note(*(a for a in response.anomalies if a not in passed_over))
+        return response, error_body
+
+    def _mask_body(self, data: bytes, *, is_whole: bool) -> str:
+        """The text of a body that is no answer."""
+        text = data.decode("utf-8", "replace")
+        if self._decoder is not UNCHANGING:
+            is_whole = is_whole and is_json(text)  # its end may be missing, and nobody notices
+        return self._credentials.redact_quote(text, is_whole=is_whole)
+
+
+def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
+    """How many choices were asked for: ``n`` for each prompt; where that is no number, one."""
+    if request is None:
+        return 1
+    count = request.body.get("n")
+    if count is None and endpoint == Endpoint.CHAT_COMPLETIONS:
+        return 1
+    each = count if type(count) is int and 0 < count <= MAX_CHOICES else 1
+    prompts = len(request.prompts) if endpoint == Endpoint.COMPLETIONS else 1
+    return min(each * max(prompts, 1), MAX_ANSWERED_CHOICES)

@@ -1,0 +1,164 @@
+"""The observer: tap frames in, one :class:`Exchange` out, sans-IO.
+
+Rules:
+
+1. Every ``end`` frame of an exchange that was begun gives exactly one record (R3); frames of an
+   exchange that is not known are dropped.
+2. Nothing that a frame holds makes it raise: what cannot be understood becomes an anomaly, and
+   after a defect of ours the record has no content and the anomaly ``observer_failed`` (R2).
+
+What is kept of an exchange is an :class:`~telemetry.observing.observation.Observation`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
+from telemetry.observing.client_context import HeaderMap
+from telemetry.observing.observation import Observation
+from telemetry.observing.open_bodies import OpenBodies
+from telemetry.observing.sealing import OWN_SEAL
+from telemetry.observing.strikes import Strikes
+from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
+from telemetry.privacy.head_credentials import find_head_credentials, read_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telemetry.observing.exchange import Exchange
+    from telemetry.observing.sealing import Seal
+
+__all__ = ("Observer",)
+
+MAX_KEPT_HEADS = 64
+"""Of which the credentials are at hand: most calls come with the same."""
+
+
+class Observer:
+    """All open exchanges of one source of frames.
+
+    Args:
+        on_failure: told of a defect of ours, once per exchange; what it is told of holds content.
+        header_map: which request headers say something of a call; the default one if ``None``.
+        hides_inputs: requests are not shown, and so nothing is taken from their bodies.
+        bodies: what bodies may take, those of other observers included; a count of its own if
+            ``None``.
+        seal: opens what may be credentials.
+        strikes: which exchanges telemetry has died of; none where ``None``.
+    """
+
+    def __init__(
+        self,
+        on_failure: Callable[[Exception], None] = lambda _: None,
+        *,
+        header_map: HeaderMap | None = None,
+        hides_inputs: bool = False,
+        bodies: OpenBodies | None = None,
+        strikes: Strikes | None = None,
+        seal: Seal = OWN_SEAL,
+    ) -> None:
+        self._strikes = Strikes() if strikes is None else strikes
+        self._seal = seal
+        self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
+        self._bodies = OpenBodies() if bodies is None else bodies
+        self._open: dict[int, Observation] = {}
+        self._on_failure = on_failure
+        self._header_map = header_map or HeaderMap.build()
+        self._hides_inputs = hides_inputs
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def feed(self, frame: Frame) -> Exchange | None:
+        """Take the next frame; the record, where it was the exchange's last."""
+        observation = self._open.get(frame.exchange)
+        if observation is None:
+            if type(frame) is Begin:
+                self._open[frame.exchange] = self._begin(frame)
+            return None
+        try:
+            take = _TAKES.get(type(frame))
+            if take is not None:
+                take(observation, frame)
+            elif type(frame) is End:
+                return self._end(observation, frame)
+            elif type(frame) is Begin:
+                observation.release()
+                self._open[frame.exchange] = self._begin(frame)
+        except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
+            self._on_failure(error)
+            observation.give_up()
+        return None
+
+    def _begin(self, frame: Begin) -> Observation:
+        credentials = self._find_credentials(frame.sealed) if frame.sealed else NO_CREDENTIALS
+        return Observation(
+            frame,
+            self._header_map,
+            self._bodies,
+            self._strikes,
+            credentials,
+            hides_inputs=self._hides_inputs,
+        )
+
+    def _open_credentials(self, sealed: bytes) -> Credentials:
+        try:
+            fields = self._seal.open(sealed)
+            if fields is not None:
+                return find_head_credentials(read_fields(fields))
+        except Exception as error:  # noqa: BLE001 - rule 2
+            self._on_failure(error)
+        return Credentials(unknown=True)
+
+    def forget(self, number: int) -> None:
+        """Forget an exchange without a record; one that is not known is nothing."""
+        if (observation := self._open.pop(number, None)) is not None:
+            observation.release()
+
+    def forget_all(self) -> None:
+        """Forget all that is open without a record."""
+        for number in tuple(self._open):
+            self.forget(number)
+
+    def lose(self, at_ns: int, message: str) -> list[tuple[int, Exchange]]:
+        """End what is open, because its worker is gone: their numbers and records (R3).
+
+        Args:
+            at_ns: when that was noticed.
+            message: how the worker ended.
+        """
+        ends = [
+            End(
+                exchange=number,
+                at_ns=max(at_ns, observation.begin_ns),
+                kind=EndKind.WORKER_LOST,
+                message=message,
+            )
+            for number, observation in self._open.items()
+        ]
+        exchanges = [(end.exchange, self.feed(end)) for end in ends]
+        return [(number, exchange) for number, exchange in exchanges if exchange is not None]
+
+    def _end(self, observation: Observation, end: End) -> Exchange | None:
+        """The record, without content where that fails; ``None`` if that fails too (rule 2)."""
+        del self._open[end.exchange]
+        try:
+            with observation.at_work():
+                return observation.end(end)
+        except Exception as error:  # noqa: BLE001 - rule 2
+            self._on_failure(error)
+        finally:
+            observation.release()
+        observation.give_up()
+        return observation.end(end)
+
+
+_TAKES: dict[type[Frame], Callable[[Observation, Any], None]] = {
+    ResponseData: Observation.take_data,
+    RequestBody: Observation.take_request,
+    ResponseHead: Observation.take_head,
+}
+"""What becomes of a frame in the midst of an exchange."""

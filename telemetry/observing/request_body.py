@@ -1,0 +1,126 @@
+"""The body of a request as an observer keeps it: gathered, decoded, and given up for want of room.
+
+Rules:
+
+1. What its values will take is told before they are made (:mod:`codec.json_size`). A body that
+   would take more than :data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than
+   there is room for beside all others, is left out as a whole (R5).
+2. A large body is not held beside its values: what is shown of it is written from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codec.errors import LimitExceeded, MalformedRequest
+from codec.request import ChatRequest, decode_request
+from telemetry.observing.open_bodies import MAX_DECODED_BYTES, Holding
+
+if TYPE_CHECKING:
+    from telemetry.observing.content_decoding import ContentDecoder
+    from telemetry.observing.open_bodies import OpenBodies
+
+__all__ = ("CapturedRequest",)
+
+MAX_KEPT_BYTES = 4 * 1024 * 1024
+"""Of a body that is held beside its values: four times the longest value that is shown whole."""
+
+
+class CapturedRequest:
+    """What is held of one request.
+
+    Args:
+        bodies: what all of them may take together.
+
+    Attributes:
+        body: as it came, its content coding undone; ``None`` where it was not captured, or is large
+            and was decoded.
+        request: what it says.
+        size_bytes: how many bytes the client sent.
+        is_cut: it was not captured, or given up.
+    """
+
+    def __init__(self, bodies: OpenBodies) -> None:
+        self._holding = Holding(bodies, self.give_up)
+        self._parts: list[bytes] = []  # while not all have come
+        self.body: bytes | None = None
+        self.request: ChatRequest | None = None
+        self.size_bytes = 0
+        self.is_cut = False
+
+    def gather(self, part: bytes | None, size_bytes: int) -> bytes | None:
+        """The body of so many bytes, once all parts of it are there; ``None`` until then."""
+        self.size_bytes = size_bytes
+        if part is not None and len(part) >= size_bytes:
+            self.release()
+            return part
+        if part is None or not self._holding.take(len(part)):
+            self.give_up()
+            return None
+        self._parts.append(part)
+        if self._holding.held_bytes < size_bytes:
+            return None
+        # For a moment there are the parts and the whole.
+        body = b"".join(self._parts) if self._holding.take(size_bytes) else None
+        self._parts.clear()
+        if body is None:
+            self.give_up()
+        return body
+
+    def take(self, body: bytes, decoder: ContentDecoder | None) -> None:
+        """Keep the whole body, decoded.
+
+        Args:
+            body: as it came.
+            decoder: of its content coding, where it has one.
+
+        Raises:
+            LimitExceeded: there is no room.
+            MalformedRequest: it is no JSON object; it is kept all the same.
+            UndecodableContent: it is not encoded as it says.
+        """
+        if decoder is not None:
+            body = decoder.feed(body)
+            if decoder.error is not None:
+                raise decoder.error
+        size_bytes = self._holding.take_decoded(body)
+        if size_bytes is None:
+            raise LimitExceeded("MAX_DECODED_BYTES", MAX_DECODED_BYTES)
+        self.is_cut = False
+        self.body = body
+        try:
+            self.request = decode_request(body)
+        except MalformedRequest:
+            self._holding.give_back(size_bytes)
+            self._keep(MAX_KEPT_BYTES)
+            raise
+        if len(body) > MAX_KEPT_BYTES:
+            self.body = None
+            self._holding.give_back(len(body))
+
+    def _keep(self, most_bytes: int) -> None:
+        """Keep so much of a body that is only text, of which less than that is shown."""
+        if self.body is not None and (over_bytes := len(self.body) - most_bytes) > 0:
+            self.body = self.body[:most_bytes]
+            self._holding.give_back(over_bytes)
+            self.is_cut = True
+
+    @property
+    def held_bytes(self) -> int:
+        """What it takes now."""
+        return self._holding.held_bytes
+
+    def give_up(self) -> None:
+        """Forget it: there is no room."""
+        self.forget()
+        self.is_cut = True
+
+    def forget(self) -> None:
+        """Forget it."""
+        self.release()
+        self.body = self.request = None
+
+    def release(self) -> None:
+        """Count it as held no more."""
+        self._parts.clear()
+        self._holding.release()

@@ -1,0 +1,262 @@
+"""What waits in the spool, read when there is room (:mod:`telemetry.frames.spool`).
+
+Rules:
+
+1. Frames of a worker are fed in the order in which it wrote them. A segment is deleted once it was
+   read to its end and every exchange that has frames in it is settled: who dies before that leaves
+   it to a successor, and ids are stable (R8).
+2. A worker is gone where it holds none of its segments and all of them are read. What is open of it
+   then ends as ``worker_lost`` (R3).
+3. What cannot be read is told with numbers, and read past (R2). A read that fails is no damage yet:
+   it is tried again, :data:`MAX_READ_FAILURES` times, for descriptors and disks come back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from telemetry.frames.frame import Begin
+from telemetry.frames.records import MalformedRecordError, RecordReader, decode_record
+from telemetry.frames.spool import find_segments
+from telemetry.held_file import is_held
+from telemetry.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from telemetry.frames.frame import Frame
+    from telemetry.frames.spool import Segment
+    from telemetry.observing.source import FrameSource
+
+__all__ = ("SpoolReader",)
+
+_log = logging.getLogger("spantap.telemetry")
+
+_LOG_SECONDS = 60.0
+"""Between two log lines about a spool that cannot be read or emptied."""
+
+MAX_READ_FAILURES = 300
+"""Of one segment; at ten a second half a minute."""
+
+_READ_BYTES = 256 * 1024
+"""Before workers' sockets have their turn again."""
+
+
+class SpoolReader:
+    """Reads the spool a slice at a time. For one thread.
+
+    Args:
+        folder: of the spool; there need not be one.
+        open_source: where the frames of another worker go.
+        now_ns: nanoseconds since the epoch.
+
+    Attributes:
+        on_begin: is told the worker's token and the number of each exchange that begins here.
+    """
+
+    def __init__(
+        self, folder: Path, open_source: Callable[[], FrameSource], now_ns: Callable[[], int]
+    ) -> None:
+        self.on_begin: Callable[[str, int], None] = lambda _token, _number: None
+        self._folder = folder
+        self._open_source = open_source
+        self._now_ns = now_ns
+        self._workers: dict[str, _Worker] = {}
+        self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found that is not done with."""
+        return not self._workers
+
+    @property
+    def unread_bytes(self) -> int:
+        """How much was found and not read."""
+        return sum(worker.unread_bytes for worker in self._workers.values())
+
+    def has_unread(self, token: str) -> bool:
+        """Whether frames of this worker wait here still, or may come."""
+        worker = self._workers.get(token)
+        return worker is not None and not worker.is_read
+
+    def look(self) -> None:
+        """Find what is new, and delete what is done with."""
+        try:
+            for segment in find_segments(self._folder):
+                if (worker := self._workers.get(segment.worker)) is None:
+                    worker = _Worker(segment.worker, self._open_source())
+                    self._workers[segment.worker] = worker
+                worker.note(segment)
+        except OSError as error:
+            self._tell("read", error)
+        for token, worker in tuple(self._workers.items()):
+            try:
+                worker.delete_settled()
+            except OSError as error:
+                self._tell("emptied", error)
+            if worker.is_read:
+                self._lose_open(worker)
+                if not worker.segments:
+                    del self._workers[token]
+
+    def read(self) -> bool:
+        """Feed the next slice; whether there was one."""
+        for token, worker in tuple(self._workers.items()):
+            try:
+                was_slice = worker.read(self.on_begin)
+            except OSError as error:
+                self._tell("read", error)
+                continue
+            if was_slice:
+                # The next worker's turn comes first the next time.
+                self._workers[token] = self._workers.pop(token)
+                return True
+        return False
+
+    def _tell(self, what: str, error: OSError) -> None:
+        if self._lines.admit() is not None:
+            _log.error("the spool %s cannot be %s: %s", self._folder, what, error.strerror)
+
+    def _lose_open(self, worker: _Worker) -> None:
+        """End what a worker that is gone has left open (rule 2)."""
+        lost = worker.source.lose(self._now_ns(), "the worker process ended")
+        if lost:
+            _log.error("a worker process ended with %d exchanges open, read from the spool", lost)
+
+
+class _Worker:
+    """What one worker wrote."""
+
+    def __init__(self, token: str, source: FrameSource) -> None:
+        self.token = token
+        self.source = source
+        self.segments: deque[_OpenSegment] = deque()  # those that are not deleted
+        self._last_number = -1
+        self._first: dict[int, int] = {}  # of an exchange that is not settled, its first segment
+
+    @property
+    def unread_bytes(self) -> int:
+        return sum(segment.unread_bytes for segment in self.segments)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing more comes."""
+        return all(segment.is_read for segment in self.segments)
+
+    def note(self, segment: Segment) -> None:
+        """A segment was seen."""
+        if segment.number > self._last_number:
+            self._last_number = segment.number
+            self.segments.append(_OpenSegment(segment))
+        elif self.segments and self.segments[-1].segment.number == segment.number:
+            self.segments[-1].segment = segment  # it may have grown
+
+    def read(self, on_begin: Callable[[str, int], None]) -> bool:
+        """Feed the next slice; whether there was one.
+
+        Raises:
+            OSError: it cannot be read now (rule 3).
+        """
+        for place, segment in enumerate(self.segments):
+            if segment.is_read:
+                continue
+            frames = segment.read(is_last=place == len(self.segments) - 1)
+            if frames is None:  # the next one begins where this one has ended
+                continue
+            for frame in frames:
+                if type(frame) is Begin:
+                    self._first[frame.exchange] = segment.segment.number
+                    on_begin(self.token, frame.exchange)
+            self.source.feed(*frames)
+            return True
+        return False
+
+    def delete_settled(self) -> None:
+        """Delete the segments that nobody needs any more (rule 1).
+
+        Raises:
+            OSError: one cannot be deleted. It is kept: found anew it would be read again.
+        """
+        for number in self.source.take_settled():
+            self._first.pop(number, None)
+        needed = min(self._first.values(), default=self._last_number + 1)
+        while self.segments and self.segments[0].is_read:
+            if self.segments[0].segment.number >= needed:
+                return
+            self.segments[0].segment.path.unlink(missing_ok=True)
+            self.segments.popleft()
+
+
+class _OpenSegment:
+    """A segment, and how far it was read."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.is_read = False
+        self._file: BinaryIO | None = None
+        self._records = RecordReader()
+        self._read_bytes = 0
+        self._failures = 0
+
+    @property
+    def unread_bytes(self) -> int:
+        return 0 if self.is_read else max(0, self.segment.size_bytes - self._read_bytes)
+
+    def read(self, *, is_last: bool) -> list[Frame] | None:
+        """The frames of the next slice; ``None`` where there is none, for now or for good.
+
+        Raises:
+            OSError: it cannot be read now (rule 3).
+        """
+        path = self.segment.path
+        try:
+            # Asked first: who holds it may write once more before he lets go.
+            may_grow = is_last and is_held(path)
+            if self._file is None:
+                self._file = path.open("rb", buffering=0)
+            data = self._file.read(_READ_BYTES)
+            if not data:
+                if not may_grow:
+                    self._finish()
+                return None
+        except OSError as error:
+            self._failures += 1
+            if self._failures < MAX_READ_FAILURES and not isinstance(error, FileNotFoundError):
+                raise
+            self._tell_damage(error)
+            return None
+        self._failures = 0
+        self._read_bytes += len(data)
+        frames: list[Frame] = []
+        try:
+            for record in self._records.feed(data):
+                frames += decode_record(record)
+        except MalformedRecordError as error:
+            self._tell_damage(error)
+        return frames
+
+    def _tell_damage(self, error: Exception) -> None:
+        """Nothing behind it can be read (rule 3)."""
+        size_bytes = max(self.segment.size_bytes, self._read_bytes)
+        _log.error(
+            "%s is damaged near byte %d of %d: %s; the calls behind that are lost",
+            self.segment.path,
+            self._read_bytes,
+            size_bytes,
+            error,
+        )
+        self._records = RecordReader()
+        self._finish()
+
+    def _finish(self) -> None:
+        """Nothing more is read of it."""
+        self.is_read = True
+        if not self._records.is_between_records:
+            _log.warning("%s ends within a frame: its worker was killed there", self.segment.path)
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,98 @@
+"""An embedding call as OpenInference wants it (``span-contract.md`` 1.6).
+
+Rules:
+
+1. Vectors are left out, in the output value too, unless they are asked for
+   (``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them.
+2. Token ids are no text.
+3. Vectors of either encoding become numbers; of what is no vector nothing is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openinference.semconv.trace import (
+    EmbeddingAttributes,
+    OpenInferenceMimeTypeValues,
+    SpanAttributes,
+)
+
+from codec.embeddings import decode_vector, embedded_inputs, embedding_items
+from telemetry.attribute_values import json_text
+from telemetry.spans.flattening import MAX_FLATTENED_PROMPTS
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributePairs
+    from telemetry.observing.exchange import Exchange
+    from telemetry.spans.flattening import Flattening
+
+__all__ = (
+    "build_embedding_attributes",
+    "build_embedding_output_attributes",
+)
+
+MAX_BODY_DEPTH = 16
+"""An answer of embeddings has four levels; what is deeper is hidden."""
+
+_VECTOR_MEMBERS = frozenset({"embedding", "embeddings", "vector"})
+"""Members that hold a vector in base64."""
+
+REDACTED = "__REDACTED__"
+"""What stands for a vector that is left out, as OpenInference's own switch writes it."""
+
+
+def build_embedding_attributes(
+    exchange: Exchange, flattening: Flattening, *, shows_vectors: bool
+) -> AttributePairs:
+    """``embedding.embeddings.<i>.*``: the texts, and the vectors where they are wanted."""
+    texts = embedded_inputs(exchange.request) if exchange.request is not None else ()
+    body = exchange.response.body if exchange.response is not None else {}
+    vectors = dict(embedding_items(body)) if shows_vectors else {}
+    # An answer may have more vectors than the request has texts, as many as may be flattened.
+    count = min(max(vectors, default=-1) + 1, MAX_FLATTENED_PROMPTS)
+    entries = [*texts, *(None for _ in range(count - len(texts)))]
+
+    def flatten(index: int, text: object) -> AttributePairs:
+        prefix = f"{SpanAttributes.EMBEDDING_EMBEDDINGS}.{index}"
+        is_text = isinstance(text, str)
+        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_TEXT}", text if is_text else None
+        vector = decode_vector(vectors.get(index))
+        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_VECTOR}", vector
+
+    return flattening.take(
+        SpanAttributes.EMBEDDING_EMBEDDINGS, entries, flatten, limit=MAX_FLATTENED_PROMPTS
+    )
+
+
+def build_embedding_output_attributes(exchange: Exchange, *, shows_vectors: bool) -> AttributePairs:
+    """``output.*``: the answer as the client received it, but for rule 1."""
+    response = exchange.response
+    if exchange.undecoded_body:
+        # It may be an answer that broke off, in the middle of a vector.
+        yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body if shows_vectors else REDACTED
+    if response is None or (exchange.response_status or 0) >= 400:
+        return
+    body: Any = dict(response.body)
+    text = json_text(body if shows_vectors else _without_vectors(body, MAX_BODY_DEPTH))
+    if text is not None:
+        yield SpanAttributes.OUTPUT_VALUE, text
+        yield SpanAttributes.OUTPUT_MIME_TYPE, OpenInferenceMimeTypeValues.JSON.value
+
+
+def _without_vectors(value: Any, depth: int) -> Any:
+    """A body without lists of numbers, and without what is called an embedding, in any form."""
+    if isinstance(value, list):
+        if not depth or any(isinstance(item, int | float) for item in value):
+            return REDACTED
+        return [_without_vectors(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        if not depth:
+            return REDACTED
+        return {
+            name: REDACTED
+            if name in _VECTOR_MEMBERS and isinstance(item, str)
+            else _without_vectors(item, depth - 1)
+            for name, item in value.items()
+        }
+    return value

@@ -1,0 +1,199 @@
+"""All attributes of a span, from its exchange: who answered, over which wire, and the metadata.
+
+Rules:
+
+1. The order is the order of worth, least first, because a full span evicts its oldest attributes
+   (``span-contract.md`` section 1, "attribute limit"): messages and tools, then what Phoenix does
+   not read, then identity, usage, input and output. Room is given in the other order
+   (:mod:`telemetry.spans.flattening`): an answer comes before the tools, and these before the
+   messages.
+2. Where nothing is to be hidden or cut, which the size of what was written tells, that is the
+   span's; else the values take the long way: cleaned, masked, cut, and then written.
+3. Only values named in the contract are written; of the headers those that the header map names,
+   the provider's request id and its rate limits (R7).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
+
+from codec.endpoint import Endpoint
+from telemetry.attribute_values import clean_attributes, clean_text
+from telemetry.pricing.span_cost import build_cost_attributes
+from telemetry.spans.embedding_attributes import (
+    build_embedding_attributes,
+    build_embedding_output_attributes,
+)
+from telemetry.spans.flattening import Flattening
+from telemetry.spans.genai_messages import build_genai_content_attributes
+from telemetry.spans.metadata import MAX_METADATA_BYTES, build_metadata, dump_metadata
+from telemetry.spans.otlp.attributes import WrittenAttributes
+from telemetry.spans.request_attributes import (
+    build_input_attributes,
+    build_input_message_attributes,
+    build_prompt_attributes,
+    build_tool_attributes,
+)
+from telemetry.spans.response_attributes import (
+    build_output_attributes,
+    build_output_message_attributes,
+    build_text_choice_attributes,
+)
+from telemetry.spans.rules import SpanRules
+from telemetry.spans.size_limits import SizeLimits, fit_attributes, surely_fits, write_within
+from telemetry.spans.vocabulary import build_concept_attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from telemetry.attribute_values import AttributePairs, AttributeValue
+    from telemetry.observing.exchange import ClientContext, Exchange
+    from telemetry.privacy.mask import Mask
+
+__all__ = ("build_exchange_attributes", "build_span_content")
+
+_JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
+
+
+def build_exchange_attributes(
+    exchange: Exchange, rules: SpanRules | None = None
+) -> dict[str, AttributeValue]:
+    """Everything that the span of an exchange says, in the order of rule 1, safe to encode."""
+    rules = rules or SpanRules()
+    return {**build_span_content(exchange, rules, rules.mask(exchange))[0]}
+
+
+def build_span_content(
+    exchange: Exchange, rules: SpanRules, mask: Mask
+) -> tuple[WrittenAttributes, dict[str, int]]:
+    """The same, and what was cut of it, as ``metadata.cut`` tells.
+
+    Args:
+        exchange: what the span is of.
+        rules: what the settings say about every span.
+        mask: what of this exchange must not be shown (:meth:`SpanRules.mask`).
+    """
+    flattening = Flattening()
+    outputs, tools, inputs = _build_content(exchange, flattening, rules)
+    cost = rules.pricing.price(exchange) if rules.pricing is not None else None
+    source = cost.source.value if cost is not None else None
+    opentelemetry, openinference = build_concept_attributes(exchange)
+    pairs = [
+        *inputs,
+        *tools,
+        *outputs,
+        *_build_genai_content(exchange, rules),
+        *build_context_attributes(exchange.context),
+        *opentelemetry,
+        *build_cost_attributes(cost),
+        # Its text comes last, because it says what was cut; its place is kept.
+        (SpanAttributes.METADATA, "{}"),
+        *openinference,
+        *build_input_attributes(exchange),
+        *_build_large_input(exchange, rules, mask, flattening),
+        *_build_output(exchange, rules),
+    ]
+    sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
+    # A body that is a value too long takes the long way at once: 20 MB are not written twice.
+    if mask.hides_nothing and exchange.request_size_bytes <= sizes.value_bytes:
+        metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, source), room)
+        written = None if cut_bytes else _write_whole(pairs, metadata, sizes, mask)
+        if written is not None:
+            return written, flattening.cut
+    attributes, chars = clean_attributes(pairs)
+    # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
+    shown = mask.attributes(attributes, chars)
+    fitting, cut = fit_attributes(shown, sizes, chars if shown is attributes else None)
+    cut = {**flattening.cut, **cut}
+    metadata, cut_bytes = dump_metadata(build_metadata(exchange, cut, source), room)
+    if cut_bytes:
+        cut[SpanAttributes.METADATA] = cut_bytes
+    fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
+    return WrittenAttributes(fitting), cut
+
+
+def _write_whole(
+    pairs: Sequence[tuple[str, object]], metadata: str, sizes: SizeLimits, mask: Mask
+) -> WrittenAttributes | None:
+    """All attributes as they came; ``None`` where one may be too long, or a name comes twice."""
+    came = [pair for pair in pairs if pair[1] is not None]  # a third of them do not apply
+    values = dict(came)
+    if len(values) != len(came):
+        return None  # of one name that comes twice, the last value that is clean counts
+    values[SpanAttributes.METADATA] = metadata
+    written = WrittenAttributes(values)
+    if surely_fits(written, sizes) and not mask.may_change(written):
+        return written
+    return None
+
+
+@lru_cache(maxsize=4)
+def _leave_room(value_bytes: int, span_bytes: int) -> tuple[SizeLimits, int]:
+    """The limits of all attributes but the metadata, and that of the metadata, in bytes."""
+    room = min(MAX_METADATA_BYTES, value_bytes, span_bytes // 4)
+    return SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes - room), room
+
+
+def _build_content(
+    exchange: Exchange, flattening: Flattening, rules: SpanRules
+) -> tuple[AttributePairs, ...]:
+    """The lists of the exchange, in the order in which they are given room."""
+    match exchange.endpoint:
+        case Endpoint.COMPLETIONS:
+            return (
+                build_text_choice_attributes(exchange, flattening),
+                iter(()),
+                build_prompt_attributes(exchange, flattening),
+            )
+        case Endpoint.EMBEDDINGS:
+            return (
+                build_embedding_attributes(exchange, flattening, shows_vectors=rules.shows_vectors),
+                iter(()),
+                iter(()),
+            )
+        case _:
+            return (
+                build_output_message_attributes(exchange, flattening),
+                build_tool_attributes(exchange, flattening),
+                build_input_message_attributes(exchange, flattening),
+            )
+
+
+def _build_genai_content(exchange: Exchange, rules: SpanRules) -> AttributePairs:
+    if not rules.shows_genai_content:
+        return iter(())
+    limit = rules.privacy.base64_image_max_length
+    return build_genai_content_attributes(exchange, image_max_length=limit)
+
+
+def _build_large_input(
+    exchange: Exchange, rules: SpanRules, mask: Mask, flattening: Flattening
+) -> AttributePairs:
+    """``input.*`` of a request too large to be held beside its values: these, cut."""
+    request = exchange.request
+    if request is None or exchange.request_body is not None or not exchange.request_size_bytes:
+        return
+    limit_bytes = rules.sizes.value_bytes
+    text, is_json, is_cut = write_within(request.body, limit_bytes, mask.whole_text)
+    if is_cut:
+        flattening.cut[SpanAttributes.INPUT_VALUE] = exchange.request_size_bytes
+    yield SpanAttributes.INPUT_VALUE, text
+    yield SpanAttributes.INPUT_MIME_TYPE, _JSON if text is not None and is_json else None
+
+
+def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
+    if exchange.endpoint == Endpoint.EMBEDDINGS:
+        return build_embedding_output_attributes(exchange, shows_vectors=rules.shows_vectors)
+    if exchange.error_is_providers and rules.privacy.hides_provider_words:
+        # An error inside a stream stands in the answer, and may quote the request.
+        return iter(())
+    return build_output_attributes(exchange)
+
+
+def build_context_attributes(context: ClientContext) -> AttributePairs:
+    """What the client says of the call in more than a word (contract 1.1)."""
+    yield from context.attributes.items()
+    yield SpanAttributes.TAG_TAGS, context.tags

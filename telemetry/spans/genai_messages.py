@@ -1,0 +1,225 @@
+"""Messages in the form of OpenTelemetry's GenAI conventions, where content is asked for.
+
+``gen_ai.input.messages``, ``gen_ai.output.messages`` and ``gen_ai.tool.definitions`` as JSON texts
+(``span-contract.md`` 7.1, "Message schema", and 7.2). Their OpenInference twins are written always;
+these only where the standard variable wants them, for there the default is no content.
+
+Rules:
+
+1. A message is ``{role, parts, name?}``; :mod:`telemetry.spans.genai_parts` makes the parts. One
+   without a role is left out, and one that no JSON can hold, which costs no other.
+2. An output message also has a ``finish_reason`` in the schema's words: ``tool_call`` for
+   ``tool_calls``, ``error`` for those by which a provider says that it failed. Another word stays
+   as it is. Where none came it is ``error`` if the exchange failed, and else absent (R6).
+3. A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions``
+   is for those that are given apart from the history.
+4. A tool is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is
+   one level higher here.
+5. Lists are as long as :mod:`telemetry.spans.flattening` allows: the newest messages, with
+   :data:`MAX_FLATTENED_ATTRIBUTES` parts in all. Those of OpenInference are cut no later, and
+   ``metadata.cut`` tells of both.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
+    GEN_AI_INPUT_MESSAGES,
+    GEN_AI_OUTPUT_MESSAGES,
+    GEN_AI_TOOL_DEFINITIONS,
+)
+
+from codec.answer import ToolCall
+from codec.chunk import ERROR_FINISH_REASONS
+from codec.endpoint import Endpoint
+from telemetry.attribute_values import json_text, non_empty_text
+from telemetry.errors import ConfigurationError
+from telemetry.spans.flattening import (
+    MAX_FLATTENED_ATTRIBUTES,
+    MAX_FLATTENED_CHOICES,
+    MAX_FLATTENED_MESSAGES,
+    MAX_FLATTENED_PROMPTS,
+    MAX_FLATTENED_TEXT_CHOICES,
+    MAX_FLATTENED_TOOL_CALLS,
+    MAX_FLATTENED_TOOLS,
+)
+from telemetry.spans.genai_parts import (
+    build_call_part,
+    build_content_parts,
+    build_response_part,
+    build_text_part,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from codec.answer import Choice
+    from codec.jsontext import JsonObject
+    from telemetry.attribute_values import AttributePairs
+    from telemetry.observing.exchange import Exchange
+
+__all__ = ("build_genai_content_attributes", "reads_genai_content")
+
+VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+_CAPTURES: Final = {
+    "": False,
+    "no_content": False,
+    "event_only": False,  # no events are emitted
+    "span_only": True,
+    "span_and_event": True,
+    "false": False,  # the variable was a boolean before it had words
+    "true": True,
+}
+
+_FINISH_REASONS: Final = {
+    "tool_calls": "tool_call",
+    "function_call": "tool_call",
+    **dict.fromkeys(ERROR_FINISH_REASONS, "error"),
+}
+"""Where the schema has another word (rule 2)."""
+
+
+def reads_genai_content(environ: Mapping[str, str]) -> bool:
+    """Whether the environment wants content in these words.
+
+    Raises:
+        ConfigurationError: the variable's value is none of those it has.
+    """
+    value = environ.get(VARIABLE, "")
+    if value.lower() not in _CAPTURES:
+        raise ConfigurationError(
+            f"{VARIABLE} is {value!r}, but only NO_CONTENT, SPAN_ONLY, EVENT_ONLY and"
+            " SPAN_AND_EVENT are known"
+        )
+    return _CAPTURES[value.lower()]
+
+
+def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
+    """The three of them, each where there is something to say. Embeddings have none.
+
+    Args:
+        exchange: what the span is of.
+        image_max_length: how many characters the ``data:`` URL of an image may have
+            (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
+    """
+    if exchange.endpoint == Endpoint.EMBEDDINGS:
+        return
+    is_legacy = exchange.endpoint == Endpoint.COMPLETIONS
+    if (request := exchange.request) is not None and is_legacy:
+        prompts = islice(request.prompts, MAX_FLATTENED_PROMPTS)
+        yield GEN_AI_INPUT_MESSAGES, _dump(map(_prompt, prompts))
+    elif request is not None:
+        tools = islice(request.tools, MAX_FLATTENED_TOOLS)
+        yield GEN_AI_TOOL_DEFINITIONS, _dump(map(_tool, tools))
+        yield GEN_AI_INPUT_MESSAGES, _dump(_newest(request.messages, image_max_length))
+    if exchange.response is not None and (exchange.response_status or 0) < 400:
+        limit = MAX_FLATTENED_TEXT_CHOICES if is_legacy else MAX_FLATTENED_CHOICES
+        failed = exchange.error_type is not None
+        outputs = (_output(choice, failed=failed) for choice in exchange.response.choices[:limit])
+        yield GEN_AI_OUTPUT_MESSAGES, _dump(outputs)
+
+
+def _dump(entries: Iterable[JsonObject | None]) -> str | None:
+    texts = (json_text(entry) for entry in entries if entry is not None)
+    written = [text for text in texts if text is not None]
+    return f"[{', '.join(written)}]" if written else None
+
+
+def _newest(messages: Sequence[Any], image_max_length: int) -> list[JsonObject]:
+    """The last messages of a conversation that have room (rule 5), in its order."""
+    room = MAX_FLATTENED_ATTRIBUTES
+    newest: list[JsonObject] = []
+    for message in islice(reversed(messages), MAX_FLATTENED_MESSAGES):
+        entry = _input(message, image_max_length)
+        room -= len(entry["parts"]) if entry is not None else 0
+        if room < 0:
+            break
+        if entry is not None:
+            newest.append(entry)
+    return newest[::-1]
+
+
+def _prompt(prompt: Any) -> JsonObject | None:
+    """What a user says in a legacy completion; token ids are no text (contract 1.6)."""
+    parts = list(build_text_part("text", prompt))
+    return {"role": "user", "parts": parts} if parts else None
+
+
+def _input(message: Any, image_max_length: int) -> JsonObject | None:
+    role = non_empty_text(message.get("role")) if isinstance(message, dict) else None
+    if role is None:
+        return None
+    if role in {"tool", "function"}:
+        parts = [build_response_part(message)]
+    else:
+        parts = list(_said(message, image_max_length))
+    name = non_empty_text(message.get("name"))
+    return {"role": role, "parts": parts} | ({"name": name} if name is not None else {})
+
+
+def _said(message: JsonObject, image_max_length: int) -> Iterator[JsonObject]:
+    reasoning = non_empty_text(message.get("reasoning_content"))
+    yield from build_text_part("reasoning", reasoning or message.get("reasoning"))
+    yield from build_content_parts(message.get("content"), image_max_length=image_max_length)
+    yield from build_text_part("text", message.get("refusal"))
+    calls = message.get("tool_calls")
+    for call in islice(calls if isinstance(calls, list) else (), MAX_FLATTENED_TOOL_CALLS):
+        if isinstance(call, dict):
+            yield build_call_part(_call(call))
+    if isinstance(function := message.get("function_call"), dict):
+        yield build_call_part(_call({"function": function}))
+
+
+def _call(call: JsonObject) -> ToolCall:
+    """A call in a request: of a function, or of a custom tool with its free input."""
+    is_custom = isinstance(call.get("custom"), dict)
+    kind, member = ("custom", "input") if is_custom else ("function", "arguments")
+    called = call.get(kind)
+    members = called if isinstance(called, dict) else {}
+    arguments = members.get(member)
+    if isinstance(arguments, dict):  # as Ollama has it, where OpenAI has the object's text
+        arguments = json_text(arguments)
+    return ToolCall(
+        id=non_empty_text(call.get("id")),
+        name=non_empty_text(members.get("name")),
+        arguments=non_empty_text(arguments) or "",
+        type=kind,
+    )
+
+
+def _tool(tool: Any) -> JsonObject | None:
+    if not isinstance(tool, dict):
+        return None
+    kind = non_empty_text(tool.get("type")) or "function"
+    members = tool.get(kind)
+    members = members if isinstance(members, dict) else {}
+    name = non_empty_text(members.get("name"))
+    if name is None and kind == "function":
+        return None
+    described = {
+        "description": non_empty_text(members.get("description")),
+        "parameters": members.get("parameters"),
+    }
+    known = {member: value for member, value in described.items() if value is not None}
+    # A tool of the provider's own, such as a web search, has no name but its type.
+    return {"type": kind, "name": name or kind, **known}
+
+
+def _output(choice: Choice, *, failed: bool) -> JsonObject:
+    message = choice.message
+    calls = list(message.tool_calls[:MAX_FLATTENED_TOOL_CALLS])
+    if message.function_call is not None:
+        calls.append(message.function_call)
+    parts = [
+        *build_text_part("reasoning", message.reasoning),
+        *build_text_part("text", message.content),
+        *build_text_part("text", message.refusal),
+        *map(build_call_part, calls),
+    ]
+    reason = choice.finish_reason or ("error" if failed else None)
+    finish = {} if reason is None else {"finish_reason": _FINISH_REASONS.get(reason, reason)}
+    # Whoever answers is the assistant, also where the stream broke off before it said so.
+    return {"role": message.role or "assistant", "parts": parts, **finish}

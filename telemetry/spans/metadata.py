@@ -1,0 +1,181 @@
+"""The ``metadata`` of a span: what no attribute has a name for, as one JSON object.
+
+Rules (``span-contract.md`` 1.8):
+
+1. One object; never also ``metadata.x`` attributes, for Phoenix cannot hold a key that is both leaf
+   and prefix (5.2).
+2. Each member is there only when it applies. Times are milliseconds, to the microsecond.
+3. What the client says of the call stands beside our own members. Where it uses one of our names,
+   its value stands under ``client_<name>``: nobody can forge what we measured, or lose what is
+   theirs.
+4. Members of foreign make, the client's and the provider's raw usage, are left out where the whole
+   is over its limit or cannot be written, and ``cut`` says so: our own always can (R5).
+5. It is JSON that any reader takes: what is no finite number is ``null``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import SpanAttributes
+
+from telemetry.attribute_values import strict_json_text
+from telemetry.observing.exchange import Outcome
+from telemetry.semconv import MetadataMember
+from telemetry.spans.size_limits import size_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codec.answer import ChatResponse
+    from telemetry.observing.exchange import Exchange
+
+__all__ = ("MAX_METADATA_BYTES", "build_metadata", "dump_metadata")
+
+MAX_METADATA_BYTES = 131_072
+"""Twice the largest raw usage object that the codec keeps; header values come on top."""
+
+MAX_RATE_LIMIT_CHARS = 256
+"""Of a rate-limit header: a number, a time, or a policy of some words."""
+
+MAX_NAMES = 16
+MAX_NAME_CHARS = 64
+"""Of what was left out with a usage event: llama.cpp has one such member, others have none."""
+
+_OWN_NAMES: Final = frozenset(member.value for member in MetadataMember)
+
+_TOLD: Final = tuple(
+    member.value
+    for member in (
+        MetadataMember.UPSTREAM,
+        MetadataMember.REQUEST_ID,
+        MetadataMember.PROXY_REWRITES,
+        MetadataMember.RETRY_COUNT,
+        MetadataMember.TTFT_MS,
+        MetadataMember.FIRST_CONTENT_MS,
+        MetadataMember.CHUNK_COUNT,
+        MetadataMember.CHUNK_WAIT_MS,
+        MetadataMember.LONGEST_CHUNK_WAIT_MS,
+        MetadataMember.OUTCOME,
+        MetadataMember.ON_DISCONNECT,
+        MetadataMember.REFUSED_CHOICES,
+        MetadataMember.USAGE_SOURCE,
+        MetadataMember.USAGE_RAW,
+        MetadataMember.COST_SOURCE,
+        MetadataMember.RATE_LIMITS,
+        MetadataMember.ANOMALIES,
+        MetadataMember.KEPT_BY,
+        MetadataMember.CONTENT_HIDDEN_BY,
+        MetadataMember.USAGE_EVENT_NOT_STRIPPED,
+        MetadataMember.LEFT_OUT_WITH_USAGE,
+        MetadataMember.CUT,
+    )
+)
+"""The order of our own members, which is that of the values below."""
+
+
+def build_metadata(
+    exchange: Exchange, cut: Mapping[str, int], cost_source: str | None = None
+) -> dict[str, Any]:
+    """The members, the client's first.
+
+    Args:
+        exchange: what the span is of.
+        cut: by the name of each list that was cut, how many entries it had
+            (:class:`telemetry.spans.flattening.Flattening`); of each value that was cut, how many
+            bytes (:mod:`telemetry.spans.size_limits`).
+        cost_source: where the cost comes from, ``None`` where none is known.
+    """
+    own = _own_members(exchange, cut, cost_source)
+    if not exchange.context.metadata:
+        return own
+    foreign = {
+        f"client_{name}" if name in _OWN_NAMES else name: value
+        for name, value in exchange.context.metadata.items()
+    }
+    return {**foreign, **own}
+
+
+def dump_metadata(
+    metadata: Mapping[str, Any], limit_bytes: int = MAX_METADATA_BYTES
+) -> tuple[str, int]:
+    """The object as text, and how large it was where something was left out (rule 4), else 0."""
+    whole = strict_json_text(dict(metadata))
+    size = size_bytes(whole) if whole is not None else 1
+    if whole is not None and size <= limit_bytes:
+        return whole, 0
+    own = {
+        member.value: metadata[member]
+        for member in MetadataMember
+        if member in metadata and member is not MetadataMember.USAGE_RAW
+    }
+    cut = {**own.get(MetadataMember.CUT, {}), SpanAttributes.METADATA: size}
+    return strict_json_text({**own, MetadataMember.CUT.value: cut}) or "{}", size
+
+
+def _own_members(
+    exchange: Exchange, cut: Mapping[str, int], cost_source: str | None
+) -> dict[str, Any]:
+    response = exchange.response
+    usage = response.usage if response is not None else None
+    source = None if response is None else "none" if usage is None else "provider"
+    disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    values = (
+        exchange.upstream,
+        exchange.request_id,
+        list(exchange.rewrites) or None,
+        exchange.resend_count or None,
+        *_time_values(exchange),
+        exchange.outcome,
+        exchange.on_disconnect if disconnected else None,
+        _refused_choices(response) or None if response is not None else None,
+        source,
+        dict(usage.raw) or None if usage is not None else None,
+        cost_source,
+        _short_texts(exchange.rate_limits) if exchange.rate_limits else None,
+        list(exchange.anomalies) or None,
+        exchange.kept_by,
+        "client" if exchange.hides_content else None,
+        exchange.usage_event_not_stripped or None,
+        _left_out(response) or None if response is not None else None,
+        dict(cut) or None,
+    )
+    return {name: v for name, v in zip(_TOLD, values, strict=True) if v is not None}
+
+
+def _left_out(response: ChatResponse) -> list[str]:
+    return [name[:MAX_NAME_CHARS] for name in response.hidden_members[:MAX_NAMES]]
+
+
+def _short_texts(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in headers.items()}
+
+
+def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
+    """To the first chunk, to the first content; count of chunks, their mean and longest wait."""
+    chunks = exchange.chunks
+    if chunks is None and exchange.first_chunk_ns is None and exchange.first_content_ns is None:
+        return _NO_TIMES
+    return (
+        _since_start_ms(exchange, exchange.first_chunk_ns),
+        _since_start_ms(exchange, exchange.first_content_ns),
+        chunks.count if chunks is not None else None,
+        _ms(chunks.mean_wait_ns) if chunks is not None else None,
+        _ms(chunks.longest_wait_ns) if chunks is not None and chunks.count > 1 else None,
+    )
+
+
+_NO_TIMES: Final = (None,) * 5
+
+
+def _refused_choices(response: ChatResponse) -> list[int]:
+    # Their text is message content, as any other's.
+    return [choice.index for choice in response.choices if choice.message.refusal]
+
+
+def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:
+    return None if at_ns is None else _ms(at_ns - exchange.start_ns)
+
+
+def _ms(duration_ns: float | None) -> float | None:
+    return None if duration_ns is None else round(duration_ns / 1e6, 3)

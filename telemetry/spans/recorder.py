@@ -1,0 +1,287 @@
+"""One finished exchange to one finished OpenTelemetry span.
+
+The SDK's own values are used, and its limits and resource; its tracer is not, for it spends most of
+its time on what is already decided: sampling, processors, clocks and locks.
+
+Rules:
+
+1. A span is built once, complete, with the times of the wire: it may be made later and elsewhere
+   than the exchange happened (``span-contract.md`` section 1).
+2. Ids, parent, link and sampling come from the exchange's identity; nothing is decided here.
+3. Status: UNSET where the client went away, ERROR where the exchange has an error type, else OK
+   (contract 2.1). An error also makes the ``exception`` event that Phoenix renders.
+4. The limit of attributes is raised, unless the user sets one: the SDK's 128 is less than a
+   conversation of sixty messages needs.
+5. The span is the one that the SDK's tracer would make of the same values under the same limits:
+   where one of them may take effect, the SDK's own bounded collections apply it and count.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.sdk.environment_variables import (
+    OTEL_ATTRIBUTE_COUNT_LIMIT,
+    OTEL_SDK_DISABLED,
+    OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT,
+)
+from opentelemetry.sdk.trace import Event, SpanLimits
+from opentelemetry.sdk.util import BoundedList
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.semconv.attributes.exception_attributes import (
+    EXCEPTION_ESCAPED,
+    EXCEPTION_MESSAGE,
+    EXCEPTION_STACKTRACE,
+    EXCEPTION_TYPE,
+)
+from opentelemetry.trace import (
+    Link,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TraceState,
+)
+
+from codec._version import __version__
+from codec.endpoint import Endpoint
+from telemetry.attribute_values import clean_text
+from telemetry.observing.exchange import Outcome
+from telemetry.semconv import (
+    CHAT_COMPLETION_SPAN_NAME,
+    COMPLETION_SPAN_NAME,
+    EMBEDDING_SPAN_NAME,
+    EXCEPTION_EVENT_NAME,
+    FIRST_TOKEN_EVENT_NAME,
+    GENAI_OPERATIONS,
+    SCOPE_NAME,
+)
+from telemetry.spans.exchange_attributes import build_span_content
+from telemetry.spans.otlp.writer import FinishedSpan
+from telemetry.spans.rules import SpanNaming, SpanRules
+from telemetry.spans.size_limits import cut_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.util.types import Attributes
+
+    from telemetry.identity import SpanIdentity
+    from telemetry.observing.exchange import Exchange
+    from telemetry.privacy.mask import Mask
+    from telemetry.spans.otlp.attributes import WrittenAttributes
+
+__all__ = ("MAX_SPAN_ATTRIBUTES", "SpanRecorder", "build_span_limits")
+
+MAX_SPAN_ATTRIBUTES: Final = 10_000
+"""What OpenInference's own tracer provider allows; about 5,000 plain messages."""
+
+MAX_NAME_CHARS: Final = 128
+"""Of a model in a span's name: a client writes it, and backends index names."""
+
+_CLIENT_ERROR_NAMES: Final = {
+    "400": "BadRequestError",
+    "401": "AuthenticationError",
+    "403": "PermissionDeniedError",
+    "404": "NotFoundError",
+    "409": "ConflictError",
+    "422": "UnprocessableEntityError",
+    "429": "RateLimitError",
+    "connection_error": "APIConnectionError",
+    "timeout": "APITimeoutError",
+}
+"""Error types by the names under which OpenAI's clients raise them (openai-python)."""
+
+
+_SPAN_NAMES: Final[Mapping[str, str]] = {
+    Endpoint.COMPLETIONS: COMPLETION_SPAN_NAME,
+    Endpoint.EMBEDDINGS: EMBEDDING_SPAN_NAME,
+}
+
+_Event = tuple[str, dict[str, str], int]
+"""Name, attributes and time in nanoseconds."""
+
+_NO_ATTRIBUTES: Final = BoundedAttributes()
+"""Of an event; they cannot be changed."""
+
+_UNSET: Final = Status(StatusCode.UNSET)
+_OK: Final = Status(StatusCode.OK)
+
+
+class SpanRecorder:
+    """Makes spans of exchanges. Not safe for concurrent calls.
+
+    Args:
+        resource: on every span, see :func:`telemetry.resource.build_resource`.
+        limits: see :func:`build_span_limits`.
+        rules: what the settings say about every span.
+
+    Attributes:
+        cut_count: spans of which something was cut for its size.
+    """
+
+    def __init__(
+        self, resource: Resource, limits: SpanLimits, rules: SpanRules | None = None
+    ) -> None:
+        self._rules = rules or SpanRules()
+        self.cut_count = 0
+        self._resource = resource
+        self._limits = limits
+        self._scope = InstrumentationScope(SCOPE_NAME, __version__)
+        # Read once, and as the SDK reads it.
+        self._disabled = os.environ.get(OTEL_SDK_DISABLED, "").lower().strip() == "true"
+
+    def record(self, exchange: Exchange) -> ReadableSpan | None:
+        """Make the span of an exchange.
+
+        Returns:
+            ``None`` where none is wanted: the exchange was not sampled and no rule keeps it, or
+            ``OTEL_SDK_DISABLED`` is set.
+        """
+        identity = exchange.identity
+        if self._disabled or not (identity.sampled or exchange.kept_by is not None):
+            return None
+        mask = self._rules.mask(exchange)
+        attributes, cut = build_span_content(exchange, self._rules, mask)
+        self.cut_count += bool(cut)
+        parent = _parent(identity)
+        status, events = _conclude(exchange, mask, self._rules.sizes.value_bytes)
+        return FinishedSpan(
+            name=mask.text(clean_text(_span_name(exchange, self._rules.naming))),
+            context=_own_context(identity, parent),
+            parent=parent,
+            kind=SpanKind.CLIENT,
+            resource=self._resource,
+            instrumentation_scope=self._scope,
+            attributes=self._limit_attributes(attributes),
+            events=self._limit_events([*_first_token(exchange), *events]),
+            links=self._limit_links(identity),
+            status=status,
+            start_time=exchange.start_ns,
+            end_time=exchange.end_ns,
+        )
+
+    def _limit_attributes(self, attributes: WrittenAttributes) -> Attributes:
+        """The attributes within the limits (rule 5)."""
+        most, longest = self._limits.max_span_attributes, self._limits.max_span_attribute_length
+        if (most is None or len(attributes) <= most) and longest is None:
+            return attributes
+        return BoundedAttributes(most, attributes, max_value_len=longest)
+
+    def _limit_events(self, events: Sequence[_Event]) -> Sequence[Event]:
+        if not events:
+            return ()
+        most, longest = self._limits.max_event_attributes, self._limits.max_attribute_length
+        made = [
+            Event(
+                name,
+                BoundedAttributes(most, attributes, max_value_len=longest)
+                if attributes
+                else _NO_ATTRIBUTES,
+                at_ns,
+            )
+            for name, attributes, at_ns in events
+        ]
+        most_events = self._limits.max_events
+        if most_events is None or len(made) <= most_events:
+            return made
+        return BoundedList.from_seq(most_events, made)
+
+    def _limit_links(self, identity: SpanIdentity) -> Sequence[Link]:
+        if identity.linked is None:
+            return ()
+        link = Link(_remote(*identity.linked, identity), BoundedAttributes())
+        return BoundedList.from_seq(self._limits.max_links, (link,))
+
+
+def build_span_limits() -> SpanLimits:
+    """The SDK's limits, by the standard variables, with rule 4's number of attributes.
+
+    Raises:
+        ValueError: one of the variables is no number.
+    """
+    users_own = {OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT} & os.environ.keys()
+    return SpanLimits() if users_own else SpanLimits(max_span_attributes=MAX_SPAN_ATTRIBUTES)
+
+
+def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
+    if naming is SpanNaming.OPENINFERENCE:
+        return _SPAN_NAMES.get(exchange.endpoint, CHAT_COMPLETION_SPAN_NAME)
+    operation = GENAI_OPERATIONS.get(exchange.endpoint, exchange.endpoint)
+    model = exchange.request.model if exchange.request is not None else None
+    return f"{operation} {model[:MAX_NAME_CHARS]}" if model else operation
+
+
+def _first_token(exchange: Exchange) -> Sequence[_Event]:
+    if not exchange.streamed or exchange.first_chunk_ns is None:
+        return ()
+    return ((FIRST_TOKEN_EVENT_NAME, {}, exchange.first_chunk_ns),)
+
+
+def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status, Sequence[_Event]]:
+    """How it ended: the status, and the event of an error (rule 3)."""
+    if exchange.outcome is Outcome.CLIENT_DISCONNECTED:
+        return _UNSET, ()  # deliberate cancellation is no error, and no success
+    if exchange.error_type is None:
+        return _OK, ()
+    name = mask.text(clean_text(_error_name(exchange.error_type)))
+    words, message = _error_words(exchange, mask, limit_bytes)
+    attributes = {
+        EXCEPTION_TYPE: name,
+        EXCEPTION_MESSAGE: message,
+        EXCEPTION_STACKTRACE: "",  # nothing was raised, but readers expect the key
+        EXCEPTION_ESCAPED: "False",  # a string, as the Python SDK writes it
+    }
+    status = Status(StatusCode.ERROR, f"{name}: {words}" if words else name)
+    return status, ((EXCEPTION_EVENT_NAME, attributes, exchange.end_ns),)
+
+
+def _error_words(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[str, str]:
+    """What happened, in short and in full, as far as it may be shown.
+
+    A refused request's whole body is told here, for there is no output (contract 2.1).
+    """
+    words = clean_text(exchange.error_message or "")
+    shown = mask.provider_words(words) if exchange.error_is_providers else mask.text(words)
+    short = cut_text(shown, limit_bytes)
+    if not exchange.error_body:
+        return short, short
+    return short, cut_text(mask.provider_words(clean_text(exchange.error_body)), limit_bytes)
+
+
+def _error_name(error_type: str) -> str:
+    if error_type.isdecimal():
+        fallback = "InternalServerError" if error_type >= "500" else "APIStatusError"
+        return _CLIENT_ERROR_NAMES.get(error_type, fallback)
+    return _CLIENT_ERROR_NAMES.get(error_type, error_type)
+
+
+def _parent(identity: SpanIdentity) -> SpanContext | None:
+    if identity.parent_span_id is None:
+        return None
+    return _remote(identity.trace_id, identity.parent_span_id, identity)
+
+
+def _own_context(identity: SpanIdentity, parent: SpanContext | None) -> SpanContext:
+    return SpanContext(
+        int(identity.trace_id, 16),
+        int(identity.span_id, 16),
+        is_remote=False,
+        trace_flags=TraceFlags(identity.trace_flags | TraceFlags.SAMPLED),
+        trace_state=parent.trace_state if parent is not None else None,
+    )
+
+
+def _remote(trace_id: str, span_id: str, identity: SpanIdentity) -> SpanContext:
+    return SpanContext(
+        int(trace_id, 16),
+        int(span_id, 16),
+        is_remote=True,
+        trace_flags=TraceFlags(identity.trace_flags),
+        trace_state=TraceState.from_header([identity.trace_state]),
+    )

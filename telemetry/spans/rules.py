@@ -1,0 +1,95 @@
+"""What the settings and the environment say about every span, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from telemetry.observing.client_context import HeaderMap
+from telemetry.privacy.body_credentials import find_body_credentials
+from telemetry.privacy.mask import Mask
+from telemetry.privacy.switches import PrivacySwitches
+from telemetry.spans.keep_rules import KeepRules
+from telemetry.spans.size_limits import SizeLimits
+
+if TYPE_CHECKING:
+    from telemetry.observing.exchange import Exchange
+    from telemetry.pricing.pricing import Pricing
+    from telemetry.privacy.redaction import Redaction
+
+__all__ = ("SpanNaming", "SpanRules")
+
+
+class SpanNaming(StrEnum):
+    """Whose convention names spans (``span-contract.md`` section 1, "name")."""
+
+    OPENINFERENCE = "openinference"
+    """``ChatCompletion``, as the in-process instrumentation has it."""
+    GENAI = "genai"
+    """``chat {model}``, as OpenTelemetry's GenAI conventions have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanRules:
+    """The rules.
+
+    Attributes:
+        naming: how spans are named.
+        headers: which request headers say something of a call.
+        keep: which unsampled calls get a span.
+        sizes: how large attributes may be.
+        privacy: what is hidden.
+        redaction: patterns whose finds are hidden in all the rest, ``None`` for none.
+        pricing: tells what a call cost, ``None`` where nobody wants to know.
+        shows_genai_content: messages are written in the words of the GenAI conventions too.
+        shows_vectors: whether the vectors of embeddings are recorded.
+    """
+
+    naming: SpanNaming = SpanNaming.OPENINFERENCE
+    headers: HeaderMap = field(default_factory=HeaderMap.build)
+    keep: KeepRules = field(default_factory=KeepRules)
+    sizes: SizeLimits = field(default_factory=SizeLimits)
+    privacy: PrivacySwitches = field(default_factory=PrivacySwitches)
+    redaction: Redaction | None = None
+    pricing: Pricing | None = None
+    shows_genai_content: bool = False
+    shows_vectors: bool = False
+    _usual_mask: Mask = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """The mask of most calls is made once."""
+        object.__setattr__(self, "_usual_mask", Mask(self.privacy, self.redaction))
+
+    @property
+    def hides_bodies(self) -> bool:
+        """Requests are not shown whole, and so nothing is taken from their bodies."""
+        return self.privacy.hides_input_text or self.privacy.hides_parameters
+
+    def mask(self, exchange: Exchange) -> Mask:
+        """What is hidden of an exchange: all of it, where its client asked for that."""
+        privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy
+        if privacy.hides_prompts and _answer_quotes_request(exchange):
+            privacy = replace(privacy, hide_outputs=True)
+        body = exchange.request.body if exchange.request is not None else None
+        in_body = find_body_credentials(body, exchange.request_body)
+        credentials = exchange.credentials.joined(in_body)
+        if credentials:
+            quotes = exchange.error_is_providers
+            return Mask(privacy, self.redaction, credentials, quotes=quotes)  # kept nowhere
+        if privacy is self.privacy:
+            return self._usual_mask
+        return _make_mask(privacy, self.redaction)
+
+
+def _answer_quotes_request(exchange: Exchange) -> bool:
+    """Whether an answer was asked for that repeats its prompt (legacy ``echo``; vLLM's others)."""
+    body = exchange.request.body if exchange.request is not None else {}
+    return any(body.get(name) for name in ("echo", "prompt_logprobs", "return_token_ids"))
+
+
+_ALL_HIDDEN = PrivacySwitches.everything()
+
+_make_mask = lru_cache(maxsize=16)(Mask)
+"""Masks are immutable; these are of the calls that ask for more."""

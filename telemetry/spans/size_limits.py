@@ -1,0 +1,294 @@
+"""How large a span's attributes may be, each and all together.
+
+Rules (R5, ``span-contract.md`` 1.8 ``cut``):
+
+1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
+   that says how long it was.
+2. Half of a JSON text is none: such a value has its long strings cut instead, each with the mark.
+   Where that is not enough it is left out, but for the input and output value, which are cut as
+   text, and their MIME type with them. Half an image is none either: a ``data:`` URL is left out.
+3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values that are in no
+   list have the first claim: without its kind and its counts a span is of no use. All others are
+   given room from the last one to the first, for what is worth most stands last
+   (:mod:`telemetry.spans.exchange_attributes`); what finds no room is left out, and what is smaller
+   and comes before it is still looked at. A list of texts is left out where it is too long.
+4. What was cut is noted with its original size in bytes; what was left out, together for each list,
+   under the list's name and ``.*``.
+5. Sizes are those of the texts as UTF-8, keys included; numbers count eight bytes, and so does
+   each member of a list besides its own, for OTLP frames it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from openinference.semconv.trace import (
+    AudioAttributes,
+    DocumentAttributes,
+    ImageAttributes,
+    MessageAttributes,
+    SpanAttributes,
+    ToolAttributes,
+)
+
+from codec.jsontext import decode_json
+from telemetry.attribute_values import NUMBER_CHARS, count_chars, is_readable, json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from telemetry.attribute_values import AttributeValue
+    from telemetry.spans.otlp.attributes import WrittenAttributes
+
+__all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fits", "write_within")
+
+MAX_CUT_NOTES = 64
+"""Names in ``metadata.cut``: the first ones tell what happened."""
+
+MAX_JSON_DEPTH = 100
+"""Below this no string is cut: deeper values are hostile."""
+
+_STRING_CHARS = (256, 4_096, 65_536)
+"""How long the strings of a JSON text may be, tried in turn: a sentence, a page, a document. The
+longest that fits is taken; where a sentence is too long, strings are not what makes it large."""
+
+_NUMBER_BYTES = 4 * NUMBER_CHARS
+
+ESSENTIAL_BYTES = 1_024
+"""A value of no more than this, outside of lists, is one of some sixty: models, counts, ids."""
+
+_MIME_TYPES: Final = {
+    SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
+    SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
+}
+
+_JSON_KEYS: Final = frozenset(
+    {
+        SpanAttributes.LLM_INVOCATION_PARAMETERS,
+        SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS,
+        SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES,
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.system_instructions",
+        "gen_ai.tool.definitions",
+    }
+)
+_URL_SUFFIXES: Final = (
+    ImageAttributes.IMAGE_URL,
+    AudioAttributes.AUDIO_URL,
+    DocumentAttributes.DOCUMENT_URL,
+)
+_JSON_SUFFIXES: Final = (
+    ToolAttributes.TOOL_JSON_SCHEMA,
+    MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeLimits:
+    """The limits in force, in bytes.
+
+    Attributes:
+        value_bytes: of one attribute.
+        span_bytes: of all of a span's attributes; below the 4 MiB that a gRPC message may have in
+            Phoenix (``span-contract.md`` 5.2) by what the rest of the span takes.
+    """
+
+    value_bytes: int = 1_048_576
+    span_bytes: int = 3_670_016
+
+
+def fit_attributes(
+    attributes: dict[str, AttributeValue], limits: SizeLimits, most_chars: int | None = None
+) -> tuple[dict[str, AttributeValue], dict[str, int]]:
+    """The attributes within the limits, in their order, and what was cut (rule 4).
+
+    Args:
+        attributes: are returned themselves, where nothing is to be cut.
+        limits: in bytes.
+        most_chars: what :func:`count_chars` says of them, where that is known.
+    """
+    if _surely_fits(attributes, limits, most_chars):
+        return attributes, {}
+    notes: dict[str, int] = {}
+    room = limits.span_bytes
+    fitting: dict[str, AttributeValue] = {}
+    # Stable, so that within both groups the last ones stay first.
+    from_the_last = [*attributes.items()][::-1]
+    for key, value in sorted(from_the_last, key=_is_less_worth):
+        size = size_bytes(value)
+        kept: AttributeValue | None = value
+        if size > limits.value_bytes:
+            kept = _shorten(key, value, limits.value_bytes) if isinstance(value, str) else None
+            _note(notes, key if kept is not None else _list_of(key), size)
+        taken = len(key) + (size_bytes(kept) if kept is not None else 0)
+        if kept is not None and taken > room:
+            kept = None
+            _note(notes, _list_of(key), size)
+        if kept is not None:
+            room -= taken
+            fitting[key] = kept
+    for value_key, mime_key in _MIME_TYPES.items():
+        if value_key in notes and not _is_json(fitting.get(value_key)):
+            fitting.pop(mime_key, None)  # rule 2: it is plain text now
+    return {key: fitting[key] for key in attributes if key in fitting}, notes
+
+
+def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
+    """Whether an attribute has no first claim on room (rule 3)."""
+    key, value = item
+    return size_bytes(value) > ESSENTIAL_BYTES or _list_of(key) != key
+
+
+def _surely_fits(
+    attributes: dict[str, AttributeValue], limits: SizeLimits, most_chars: int | None
+) -> bool:
+    """Whether that can be told without measuring: no character takes more than four bytes."""
+    most_bytes = limits.value_bytes
+    total = 4 * (count_chars(attributes.values()) if most_chars is None else most_chars)
+    if total > most_bytes and any(4 * count_chars([v]) > most_bytes for v in attributes.values()):
+        return False
+    return total + sum(map(len, attributes)) <= limits.span_bytes
+
+
+def surely_fits(written: WrittenAttributes, limits: SizeLimits) -> bool:
+    """Whether nothing is to be cut, told by what was written; the limits are in bytes.
+
+    By rule 5 nothing has more than twice as many bytes as are written of it.
+    """
+    size = 2 * len(written.whole)
+    return size <= limits.span_bytes and (
+        size <= limits.value_bytes or 2 * max(map(len, written.fields)) <= limits.value_bytes
+    )
+
+
+def size_bytes(value: AttributeValue) -> int:
+    """The size of a value by rule 5."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, tuple):
+        return sum([size_bytes(member) + _NUMBER_BYTES for member in value])
+    return _NUMBER_BYTES
+
+
+def cut_text(text: str, limit_bytes: int) -> str:
+    """A text within a limit, marked where it was cut (rule 1)."""
+    size = size_bytes(text)
+    if size <= limit_bytes:
+        return text
+    mark = f"… [cut: {size} bytes]"
+    room = max(limit_bytes - size_bytes(mark), 0)
+    return text.encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore") + mark
+
+
+def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
+    """A value over its limit within it; ``None`` where it is to be left out (rule 2)."""
+    if key.endswith(_URL_SUFFIXES) and text.startswith("data:"):
+        return None
+    whole = key in _MIME_TYPES
+    if not whole and key not in _JSON_KEYS and not key.endswith(_JSON_SUFFIXES):
+        return cut_text(text, limit_bytes)
+    shorter = _shorten_json(text, limit_bytes)
+    return cut_text(text, limit_bytes) if shorter is None and whole else shorter
+
+
+def _shorten_json(text: str, limit_bytes: int) -> str | None:
+    if not is_readable(text):
+        return None
+    try:
+        value = decode_json(text)
+    except ValueError:
+        return None
+    return _shorten_value(value, limit_bytes)
+
+
+def _shorten_value(value: Any, limit_bytes: int) -> str | None:
+    fitting = None
+    for chars in _STRING_CHARS:
+        shorter = json_text(_with_short_strings(value, chars, MAX_JSON_DEPTH))
+        if shorter is None or size_bytes(shorter) > limit_bytes:
+            break
+        fitting = shorter
+    return fitting
+
+
+def write_within(
+    value: Any, limit_bytes: int, search: Callable[[str], str]
+) -> tuple[str | None, bool, bool]:
+    """The JSON text of a large value within a limit, by rules 1 and 2.
+
+    Args:
+        value: decoded JSON.
+        limit_bytes: of the text.
+        search: what may be shown of a text, asked before anything is cut: half of what is looked
+            for is not found.
+
+    Returns:
+        The text, whether it is JSON, and whether it was cut.
+    """
+    shown = _searched(value, search, MAX_JSON_DEPTH)
+    if _least_chars(shown, MAX_JSON_DEPTH) <= limit_bytes:
+        text = json_text(shown)
+        if text is None or size_bytes(text) <= limit_bytes:
+            return text, True, False
+        del text
+    if (text := _shorten_value(shown, limit_bytes)) is not None:
+        return text, True, True
+    text = json_text(_with_short_strings(shown, _STRING_CHARS[0], MAX_JSON_DEPTH))
+    return None if text is None else cut_text(search(text), limit_bytes), False, True
+
+
+def _searched(value: Any, search: Callable[[str], str], depth: int) -> Any:
+    """The same, with its long strings as they may be shown; short ones are cut by nobody."""
+    if isinstance(value, str):
+        return search(value) if len(value) > _STRING_CHARS[0] else value
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {key: _searched(item, search, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_searched(item, search, depth - 1) for item in value]
+    return value
+
+
+def _least_chars(value: Any, depth: int) -> int:
+    """How long a value's text is at least: not even once is it written in vain."""
+    if isinstance(value, str):
+        return len(value)
+    if not depth or not isinstance(value, dict | list):
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    return sum([_least_chars(item, depth - 1) for item in items])
+
+
+def _with_short_strings(value: Any, chars: int, depth: int) -> Any:
+    if isinstance(value, str):
+        return cut_text(value, chars) if len(value) > chars else value
+    if not depth:
+        return value
+    if isinstance(value, dict):
+        return {key: _with_short_strings(item, chars, depth - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_short_strings(item, chars, depth - 1) for item in value]
+    return value
+
+
+def _is_json(value: AttributeValue | None) -> bool:
+    try:
+        decode_json(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def _list_of(key: str) -> str:
+    """The name under which what is left out is noted: of its list, where it is in one."""
+    parts = key.split(".")
+    position = next((at for at, part in enumerate(parts) if part.isdecimal()), None)
+    return key if position is None else ".".join([*parts[:position], "*"])
+
+
+def _note(notes: dict[str, int], name: str, size: int) -> None:
+    if name in notes or len(notes) < MAX_CUT_NOTES:
+        notes[name] = notes.get(name, 0) + size

@@ -1,0 +1,261 @@
+"""The open file under a store, mended as it goes.
+
+Whatever :meth:`StoreFile.run` is given either happens once, whole, or raises what says why not.
+
+Rules (``design.md`` section 3, "The store"; R8):
+
+1. Any thread may call; one lock serialises them.
+2. A store that turns out damaged is set aside (:mod:`telemetry.store.rescue`), a new one is begun,
+   and what was asked is done there. That is one line in the log, with what to do.
+3. Only what was a store is set aside: the file says so in its head, or it is the very file that an
+   owner has opened as one (:mod:`telemetry.store.lock`). Anything else is refused, and stays.
+4. A disk that damages every file does not make us write without end: between two new beginnings
+   lie :data:`MIN_ANEW_SECONDS`; until then the damage is an error like any other.
+5. Where the disk is full, the reserve (:mod:`telemetry.store.disk_reserve`) is given up, room is
+   made in the file, and what was asked is tried once more. Until the reserve is held again new
+   spans do not make the file grow: what is left of the disk is for the fates of those that are
+   there.
+6. After an error that may lie in the open file the next call opens it again: what was read-only,
+   or away, and is back needs no restart.
+7. A file that knows of fewer spans than were recorded in it has lost the others, mostly with its
+   write-ahead log, of which SQLite says nothing. That is one line in the log, with their number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from telemetry.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
+from telemetry.store.disk_reserve import DiskReserve
+from telemetry.store.lock import StoreLock
+from telemetry.store.rescue import carry_over, is_marked_as_store, set_aside
+from telemetry.store.retention import make_room
+from telemetry.store.schema import connect_owner, explain_sqlite_errors, is_stale
+from telemetry.store.tally import read_tally
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from telemetry.store.rescue import CarriedOver
+
+__all__ = ("MIN_ANEW_SECONDS", "StoreFile")
+
+MIN_ANEW_SECONDS = 60.0
+"""Each new beginning takes a file away for good (``MAX_DAMAGED_KEPT``) and may take seconds."""
+
+_MAX_PAGES = (1 << 30) - 1
+"""SQLite's own limit for long: 4 TB."""
+
+_logger = logging.getLogger("spantap.store")
+
+_Result = TypeVar("_Result")
+
+
+class StoreFile:
+    """One file and its owner's connection to it.
+
+    Attributes:
+        path: the file.
+        openings: how often it was opened: what is known of one need not be true in the next.
+        missing: spans that were recorded and are lost, by rules 2 and 7.
+    """
+
+    def __init__(
+        self, path: Path, *, fsync_each_commit: bool, holder_pid: int | None = None
+    ) -> None:
+        """Own the store at `path`, made where there is none.
+
+        Raises:
+            StoreError: one of its children says why it cannot be opened.
+        """
+        self.path = path
+        self.openings = 0
+        self.missing = 0
+        self._fsync_each_commit = fsync_each_commit
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._last_seq = 0
+        self._store_id = ""
+        self._set_aside: Path | None = None
+        self._damage_words = ""
+        self._anew_seconds: float | None = None
+        self._owner = StoreLock(path, holder_pid)
+        self._reserve = DiskReserve(path)
+        self._closed = False
+        try:
+            self._reserve.hold()
+            # Waits that a former owner began are over: what was down then may be up now.
+            self.run(lambda connection: connection.execute(_END_WAITS))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file and let the next owner in; done twice, it does nothing."""
+        with self._lock:
+            self._disconnect()
+            self._owner.release()
+            self._closed = True
+
+    def run(self, operation: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Carry `operation` out on the connection, for one thread at a time.
+
+        It may be carried out again from its beginning (rules 2 and 5), and has to be whole: one
+        transaction, or several that each may be repeated.
+
+        Raises:
+            StoreError: it was not carried out.
+        """
+        with self._lock:
+            try:
+                return self._attempt(operation)
+            except StoreDamaged as damage:
+                self._begin_anew(damage)
+            except StoreUnavailable as error:
+                if not (isinstance(error, StoreFull) or self._reserve.is_needed()):
+                    raise
+                self._reserve.give_up()
+                with contextlib.suppress(StoreUnavailable):
+                    self._attempt(make_room)
+            return self._attempt(operation)
+
+    def hold_reserve(self) -> None:
+        """Hold rule 5's reserve again where it was given up; ask now and then."""
+        with self._lock:
+            self._reserve.hold()
+
+    @contextlib.contextmanager
+    def growth(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Inside an operation: what is written here is new, and grows by rule 5."""
+        self._reserve.hold()
+        if self._reserve.held:
+            yield
+            return
+        connection.execute("PRAGMA max_page_count = 1")  # which stands for what the file has
+        try:
+            yield
+        finally:
+            connection.execute(f"PRAGMA max_page_count = {_MAX_PAGES}")
+
+    def note_seq(self, seq: int) -> None:
+        """A span was recorded under this number; :meth:`run`'s operations tell."""
+        self._last_seq = max(self._last_seq, seq)
+
+    def note_recorded(self, recorded: int) -> None:
+        """So many spans were ever recorded, by a commit that is over (rule 7)."""
+        self._owner.note_recorded(self._store_id, recorded)
+
+    @property
+    def last_seq(self) -> int:
+        """The greatest number that a span was given here; :meth:`run`'s operations may ask."""
+        return self._last_seq
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """The connection as it is, for one thread at a time; nothing is mended."""
+        with self._lock, explain_sqlite_errors(self.path):
+            yield self._open()
+
+    def _attempt(self, operation: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        try:
+            with self.use() as connection:
+                return operation(connection)
+        except StoreUnavailable as error:
+            if is_stale(error):
+                self._disconnect()
+            raise
+
+    def _open(self) -> sqlite3.Connection:
+        """The connection, made where there is none."""
+        if self._closed:
+            raise StoreError(f"the store {self.path} is closed")
+        if self._connection is None:
+            connection = connect_owner(self.path, fsync_each_commit=self._fsync_each_commit)
+            try:
+                self._take_in(connection)
+            except BaseException:
+                connection.close()
+                raise
+            # A check against a list builds a table of that list for each row, a third of what
+            # recording costs; what is written from here on is of SpanState and SpanStatus.
+            connection.execute("PRAGMA ignore_check_constraints = ON")
+            self._connection = connection
+            self.openings += 1
+        return self._connection
+
+    def _take_in(self, connection: sqlite3.Connection) -> None:
+        """Finish a new beginning where one is under way, and remember what this file is."""
+        if self._set_aside is not None:
+            self._recover(self._set_aside, connection)
+            self._set_aside = None
+        for (seq,) in connection.execute(_GIVEN):
+            self.note_seq(seq)
+        tally = read_tally(connection)
+        self._tell_missing(self._owner.recorded(tally.store_id) - tally.recorded)
+        self._store_id = tally.store_id
+        self._owner.vouch_for(self.path)
+        self._owner.note_recorded(tally.store_id, tally.recorded)
+
+    def _tell_missing(self, count: int) -> None:
+        """Say by rule 7 that so many spans are lost, where any are."""
+        if count > 0:
+            self.missing += count
+            _logger.error(
+                "the store %s lacks the last %d spans that were recorded in it: its write-ahead "
+                "log was damaged or removed, or an older copy of it was put in its place",
+                self.path,
+                count,
+            )
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _begin_anew(self, damage: StoreDamaged) -> None:
+        """Set the damaged file aside; the next use opens a new one (rules 2 to 4)."""
+        self._disconnect()
+        if not (self._owner.vouches_for(self.path) or is_marked_as_store(self.path)):
+            raise damage
+        now_seconds = time.monotonic()
+        if self._anew_seconds is not None and now_seconds < self._anew_seconds + MIN_ANEW_SECONDS:
+            raise damage
+        self._set_aside = set_aside(self.path)
+        self._damage_words = str(damage.__cause__)
+        self._anew_seconds = now_seconds
+
+    def _recover(self, damaged: Path, connection: sqlite3.Connection) -> None:
+        """Carry over what can be read, and say it all."""
+        saved = carry_over(damaged, connection, self._last_seq)
+        _logger.error(
+            "the store %s was damaged (%s): it is now %s, and a new one is begun with %d of its "
+            "spans%s; `sqlite3 %s .recover` may bring back more",
+            self.path,
+            self._damage_words,
+            damaged,
+            saved.spans,
+            _lack(saved),
+            damaged,
+        )
+        self.missing += saved.missing
+
+
+def _lack(saved: CarriedOver) -> str:
+    """What was not carried over."""
+    if saved.missing:
+        return f" ({saved.missing} more could not be read)"
+    return "" if saved.complete else " (not all could be read)"
+
+
+_GIVEN = """
+SELECT seq FROM sqlite_sequence WHERE name = 'spans'
+UNION ALL SELECT coalesce(max(seq), 0) FROM spans
+"""
+
+_END_WAITS = "UPDATE spans SET next_try_ns = 0 WHERE state = 'pending' AND next_try_ns > 0"

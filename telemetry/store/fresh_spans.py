@@ -1,0 +1,96 @@
+"""The spans of a store that are still to be sent, in memory: what was just added is not read back.
+
+Rules:
+
+1. It either knows, in order of age, all that is pending and has not failed alone, or the oldest of
+   that; or it knows nothing, and the file is read. It never guesses.
+2. It comes to know where a read of the file found everything. It forgets all where the order is no
+   longer that of adding (a clock that was put back), and where the store says so: a span was put
+   off, or lost, spans may have been added by a call that failed, or the file is another one.
+3. It holds no more than :data:`MAX_FRESH_BYTES` (R5): newer spans are left to the file.
+4. Only what is committed is told to it, within the lock of the file.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from telemetry.store.rows import PendingSpan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from telemetry.store.rows import SpanRow
+
+__all__ = ("MAX_FRESH_BYTES", "FreshSpans")
+
+MAX_FRESH_BYTES = 8 << 20
+"""Of spans that wait for their batch: a second of 800 long chats. Where the backend is slower than
+that it is the file that they wait in."""
+
+
+class FreshSpans:
+    """Not safe for concurrent calls: the lock of the file is held around them (rule 4)."""
+
+    def __init__(self) -> None:
+        self._spans: deque[PendingSpan] = deque()
+        self._size_bytes = 0
+        self._newest_ns = 0
+        self._knows_all = False  # of what was added since it came to know
+        self._knows = False
+
+    def begin(self, spans: Iterable[PendingSpan], newest_ns: int) -> None:
+        """These are all that is pending; none was recorded after `newest_ns` (rule 2)."""
+        self.forget()
+        self._spans.extend(spans)
+        self._size_bytes = sum(len(span.span) for span in self._spans)
+        self._newest_ns = newest_ns
+        self._knows = self._knows_all = True
+        if self._size_bytes > MAX_FRESH_BYTES:
+            self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known."""
+        self._spans.clear()
+        self._size_bytes = 0
+        self._knows = self._knows_all = False
+
+    def add(self, numbered: Iterable[tuple[int, SpanRow]]) -> None:
+        """These were added under their numbers, each greater than those before."""
+        if not self._knows_all:
+            return
+        for seq, row in numbered:
+            if row.recorded_ns < self._newest_ns:
+                self.forget()
+                return
+            if self._size_bytes + len(row.span) > MAX_FRESH_BYTES:
+                self._knows_all = False
+                return
+            self._newest_ns = row.recorded_ns
+            self._size_bytes += len(row.span)
+            self._spans.append(PendingSpan(seq, row.span_id, row.span))
+
+    def settle(self, seqs: Collection[int]) -> None:
+        """These are not pending any more, or have failed alone."""
+        while self._spans and self._spans[0].seq in seqs:  # usual: the oldest batch
+            self._size_bytes -= len(self._spans.popleft().span)
+        if any(span.seq in seqs for span in self._spans):
+            self._spans = deque(span for span in self._spans if span.seq not in seqs)
+            self._size_bytes = sum(len(span.span) for span in self._spans)
+
+    def take(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
+        """What :meth:`telemetry.store.store.Store.take` finds; ``None`` where that is not known."""
+        if not self._knows:
+            return None
+        taken: list[PendingSpan] = []
+        total_bytes = 0
+        for span in self._spans:
+            total_bytes += len(span.span)
+            if len(taken) == limit_spans or (taken and total_bytes > limit_bytes):
+                return taken
+            taken.append(span)
+        if not self._knows_all and len(taken) < limit_spans:
+            self.forget()  # what comes next is in the file alone
+            return None
+        return taken

@@ -1,0 +1,206 @@
+"""Reading a store while its owner writes it: what ``spantap traces`` shows.
+
+Rules:
+
+1. No read is long: it would keep the owner's WAL from being folded in (``design.md`` section 3).
+   Many spans are read in pages of :data:`MAX_LISTED`, their bytes one by one.
+2. Numbers (``seq``) say where the next read goes on, so that spans added or pruned in between are
+   neither shown twice nor skipped.
+3. What a listed span costs does not depend on how many there are: it is found by its number.
+4. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
+   error says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import TYPE_CHECKING, Any, Self
+
+from telemetry.store.checksum import DAMAGED_WORDS, is_whole
+from telemetry.store.rows import SpanState, SpanSummary, StoredSpan
+from telemetry.store.schema import connect_reader, explain_sqlite_errors
+from telemetry.store.unobserved_calls import read_unobserved
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from telemetry.store.unobserved_calls import UnobservedCalls
+
+__all__ = ("MAX_LISTED", "StoreReader")
+
+MAX_LISTED = 1000
+"""Summaries per read: some 400 KB, a read of milliseconds."""
+
+_SPAN_ID_DIGITS = 16
+
+_COLUMNS = tuple(field.name for field in dataclasses.fields(SpanSummary))
+
+_SPAN_BYTES = """
+SELECT CAST(span AS BLOB), {checksum} FROM span_bytes JOIN spans USING (seq) WHERE seq = ?
+"""
+
+_HAS_CHECKSUM = "SELECT 1 FROM pragma_table_info('spans') WHERE name = 'checksum'"
+
+_LAST_SEQ = (1 << 63) - 1
+
+_HEXADECIMAL = frozenset("0123456789abcdef")
+
+
+class StoreReader:
+    """A read-only view of a store; use it as a context manager, or :meth:`close` it.
+
+    It is for one thread. It sees what its owner has committed when a method is called.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the store at `path`.
+
+        Raises:
+            StoreError: one of its children says why it cannot be read.
+        """
+        self.path = path
+        self._connection = connect_reader(path)
+        with self._use() as connection:
+            # A store that no owner has migrated yet has no checksums.
+            has_checksum = connection.execute(_HAS_CHECKSUM).fetchone() is not None
+        self._span_bytes = _SPAN_BYTES.format(checksum="checksum" if has_checksum else "NULL")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def newest(self, limit: int) -> Iterator[StoredSpan]:
+        """The newest spans, the oldest of them first, each read when it is asked for.
+
+        Args:
+            limit: how many at most, as many as there are.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        page = self.latest(limit)
+        if not page:
+            return
+        newest = page[0].seq
+        oldest = page[-1].seq
+        limit -= len(page)
+        while page := self.latest(limit, before=oldest):
+            oldest = page[-1].seq
+            limit -= len(page)
+        for stored in self.since(oldest - 1):
+            if stored.summary.seq > newest:
+                return
+            yield stored
+
+    def since(self, seq: int) -> Iterator[StoredSpan]:
+        """The spans recorded after number `seq`, oldest first, each read when it is asked for.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        while page := self.after(seq):
+            seq = page[-1].seq
+            yield from self._with_bytes(page)
+
+    def latest(self, limit: int, before: int = _LAST_SEQ) -> list[SpanSummary]:
+        """The newest spans, newest first, without their bytes.
+
+        Args:
+            limit: how many at most, up to :data:`MAX_LISTED`.
+            before: only spans with a smaller ``seq``: the last of the page before.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self._summaries("seq < ? ORDER BY seq DESC", (before,), limit)
+
+    def after(self, seq: int, limit: int = MAX_LISTED) -> list[SpanSummary]:
+        """The spans recorded after number `seq`, oldest first, without their bytes.
+
+        Args:
+            seq: 0 begins with the first.
+            limit: how many at most, up to :data:`MAX_LISTED`.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self._summaries("seq > ? ORDER BY seq", (seq,), limit)
+
+    def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:
+        """The spans whose span id or trace id begins with `id_prefix`, newest first, with bytes.
+
+        A whole span id finds its span alone, and at once. Anything else reads all rows: of 100,000
+        spans in some 20 ms, once.
+
+        Args:
+            id_prefix: hexadecimal digits of either case; anything else finds nothing.
+            limit: how many at most; small, because each may be megabytes.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        prefix = id_prefix.lower()
+        if not prefix or not _HEXADECIMAL.issuperset(prefix):
+            return []
+        if len(prefix) == _SPAN_ID_DIGITS and (
+            exact := self._summaries("span_id = ?", (prefix,), 1)
+        ):
+            return list(self._with_bytes(exact))
+        # "g" sorts right after the last hexadecimal digit.
+        ids = (prefix, f"{prefix}g")
+        summaries = self._summaries(
+            "span_id >= ? AND span_id < ? OR trace_id >= ? AND trace_id < ? ORDER BY seq DESC",
+            (*ids, *ids),
+            limit,
+        )
+        return list(self._with_bytes(summaries))
+
+    def _with_bytes(self, summaries: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
+        """The same with their bytes; a span that was pruned meanwhile is left out."""
+        for summary in summaries:
+            with self._use() as connection:
+                row = connection.execute(self._span_bytes, (summary.seq,)).fetchone()
+            if row is None:
+                continue
+            if is_whole(*row):
+                yield StoredSpan(summary=summary, span=row[0])
+            else:
+                told = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
+                yield StoredSpan(summary=told, span=b"")
+
+    def unobserved(self) -> list[UnobservedCalls]:
+        """The calls that were relayed and not observed, the most frequent path first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._use() as connection:
+            return read_unobserved(connection)
+
+    def _summaries(
+        self, where: str, values: tuple[int | str, ...], limit: int
+    ) -> list[SpanSummary]:
+        with self._use() as connection:
+            rows = connection.execute(
+                f"SELECT {', '.join(_COLUMNS)} FROM spans WHERE {where} LIMIT ?",  # noqa: S608 - constants
+                (*values, max(0, min(limit, MAX_LISTED))),
+            ).fetchall()
+        return [_summary(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[sqlite3.Connection]:
+        with explain_sqlite_errors(self.path):
+            yield self._connection
+
+
+def _summary(columns: dict[str, Any]) -> SpanSummary:
+    return SpanSummary(**{**columns, "state": SpanState(columns["state"])})

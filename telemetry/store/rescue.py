@@ -1,0 +1,309 @@
+"""What becomes of a store that is damaged: it is set aside whole, and what it still tells is kept.
+
+Rules:
+
+1. Nothing is overwritten: the file and its companions are renamed to ``<store>.damaged-<UTC>``,
+   where ``sqlite3 <file> .recover`` may find more than we do.
+2. At most :data:`MAX_DAMAGED_KEPT` of them stay; the oldest goes.
+3. Spans that exist here alone (pending, then rejected, then kept) are carried over to the new
+   store under their numbers, as far as they can be read and are what was recorded, in
+   :data:`MAX_CARRY_SECONDS`.
+4. No number is given twice, to spans that were not carried over either: whoever holds a number
+   means the same span by it in the new store, or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import sqlite3
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from telemetry.store.checksum import is_whole
+from telemetry.store.rows import SpanState
+from telemetry.store.schema import APPLICATION_ID, explain_os_errors, open_file, transaction
+from telemetry.store.tally import count_added, read_tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = (
+    "MAX_CARRY_SECONDS",
+    "MAX_DAMAGED_KEPT",
+    "CarriedOver",
+    "carry_over",
+    "is_marked_as_store",
+    "set_aside",
+)
+
+MAX_DAMAGED_KEPT = 2
+"""The last one and the one before it. Each may be as large as the store's limit, and what could be
+read of it was carried over."""
+
+MAX_CARRY_SECONDS = 10.0
+"""How long recording waits for what can be read: some 900 MB of small spans, at the 1.1 s that
+100 MB took. Frames queue meanwhile."""
+
+_COMMIT_ROWS = 200
+"""Spans per transaction while carrying over: what was written when the disk fills stays."""
+
+_MAX_SEQ = 1 << 53
+"""A greater number is damage too: from one near 2**63 on no span could be added."""
+
+_MAGIC = b"SQLite format 3\0"
+_APPLICATION_ID_AT = 68
+"""Where a database has its ``application_id`` (SQLite, "Database File Format", 1.3)."""
+
+_COMPANIONS = ("-shm", "-wal")
+
+_STAMP = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
+
+_COLUMNS = (
+    "seq",
+    "span_id",
+    "span",
+    "size_bytes",
+    "trace_id",
+    "name",
+    "start_ns",
+    "end_ns",
+    "model",
+    "status",
+    "outcome",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "state",
+    "attempts",
+    "last_error",
+    "recorded_ns",
+    "checksum",
+)
+"""What is carried over: all but the wait of a span, which is over."""
+
+# Not by an index, which may be what is damaged, and the tables in this order: a span whose bytes
+# cannot be read does not hide those behind it. "+" keeps the planner from the index as well.
+_READ = f"""
+SELECT {", ".join(_COLUMNS[:-1])}, {{checksum}}
+FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
+WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
+"""  # noqa: S608 - constants
+
+_STATE_AT = _COLUMNS.index("state")
+
+_HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
+
+_CARRIED = (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT)
+"""States of spans that exist here alone, in the order of their worth (rule 3)."""
+
+_SPAN_COLUMNS = tuple(name for name in _COLUMNS if name != "span")
+
+# What the new store's own rules do not admit is damage: left out, alone.
+_WRITE = f"""
+INSERT OR IGNORE INTO spans ({", ".join(_SPAN_COLUMNS)})
+VALUES ({", ".join("?" * len(_SPAN_COLUMNS))})
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedOver:
+    """What could be saved.
+
+    Attributes:
+        spans: how many.
+        complete: all that was there was read, and written.
+        missing: how many more there were by the store's own count, where that can be read.
+    """
+
+    spans: int
+    complete: bool
+    missing: int = 0
+
+
+def is_marked_as_store(path: Path) -> bool:
+    """Whether the file at `path`, readable or not, says in its head that it is a store."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_APPLICATION_ID_AT + 4)
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) and head[_APPLICATION_ID_AT:] == APPLICATION_ID.to_bytes(
+        4, "big"
+    )
+
+
+def set_aside(path: Path) -> Path:
+    """Rename the store at `path`, which nobody has open for writing; its new path (rules 1, 2).
+
+    Where `path` is a link, what it leads to is renamed, and the link stays.
+
+    Raises:
+        StoreUnavailable: the folder cannot be written.
+    """
+    target = path.resolve()
+    with explain_os_errors(path):
+        damaged = _free_name(target)
+        # The file last: SQLite would throw away a WAL that it finds beside a new file.
+        for suffix in (*_COMPANIONS, ""):
+            with contextlib.suppress(FileNotFoundError):
+                moved = Path(f"{target}{suffix}").rename(f"{damaged}{suffix}")
+                moved.chmod(0o600)
+        _forget_oldest(target, damaged)
+    return damaged
+
+
+def carry_over(damaged: Path, connection: sqlite3.Connection, last_seq: int) -> CarriedOver:
+    """Copy spans from a damaged store into a new one (rules 3 and 4).
+
+    Args:
+        damaged: the file that was set aside.
+        connection: to the new store.
+        last_seq: the greatest number that is known to have been given.
+
+    Raises:
+        sqlite3.Error: the new store cannot be written at all.
+    """
+    deadline = time.monotonic() + MAX_CARRY_SECONDS
+    reading = _Reading(damaged, last_seq, deadline)
+    with contextlib.closing(reading):
+        with transaction(connection):
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = 'spans'")
+            connection.execute(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES ('spans', ?)", (reading.last_seq,)
+            )
+        spans = 0
+        rows = reading.rows()
+        try:
+            while batch := list(itertools.islice(rows, _COMMIT_ROWS)):
+                with transaction(connection):
+                    written = _write(connection, batch)
+                    count_added(connection, written)
+                spans += written.total()
+        except sqlite3.Error:
+            reading.complete = False
+        missing = max(0, reading.expected - spans)
+        return CarriedOver(spans=spans, complete=reading.complete, missing=missing)
+
+
+class _Reading:
+    """Reads around what is damaged: where a range of numbers fails, its halves are tried."""
+
+    def __init__(self, damaged: Path, last_seq: int, deadline: float) -> None:
+        self._source: sqlite3.Connection | None = None
+        self._deadline = deadline
+        self.last_seq = last_seq
+        self.complete = True
+        self.expected = 0
+        self._read = _READ.format(checksum="NULL")
+        try:
+            with open_file(damaged, "ro") as source:
+                source.text_factory = _decode
+                source.set_progress_handler(self._is_late, 10_000)
+                source.execute("SELECT 1 FROM sqlite_master").fetchall()
+        except sqlite3.Error:
+            self.complete = False
+        else:
+            self._source = source
+            self.last_seq = max((last_seq, *self._greatest_seqs(source)))
+            # An older schema has neither checksums nor counts.
+            with contextlib.suppress(sqlite3.Error, TypeError):  # it may be damaged, too
+                if source.execute(_HAS_TALLY).fetchone() is not None:
+                    self._read = _READ.format(checksum="checksum")
+                    counts = read_tally(source).counts
+                    self.expected = sum(counts[state] for state in _CARRIED)
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """The rows that are whole, those that are waited for first."""
+        if self._source is None:
+            return
+        for state in _CARRIED:
+            ranges = [(1, self.last_seq)]
+            while ranges and not self._is_late():
+                low, high = ranges.pop()
+                try:
+                    for row in self._source.execute(self._read, (low, high, state)):
+                        low = row[0] + 1
+                        if _is_whole(row):
+                            yield row
+                        else:
+                            self.complete = False
+                except sqlite3.Error:
+                    self.complete = False
+                    if low < high:
+                        middle = (low + high) // 2
+                        ranges += [(middle + 1, high), (low, middle)]
+            self.complete = self.complete and not ranges
+
+    def _greatest_seqs(self, source: sqlite3.Connection) -> Iterator[int]:
+        """What each of the places that know the last number says, where it can be believed."""
+        for table in ("sqlite_sequence", "spans"):
+            try:
+                (found,) = source.execute(f"SELECT max(seq) FROM {table}").fetchone()  # noqa: S608 - constants
+            except sqlite3.Error:
+                self.complete = False
+                continue
+            if isinstance(found, int) and found < _MAX_SEQ:
+                yield found
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+
+def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
+    """Write rows of :data:`_COLUMNS`; how many were new, by state."""
+    written = Counter[str]()
+    for row in rows:
+        if connection.execute(_WRITE, row[:2] + row[3:]).rowcount:
+            connection.execute("INSERT INTO span_bytes (seq, span) VALUES (?, ?)", (row[0], row[2]))
+            written[row[_STATE_AT]] += 1
+    return written
+
+
+def _is_whole(row: tuple[object, ...]) -> bool:
+    """Whether the parts of a row that can be checked fit together."""
+    _, span_id, span, size_bytes, *_, recorded = row
+    return (
+        isinstance(span_id, str)
+        and len(span_id) == 16
+        and isinstance(span, bytes)
+        and len(span) == size_bytes
+        and is_whole(span, recorded)
+    )
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _free_name(target: Path) -> Path:
+    """A name beside `target` that neither a file nor a companion of one has."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    for number in itertools.count(1):
+        name = Path(f"{target}.damaged-{stamp}" + (f"-{number}" if number > 1 else ""))
+        if not any(Path(f"{name}{suffix}").exists() for suffix in ("", *_COMPANIONS)):
+            return name
+    raise AssertionError
+
+
+def _forget_oldest(target: Path, newest: Path) -> None:
+    """Remove what is past :data:`MAX_DAMAGED_KEPT`; by name, which tells the time."""
+    prefix = f"{target.name}.damaged-"
+    older = sorted(
+        file
+        for file in target.parent.iterdir()
+        if file != newest
+        and file.name.startswith(prefix)
+        and _STAMP.fullmatch(file.name.removeprefix(prefix))
+    )
+    for file in older[: max(0, len(older) + 1 - MAX_DAMAGED_KEPT)]:
+        for suffix in (*_COMPANIONS, ""):
+            Path(f"{file}{suffix}").unlink(missing_ok=True)

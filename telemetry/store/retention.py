@@ -1,0 +1,198 @@
+"""What a store removes, and when: by age, by size, and where the disk is full.
+
+Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
+
+Rules:
+
+1. What nobody waits for (delivered, rejected, kept) goes by age; a pending span never does.
+2. By size delivered spans go first, then rejected ones, then kept ones, and pending ones only when
+   nothing else is left; of each the oldest first.
+3. On a full disk delivered, rejected and kept spans go in that order, never pending ones, and no
+   more than what gives the next commits their room.
+4. A pruning is one bounded step: a transaction of removing, and one of giving room back to the
+   disk. What cannot be divided is folding in a WAL that grew under a long reader.
+5. Room is made before it lacks, so that what is added goes where something was removed: at its
+   limit a file needs no vacuuming. Where it is over its limit, room is given back only while the
+   WAL can be folded in: to a pinned WAL vacuuming would add pages, and take none from the disk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from telemetry.store.rows import SpanState
+from telemetry.store.schema import fold_wal, transaction, wal_path
+from telemetry.store.tally import count_removed
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from telemetry.store.rows import Retention
+
+__all__ = (
+    "MAX_PRUNE_BYTES",
+    "MAX_PRUNE_ROWS",
+    "MAX_VACUUM_BYTES",
+    "ROOM_BYTES",
+    "Surplus",
+    "find_surplus",
+    "make_room",
+    "measure_disk_bytes",
+    "remove",
+    "shrink",
+)
+
+MAX_PRUNE_ROWS = 500
+"""Spans that one step of pruning removes: 5 ms for spans of 4 KB."""
+
+MAX_PRUNE_BYTES = 64 << 20
+"""Bytes that it removes, but always one span: 10 ms, each page of a span is visited."""
+
+MAX_VACUUM_BYTES = 1 << 20
+"""Bytes that it gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
+
+ROOM_BYTES = 8 << 20
+"""Room in the file that a full disk makes us see to: one commit of spans fits into it."""
+
+_FULL_SHARE = 0.9
+"""Share of the size limit where removing begins (rule 5). The rest is for what is added between
+two prunings, and for the WAL."""
+
+_EXPIRED = """
+SELECT seq, state, size_bytes FROM spans
+WHERE state IN ('delivered', 'kept', 'rejected') AND recorded_ns < ? LIMIT ?
+"""
+
+_OLDEST = """
+SELECT seq, state, size_bytes FROM spans WHERE state = ? ORDER BY recorded_ns, seq LIMIT ?
+"""
+
+_UNAWAITED = (SpanState.DELIVERED, SpanState.REJECTED, SpanState.KEPT)
+"""Spans that nobody waits for, in the order in which they go (rules 2 and 3)."""
+
+
+_Row: TypeAlias = "tuple[int, str, int]"
+"""Number, state and bytes of a span."""
+
+
+class Surplus(NamedTuple):
+    """Spans for one step to remove.
+
+    Attributes:
+        rows: number, state and bytes of each.
+        lost: how many of them are still to be sent.
+        more: whether further ones are to go.
+    """
+
+    rows: Sequence[_Row] = ()
+    lost: int = 0
+    more: bool = False
+
+
+def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: int) -> Surplus:
+    """What is past the limits: up to :data:`MAX_PRUNE_ROWS` spans, :data:`MAX_PRUNE_BYTES`."""
+    expired = connection.execute(
+        _EXPIRED, (now_ns - retention.max_age_ns, MAX_PRUNE_ROWS)
+    ).fetchall()
+    if expired:
+        chosen = _up_to(MAX_PRUNE_BYTES, expired)
+        return Surplus(rows=chosen, more=True)
+    excess_bytes = _used_bytes(connection) - int(retention.max_bytes * _FULL_SHARE)
+    if excess_bytes <= 0:
+        return Surplus()
+    oldest = _oldest(connection, (*_UNAWAITED, SpanState.PENDING))
+    chosen = _up_to(min(excess_bytes, MAX_PRUNE_BYTES), oldest)
+    return Surplus(
+        rows=chosen,
+        lost=sum(state == SpanState.PENDING for _, state, _ in chosen),
+        more=bool(chosen) and sum(size_bytes for _, _, size_bytes in chosen) < excess_bytes,
+    )
+
+
+def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
+    """Remove these spans, in one transaction."""
+    with transaction(connection):
+        for table in ("spans", "span_bytes"):
+            connection.executemany(
+                f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
+                [(seq,) for seq, _, _ in rows],
+            )
+        count_removed(connection, Counter(state for _, state, _ in rows))
+
+
+def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
+    """Where file and WAL are over the limit give some room back; whether more is to be had."""
+    if measure_disk_bytes(path) <= limit_bytes:
+        return False
+    if not fold_wal(connection) or measure_disk_bytes(path) <= limit_bytes:
+        return False
+    # As a script, because `execute` stops at the first of its empty rows: after one page.
+    pages = MAX_VACUUM_BYTES // _pragma(connection, "page_size")
+    connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+    fold_wal(connection)
+    return _pragma(connection, "freelist_count") > 0 and measure_disk_bytes(path) > limit_bytes
+
+
+def make_room(connection: sqlite3.Connection) -> None:
+    """See to it that the next commits need nothing from a disk that is full (rule 3).
+
+    What is in the WAL is folded in, so that it is written from its beginning again, in the blocks
+    that it has; it is not cut, or somebody else would take them.
+
+    Raises:
+        sqlite3.Error: not even this can be written.
+    """
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
+    if free_bytes < ROOM_BYTES and (oldest := _oldest(connection, _UNAWAITED)):
+        remove(connection, _up_to(ROOM_BYTES - free_bytes, oldest))
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def measure_disk_bytes(path: Path) -> int:
+    """Size of the store at `path`, its write-ahead log included."""
+    return _size_bytes(path) + _size_bytes(wal_path(path))
+
+
+def _used_bytes(connection: sqlite3.Connection) -> int:
+    """What is in use of the file.
+
+    The WAL does not count: no removal makes it smaller, and it is folded in time.
+    """
+    pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
+    return pages * _pragma(connection, "page_size")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _oldest(connection: sqlite3.Connection, states: Iterable[SpanState]) -> list[_Row]:
+    """The oldest spans of the first of `states` that has any."""
+    for state in states:
+        if rows := connection.execute(_OLDEST, (state, MAX_PRUNE_ROWS)).fetchall():
+            return rows
+    return []
+
+
+def _up_to(limit_bytes: int, rows: Sequence[_Row]) -> list[_Row]:
+    """The first of `rows`, until they make up `limit_bytes`."""
+    chosen = []
+    total_bytes = 0
+    for row in rows:
+        if total_bytes >= limit_bytes:
+            break
+        chosen.append(row)
+        total_bytes += row[2]
+    return chosen
+
+
+def _size_bytes(path: Path) -> int:
+    """Size of a file, 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,182 @@
+"""The values that go into the store and come out of it.
+
+All times are integer nanoseconds since the epoch, all sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+import msgspec
+
+__all__ = (
+    "PendingSpan",
+    "PruneResult",
+    "Retention",
+    "SpanRow",
+    "SpanState",
+    "SpanStatus",
+    "SpanSummary",
+    "StoreCounts",
+    "StoredSpan",
+)
+
+SpanStatus = Literal["UNSET", "OK", "ERROR"]
+"""Status of a span, in the words of OpenTelemetry."""
+
+
+class SpanState(StrEnum):
+    """Where a recorded span stands on its way to the backend."""
+
+    PENDING = "pending"
+    """To be sent, now or at its next try."""
+    DELIVERED = "delivered"
+    """The backend answered 2xx and rejected nothing."""
+    REJECTED = "rejected"
+    """The backend refused this very span, or its stored bytes are damaged; the last error says
+    which."""
+    KEPT = "kept"
+    """Recorded while no endpoint was configured: the store is its backend. Not sent later either:
+    whoever sets an endpoint does not expect last month's prompts to go out to it."""
+
+
+class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A span to be recorded.
+
+    Attributes:
+        span_id: 16 lower-case hexadecimal digits; a span is recorded once under it.
+        trace_id: 32 lower-case hexadecimal digits.
+        name: the span's name.
+        model: the model that answered, else the one asked for.
+        outcome: what the exchange came to (:class:`telemetry.observing.exchange.Outcome`).
+        prompt_tokens: as the provider reported them, ``None`` where it did not (R6).
+        span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
+            messages are one batch: protobuf appends repeated fields.
+        recorded_ns: when it is recorded, by the caller's clock.
+    """
+
+    span_id: str
+    trace_id: str
+    name: str
+    start_ns: int
+    end_ns: int
+    model: str | None = None
+    status: SpanStatus
+    outcome: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    span: bytes
+    recorded_ns: int
+
+
+class PendingSpan(NamedTuple):
+    """A span to be sent.
+
+    Attributes:
+        seq: its number in the store, by which its fate is reported back.
+        span: the bytes that were recorded.
+        failed_alone: how often it failed by itself while the backend took others.
+    """
+
+    seq: int
+    span_id: str
+    span: bytes
+    failed_alone: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanSummary:
+    """What the store knows about a span without reading its bytes.
+
+    Attributes:
+        seq: its number in the store: later recorded is greater, and none is given twice.
+        attempts: how often sending it has failed.
+        next_try_ns: the earliest time of the next try; 0 where none has failed.
+        last_error: why the last try failed, in the backend's words where it spoke.
+    """
+
+    seq: int
+    span_id: str
+    trace_id: str
+    name: str
+    start_ns: int
+    end_ns: int
+    model: str | None
+    status: SpanStatus
+    outcome: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    total_tokens: int | None
+    size_bytes: int
+    state: SpanState
+    attempts: int
+    next_try_ns: int
+    last_error: str | None
+    recorded_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSpan:
+    """A span with its bytes.
+
+    Attributes:
+        span: a serialised ``ExportTraceServiceRequest``; empty where it is damaged.
+    """
+
+    summary: SpanSummary
+    span: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCounts:
+    """How many spans are in each state.
+
+    Attributes:
+        oldest_pending_ns: when the oldest pending span was recorded; ``None`` where none waits.
+        lost: spans that this owner removed before they were sent, for want of room.
+        damaged: spans that this owner found damaged or missing in its files.
+        size_bytes: of the file, its write-ahead log included.
+    """
+
+    pending: int = 0
+    delivered: int = 0
+    rejected: int = 0
+    kept: int = 0
+    oldest_pending_ns: int | None = None
+    lost: int = 0
+    damaged: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much the store keeps.
+
+    Attributes:
+        max_age_ns: spans that nobody waits for go when they are older. A pending span never goes
+            by age: a backend may be away as long as it likes.
+        max_bytes: the file and its WAL together are held to this by every pruning; between two
+            they grow by what is added, and while a foreign reader pins the WAL it cannot be cut.
+            Pending spans go too when nothing else is left, because a full disk would hurt more.
+    """
+
+    max_age_ns: int = 7 * 24 * 3600 * 1_000_000_000
+    max_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneResult:
+    """What one step of pruning did.
+
+    Attributes:
+        removed: all spans removed.
+        lost: those of them that were still to be sent.
+        more: work is left that another step can do.
+    """
+
+    removed: int = 0
+    lost: int = 0
+    more: bool = False

@@ -1,0 +1,379 @@
+"""The store: a durable outbox of spans in one SQLite file, and its owner.
+
+Rules (``design.md`` section 3, "The store"; R8):
+
+1. One owner per file: a second one is told the holder's process id.
+2. A span is recorded once. :meth:`Store.add` leaves a span id that it knows alone, so that replays
+   are harmless.
+3. What :meth:`Store.add` returned from survives a kill of any process. It survives a crash of the
+   machine too when every commit is synced; otherwise such a crash may take the last commits (since
+   the last checkpoint, some 4 MB), but never damages what is older.
+4. Spans go out oldest first. One that has failed by itself goes alone, at its own time, and stays
+   pending; the others do not wait for it. What was just added comes from memory where that is
+   known to say the same as the file (:mod:`telemetry.store.fresh_spans`).
+5. Retention: what nobody waits for goes by age; by size delivered spans go first, pending ones
+   last (:mod:`telemetry.store.retention`). A span removed unsent is counted as lost.
+6. Any thread may call any method: one lock serialises them. Each call is short, but for the one
+   that finds the file damaged.
+7. A file that is damaged, a disk that is full, read-only or away: each is mended as far as it can
+   be (:mod:`telemetry.store.file`), else the call raises, has done nothing, and may be repeated.
+8. Bytes that were read are given out only if they are what was recorded
+   (:mod:`telemetry.store.checksum`). A span of which that is not true is set aside, counted, told.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from telemetry.rate_limit import RateLimit
+from telemetry.store.checksum import DAMAGED_WORDS, is_whole
+from telemetry.store.file import StoreFile
+from telemetry.store.fresh_spans import FreshSpans
+from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
+from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
+from telemetry.store.tally import read_tally
+from telemetry.store.unobserved_calls import write_unobserved
+from telemetry.store.writing import as_storable, as_text, insert, settle
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from telemetry.store.rows import SpanRow
+
+__all__ = ("MAX_ERROR_CHARS", "Store")
+
+MAX_ERROR_CHARS = 500
+"""A backend's words are kept up to here: enough to see the reason, not enough to fill the file."""
+
+_LOG_SECONDS = 60.0
+"""Between two log lines about spans that are damaged."""
+
+_logger = logging.getLogger("spantap.store")
+
+_DUE = """
+FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns <= ?
+ORDER BY recorded_ns, seq LIMIT ?
+"""
+
+_WAITING = """
+SELECT 1 FROM spans WHERE state = 'pending' AND failed_alone = 0 AND next_try_ns > ? LIMIT 1
+"""
+
+_DUE_ALONE = """
+SELECT seq, span_id, CAST(span AS BLOB), failed_alone, checksum
+FROM spans JOIN span_bytes USING (seq)
+WHERE state = 'pending' AND failed_alone > 0 AND next_try_ns <= ? ORDER BY next_try_ns, seq LIMIT 1
+"""
+
+
+class Store:
+    """The one owner of a store; use it as a context manager, or :meth:`close` it."""
+
+    def __init__(self, file: StoreFile, *, delivers: bool, retention: Retention) -> None:
+        """Take over what :meth:`open` opened."""
+        self._file = file
+        self._first_state = SpanState.PENDING if delivers else SpanState.KEPT
+        self._retention = retention
+        self._lost = 0
+        self._damaged = 0
+        self._damaged_lines = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
+        self._fresh = FreshSpans()
+        self._fresh_of = 0  # the opening of the file that they are of
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        delivers: bool = True,
+        retention: Retention | None = None,
+        fsync_each_commit: bool = False,
+        holder_pid: int | None = None,
+    ) -> Self:
+        """Own the store at `path`, made (mode 0600) where there is none.
+
+        Args:
+            path: the file; its folder is made (mode 0700) where missing.
+            delivers: new spans are to be sent; otherwise the store is their backend.
+            retention: how much to keep; 7 days and 1 GiB where not given.
+            fsync_each_commit: rule 3's promise against a crash of the machine, for a disk flush
+                per commit.
+            holder_pid: whom others that want the store are told to end; this process where not
+                given.
+
+        Raises:
+            StoreError: one of its children says why the store cannot be opened.
+        """
+        file = StoreFile(path, fsync_each_commit=fsync_each_commit, holder_pid=holder_pid)
+        return cls(file, delivers=delivers, retention=retention or Retention())
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and let the next owner in; done twice, it does nothing."""
+        self._file.close()
+
+    def add(self, rows: Sequence[SpanRow]) -> int:
+        """Record `rows` in one transaction; how many of them were new (rule 2).
+
+        Raises:
+            StoreError: nothing of them was recorded.
+        """
+        try:
+            return self._file.run(lambda connection: self._insert(connection, rows))
+        except (OverflowError, UnicodeEncodeError):
+            storable = [as_storable(row) for row in rows]
+        return self._file.run(lambda connection: self._insert(connection, storable))
+
+    def take(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
+        """The oldest spans that are due at `now_ns`, in order of age (rule 4).
+
+        At most `limit_spans` spans and `limit_bytes` bytes, but always one where one is due: a
+        single span larger than the limit comes alone. Nothing is changed: they stay pending until
+        their fate is reported. Spans that have failed alone are not among them.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+
+        def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
+            count = total_bytes = 0
+            sizes = connection.execute(
+                f"SELECT size_bytes, recorded_ns {_DUE}", (now_ns, limit_spans)
+            ).fetchall()
+            for size_bytes, _ in sizes:
+                total_bytes += size_bytes
+                if count and total_bytes > limit_bytes:
+                    break
+                count += 1
+            rows = connection.execute(
+                "SELECT seq, span_id, CAST(span AS BLOB), failed_alone, checksum FROM span_bytes"  # noqa: S608 - constants
+                f" JOIN (SELECT seq, span_id, failed_alone, checksum, recorded_ns {_DUE})"
+                " USING (seq) ORDER BY recorded_ns, seq",
+                (now_ns, count),
+            ).fetchall()
+            if self._set_aside_damaged(connection, rows):
+                return None
+            spans = [PendingSpan(*row[:-1]) for row in rows]
+            if len(spans) == len(sizes) < limit_spans and not self._has_waiting(connection, now_ns):
+                self._fresh.begin(spans, sizes[-1][1] if sizes else 0)
+                self._fresh_of = self._file.openings
+            return spans
+
+        while (spans := self._file.run(select)) is None:
+            pass  # those were damaged: the next ones
+        return spans
+
+    def take_fresh(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
+        """What :meth:`take` would give at any time, without reading the file.
+
+        ``None`` where only :meth:`take` can tell, as at the beginning; what it finds makes this
+        one know again (:mod:`telemetry.store.fresh_spans`).
+
+        Raises:
+            StoreError: the store cannot be used.
+        """
+
+        def recall(_connection: sqlite3.Connection) -> Sequence[PendingSpan] | None:
+            if self._fresh_of != self._file.openings:
+                self._fresh.forget()
+            return self._fresh.take(limit_spans, limit_bytes)
+
+        return self._file.run(recall)
+
+    def take_alone(self, now_ns: int) -> PendingSpan | None:
+        """Of the spans that have failed alone the one that is due the longest at `now_ns`.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+
+        def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
+            rows = connection.execute(_DUE_ALONE, (now_ns,)).fetchall()
+            if self._set_aside_damaged(connection, rows):
+                return None
+            return [PendingSpan(*row[:-1]) for row in rows]
+
+        while (spans := self._file.run(select)) is None:
+            pass  # that one was damaged: the next one
+        return spans[0] if spans else None
+
+    def mark_delivered(self, seqs: Iterable[int]) -> None:
+        """The backend has these spans.
+
+        Raises:
+            StoreError: they stay pending and will be sent again.
+        """
+        self._settle("last_error = NULL", (), seqs, state=SpanState.DELIVERED)
+
+    def mark_retry(self, seqs: Iterable[int], next_try_ns: int, error: str) -> None:
+        """These spans could not be sent because of `error`; try again at `next_try_ns`.
+
+        Raises:
+            StoreError: they stay pending and due.
+        """
+        self._settle(
+            "attempts = attempts + 1, next_try_ns = ?, last_error = ?",
+            (next_try_ns, as_text(error[:MAX_ERROR_CHARS])),
+            seqs,
+            put_off=True,
+        )
+
+    def mark_failed_alone(self, seq: int, next_try_ns: int, error: str) -> None:
+        """This one span makes the backend fail with `error`; try it alone at `next_try_ns`.
+
+        Raises:
+            StoreError: it stays pending and due, as it was.
+        """
+        self._settle(
+            "attempts = attempts + 1, failed_alone = failed_alone + 1,"
+            " next_try_ns = ?, last_error = ?",
+            (next_try_ns, as_text(error[:MAX_ERROR_CHARS])),
+            (seq,),
+        )
+
+    def mark_rejected(self, seqs: Iterable[int], error: str) -> None:
+        """The backend refused these very spans with the words `error`: set them aside.
+
+        Raises:
+            StoreError: they stay pending and due.
+        """
+        self._settle(
+            "attempts = attempts + 1, last_error = ?",
+            (as_text(error[:MAX_ERROR_CHARS]),),
+            seqs,
+            state=SpanState.REJECTED,
+        )
+
+    def counts(self) -> StoreCounts:
+        """How many spans are in each state, since when the oldest waits, and the size of it all.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+
+        def count(connection: sqlite3.Connection) -> StoreCounts:
+            (oldest_ns,) = connection.execute(
+                "SELECT min(recorded_ns) FROM spans WHERE state = 'pending'"
+            ).fetchone()
+            return StoreCounts(
+                **read_tally(connection).counts,
+                oldest_pending_ns=oldest_ns,
+                lost=self._lost,
+                damaged=self._damaged + self._file.missing,
+                size_bytes=measure_disk_bytes(self.path),
+            )
+
+        return self._file.run(count)
+
+    def keep_unobserved(self, run_ns: int, counts: Mapping[str, int], now_ns: int) -> None:
+        """Remember how many calls a run relayed unobserved (:mod:`.unobserved_calls`).
+
+        Raises:
+            StoreError: nothing of it was recorded.
+        """
+        max_age_ns = self._retention.max_age_ns
+        self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
+
+    def prune(self, now_ns: int) -> PruneResult:
+        """Take one step to what retention wants: remove spans, give room back (rule 5).
+
+        Call it every second or so, because between two calls the file grows by what is added, and
+        again soon while there is more to do.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+
+        def step(connection: sqlite3.Connection) -> PruneResult:
+            surplus = find_surplus(connection, self._retention, now_ns)
+            if surplus.rows:
+                remove(connection, surplus.rows)
+                self._lost += surplus.lost
+                if surplus.lost:
+                    self._fresh.forget()
+            more = shrink(connection, self.path, self._retention.max_bytes) or surplus.more
+            return PruneResult(removed=len(surplus.rows), lost=surplus.lost, more=more)
+
+        self._file.hold_reserve()
+        return self._file.run(step)
+
+    def _insert(self, connection: sqlite3.Connection, rows: Sequence[SpanRow]) -> int:
+        """Record `rows`; how many were new.
+
+        Raises:
+            OverflowError, UnicodeEncodeError: SQLite cannot hold what is in one; none is recorded.
+        """
+        first_seq = self._file.last_seq + 1
+        self._file.note_seq(self._file.last_seq + len(rows))  # never again, if this fails too
+        try:
+            with self._file.growth(connection):
+                new, recorded = insert(connection, rows, first_seq, self._first_state)
+        except BaseException:
+            self._fresh.forget()  # they may have been committed all the same
+            raise
+        self._file.note_recorded(recorded)
+        if self._first_state is SpanState.PENDING:
+            self._fresh.add(new)
+        return len(new)
+
+    def _has_waiting(self, connection: sqlite3.Connection, now_ns: int) -> bool:
+        """Whether spans are pending that are not due yet, and have not failed alone."""
+        return connection.execute(_WAITING, (now_ns,)).fetchone() is not None
+
+    def _settle(
+        self,
+        change: str,
+        values: tuple[str | int, ...],
+        seqs: Iterable[int],
+        *,
+        state: SpanState | None = None,
+        put_off: bool = False,
+    ) -> None:
+        """Report the fate of spans, in one transaction; a settled span is not changed again."""
+        settled = set(seqs)
+
+        def update(connection: sqlite3.Connection) -> None:
+            settle(connection, settled, change, values, state)
+            if put_off:
+                self._fresh.forget()
+            else:
+                self._fresh.settle(settled)
+
+        self._file.run(update)
+
+    def _set_aside_damaged(
+        self, connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]
+    ) -> bool:
+        """Set those aside whose bytes are not what was recorded (rule 8); whether there were any.
+
+        Args:
+            connection: to the store.
+            rows: number, span id and bytes of pending spans first, the checksum last.
+        """
+        damaged = {row[0]: row[1] for row in rows if not is_whole(row[2], row[-1])}
+        if damaged:
+            settle(connection, damaged, "last_error = ?", (DAMAGED_WORDS,), SpanState.REJECTED)
+            self._damaged += len(damaged)
+            if self._damaged_lines.admit() is not None:
+                _logger.error(
+                    "%d spans of the store %s are damaged so far, the last of them %s: they are set"
+                    " aside and not sent; look to the disk",
+                    self._damaged,
+                    self.path,
+                    list(damaged.values())[-1],
+                )
+        return bool(damaged)

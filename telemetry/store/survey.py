@@ -1,0 +1,146 @@
+"""What is in a store, for whoever looks after it, without changing a byte of it.
+
+Rules:
+
+1. Nothing is made or written. SQLite's companions (``-wal``, ``-shm``) would be made by any other
+   reader of a store that nobody has open; here such a file is read as one that does not change.
+2. A whole check of the file is bounded in time, and left out while somebody writes to it: a long
+   read would hold the owner's WAL (``design.md`` section 3).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from telemetry.errors import StoreForeign, StoreTooNew
+from telemetry.store.schema import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    connect_reader,
+    explain_sqlite_errors,
+    file_uri,
+    wal_path,
+)
+from telemetry.store.unobserved_calls import read_unobserved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from telemetry.store.unobserved_calls import UnobservedCalls
+
+__all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "survey_store")
+
+MAX_CHECK_SECONDS = 5.0
+"""A store of a gigabyte takes about as long from a disk of its time."""
+
+_PROGRESS_STEPS = 10_000
+"""SQLite's steps between two looks at the clock: some tenths of a millisecond."""
+
+_COUNTS = "SELECT state, count(*) FROM spans GROUP BY state"
+
+_OLDEST_PENDING = "SELECT min(recorded_ns) FROM spans WHERE state = 'pending'"
+
+_LAST_ERROR = """
+SELECT last_error FROM spans WHERE state = ? AND last_error IS NOT NULL
+ORDER BY recorded_ns DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSurvey:
+    """What is in a store.
+
+    Attributes:
+        pending: spans that wait to be sent.
+        rejected: spans that the backend refused.
+        others: spans that nobody waits for.
+        oldest_pending_ns: when the oldest pending span was recorded; ``None`` where none waits.
+        pending_error: why the last pending span that was tried could not be sent.
+        rejected_error: why the last rejected one was refused.
+        unobserved: calls that were relayed and are in no span.
+        damage: what SQLite finds wrong with the file; empty where nothing was found.
+        is_checked: the file was looked through to its end.
+    """
+
+    pending: int
+    rejected: int
+    others: int
+    oldest_pending_ns: int | None
+    pending_error: str | None
+    rejected_error: str | None
+    unobserved: Sequence[UnobservedCalls] = ()
+    damage: str
+    is_checked: bool
+
+
+def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
+    """Look into the store at `path`.
+
+    Args:
+        path: the file, which exists and is not empty.
+        is_in_use: another process writes to it (rule 2).
+
+    Raises:
+        StoreError: one of its children says why it cannot be read.
+    """
+    with contextlib.closing(_open(path)) as connection, explain_sqlite_errors(path):
+        counts = dict(connection.execute(_COUNTS).fetchall())
+        (oldest_ns,) = connection.execute(_OLDEST_PENDING).fetchone()
+        errors = [connection.execute(_LAST_ERROR, (s,)).fetchone() for s in ("pending", "rejected")]
+        pending_error, rejected_error = (row and row[0] for row in errors)
+        damage = None if is_in_use else _find_damage(connection)
+        return StoreSurvey(
+            pending=counts.pop("pending", 0),
+            rejected=counts.pop("rejected", 0),
+            others=sum(counts.values()),
+            oldest_pending_ns=oldest_ns,
+            pending_error=pending_error,
+            rejected_error=rejected_error,
+            unobserved=read_unobserved(connection),
+            damage=damage or "",
+            is_checked=damage is not None,
+        )
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """A connection that makes nothing (rule 1)."""
+    if wal_path(path).exists():
+        return connect_reader(path)
+    uri = file_uri(path, "mode=ro&immutable=1")
+    with explain_sqlite_errors(path):
+        connection = sqlite3.connect(uri, uri=True)
+        try:
+            _check_kind(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application_id != APPLICATION_ID:
+        raise StoreForeign(f"{path} is another program's database; name another file")
+    if version > len(MIGRATIONS):
+        raise StoreTooNew(f"a newer spantap wrote {path}; use that one, or name another file")
+
+
+def _find_damage(connection: sqlite3.Connection) -> str | None:
+    """What is wrong, in SQLite's words; ``None`` where there was no time to find out."""
+    until = time.monotonic() + MAX_CHECK_SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > until, _PROGRESS_STEPS)
+    try:
+        (words,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return None
+    finally:
+        connection.set_progress_handler(None, 0)
+    return "" if words == "ok" else str(words)

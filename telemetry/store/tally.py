@@ -1,0 +1,71 @@
+"""How many spans a store has, and how many it ever had, kept beside them.
+
+Functions on an open connection; whoever changes spans calls them.
+
+Rules:
+
+1. There is one row. It is changed in the transaction that adds, settles or removes spans: who wants
+   to know how many there are each second does not count them.
+2. The number of those that were ever recorded only grows. An owner writes it down outside of the
+   database as well (:mod:`telemetry.store.lock`): a file that knows of fewer has lost the others.
+3. The row has an id of the store, made with it, for whoever finds another file in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from telemetry.store.rows import SpanState
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+__all__ = ("Tally", "count_added", "count_moved", "count_removed", "read_tally")
+
+_COUNTED = tuple(state.value for state in SpanState)
+
+_CHANGE = f"UPDATE tally SET {', '.join(f'{state} = {state} + :{state}' for state in _COUNTED)}"  # noqa: S608 - constants
+
+_NONE = dict.fromkeys(_COUNTED, 0)
+
+
+class Tally(NamedTuple):
+    """What the row says.
+
+    Attributes:
+        store_id: 16 hexadecimal digits.
+        recorded: spans that were ever recorded.
+        counts: how many there are in each state.
+    """
+
+    store_id: str
+    recorded: int
+    counts: Mapping[str, int]
+
+
+def read_tally(connection: sqlite3.Connection) -> Tally:
+    """The row as it is."""
+    store_id, recorded, *counts = connection.execute(
+        f"SELECT store_id, recorded, {', '.join(_COUNTED)} FROM tally"  # noqa: S608 - constants
+    ).fetchone()
+    return Tally(store_id, recorded, dict(zip(_COUNTED, counts, strict=True)))
+
+
+def count_added(connection: sqlite3.Connection, added: Mapping[str, int]) -> int:
+    """So many were recorded in each state; how many ever were."""
+    (recorded,) = connection.execute(
+        f"{_CHANGE}, recorded = recorded + :recorded RETURNING recorded",
+        {**_NONE, **added, "recorded": sum(added.values())},
+    ).fetchone()
+    return int(recorded)
+
+
+def count_moved(connection: sqlite3.Connection, count: int, state: SpanState) -> None:
+    """So many that were pending are in `state` now."""
+    connection.execute(_CHANGE, _NONE | {SpanState.PENDING.value: -count, state.value: count})
+
+
+def count_removed(connection: sqlite3.Connection, removed: Mapping[str, int]) -> None:
+    """So many of each state are gone."""
+    connection.execute(_CHANGE, _NONE | {state: -count for state, count in removed.items()})

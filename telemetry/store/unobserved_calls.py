@@ -1,0 +1,75 @@
+"""What the store remembers of calls that were relayed and not observed: how many, by path.
+
+Rules:
+
+1. A count is that of one run of the proxy, named by when it began, and only grows. To tell it again
+   changes nothing, so that a telemetry process that was started anew counts no call twice.
+2. Bounded (R5): what is old goes, and of the rest the :data:`MAX_ROWS` last ones stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from telemetry.store.schema import transaction
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+
+__all__ = ("UnobservedCalls", "read_unobserved", "write_unobserved")
+
+MAX_ROWS = 200
+"""Some runs with all the paths that a worker names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
+
+_WRITE = """
+INSERT INTO unobserved (run_ns, path, calls, last_ns) VALUES (?, ?, ?, ?)
+ON CONFLICT (run_ns, path) DO UPDATE SET calls = excluded.calls, last_ns = excluded.last_ns
+WHERE excluded.calls > calls
+"""
+
+_EXPIRE = """
+DELETE FROM unobserved WHERE last_ns < ?
+OR rowid NOT IN (SELECT rowid FROM unobserved ORDER BY last_ns DESC LIMIT ?)
+"""
+
+_READ = """
+SELECT path, sum(calls), max(last_ns) FROM unobserved GROUP BY path ORDER BY sum(calls) DESC, path
+"""
+
+
+class UnobservedCalls(NamedTuple):
+    """Unobserved calls to one path.
+
+    Attributes:
+        path: without its query; ``_other`` stands for paths that were too many.
+        calls: how many.
+        last_ns: when the last of them was told, nanoseconds since the epoch.
+    """
+
+    path: str
+    calls: int
+    last_ns: int
+
+
+def write_unobserved(
+    connection: sqlite3.Connection,
+    run_ns: int,
+    counts: Mapping[str, int],
+    now_ns: int,
+    max_age_ns: int,
+) -> None:
+    """Write the counts of a run, and let go what is old (rule 2)."""
+    with transaction(connection):
+        connection.executemany(
+            _WRITE, [(run_ns, path, calls, now_ns) for path, calls in counts.items()]
+        )
+        connection.execute(_EXPIRE, (now_ns - max_age_ns, MAX_ROWS))
+
+
+def read_unobserved(connection: sqlite3.Connection) -> list[UnobservedCalls]:
+    """Unobserved calls, the most frequent path first; none of a store without a table of them."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unobserved'").fetchone():
+        return []
+    return [UnobservedCalls(*row) for row in connection.execute(_READ)]

@@ -1,0 +1,240 @@
+"""``proxy.downstream.downstream``: the client's side of an answer, framed, cut, and left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proxy.downstream import downstream
+from proxy.headers import Head
+from telemetry.observing.exchange import Outcome
+from tests.proxy.harness import (
+    DONE,
+    STREAM,
+    STREAMED_CHAT,
+    USAGE_EVENT,
+    Connection,
+    ScriptedUpstream,
+    chunk_event,
+    read_answer,
+    request_bytes,
+    running_proxy,
+    split_answer,
+)
+from tests.proxy.serving import GET, GET_1_0, HEAD, answer_empty, read_until_cut, serving
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from proxy.downstream.downstream import Downstream
+    from proxy.headers import RawHeaders
+
+
+# Rule 2: leaving.
+
+
+async def _seconds_until_noticed(target: bytes) -> float:
+    """From a half-close of a client that does not read to the end of the upstream's request."""
+    loop = asyncio.get_running_loop()
+    full: asyncio.Event = asyncio.Event()
+    closed: asyncio.Future[float] = loop.create_future()
+    large = chunk_event(f'"content":"{"a" * 60_000}"')
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        with contextlib.suppress(TimeoutError):
+            while True:
+                async with asyncio.timeout(0.3):
+                    await connection.send_chunks(large, end=False)
+        full.set()
+        await connection.wait_closed_by_peer()
+        closed.set_result(loop.time())
+
+    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        _reader, writer = await asyncio.open_connection(*running.address, limit=4096)
+        writer.write(request_bytes(STREAMED_CHAT, target=target, close=False))
+        await full.wait()
+        left = loop.time()
+        writer.write_eof()
+        async with asyncio.timeout(5):
+            seconds = await closed - left
+        if target != b"/x":
+            exchange = await running.sink.wait_for()
+            assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+        assert len(running.proxy.open_exchanges) == 0
+        writer.transport.abort()
+    return seconds
+
+
+@pytest.mark.parametrize("target", [b"/v1/chat/completions", b"/x"], ids=["chat", "other"])
+async def test_rule_2_a_half_close_is_noticed_within_100_ms_by_a_full_buffer(
+    target: bytes,
+) -> None:
+    """Even while bytes wait for a client that does not read; the best of three is taken."""
+    assert min([await _seconds_until_noticed(target) for _ in range(3)]) < 0.1
+
+
+async def test_rule_2_a_half_close_does_not_cut_the_draining_that_it_begins() -> None:
+    """With ``on_disconnect = drain`` the rest is read for its usage."""
+    go_on = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.begin_stream()
+        await connection.send_chunks(STREAM[0], end=False)
+        await go_on.wait()
+        await connection.send_chunks(*STREAM[1:], USAGE_EVENT, DONE)
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        running_proxy(upstream.url, on_disconnect="drain") as running,
+    ):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(request_bytes(STREAMED_CHAT))
+        await reader.readuntil(b"assistant")
+        writer.write_eof()
+        await asyncio.sleep(0.05)
+        go_on.set()
+        exchange = await running.sink.wait_for()
+        writer.transport.abort()
+    assert exchange.response is not None
+    assert exchange.response.usage is not None
+
+
+async def test_a_half_close_between_requests_ends_the_connection() -> None:
+    """Nobody is waiting for anything."""
+    async with serving(answer_empty) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(GET)
+        await read_answer(reader)
+        writer.write_eof()
+        async with asyncio.timeout(1):
+            assert await reader.read() == b""
+        writer.transport.abort()
+
+
+# Rule 3: broken ends.
+
+
+@pytest.mark.parametrize(
+    ("request_data", "headers", "resets"),
+    [
+        (GET, (), False),
+        (GET, ((b"Content-Length", b"1000000"),), False),
+        (GET_1_0, (), True),
+        (GET_1_0, ((b"Content-Length", b"1000000"),), False),
+    ],
+    ids=["chunked", "counted", "delimited by its end", "counted, 1.0"],
+)
+async def test_rule_3_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
+    request_data: bytes, headers: RawHeaders, resets: bool
+) -> None:
+    """Chunked and counted bodies just stop; only a reset tells the end of the others."""
+    body = b"x" * 300_000
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        client.begin_answer(200, "OK", Head(headers), has_body=True)
+        await client.send(body)
+        return await client.cut()
+
+    async with serving(handler) as (address, _):
+        data, was_reset = await read_until_cut(address, request_data)
+    assert was_reset is resets
+    assert data.count(b"x") == len(body)
+    assert not data.endswith(b"0\r\n\r\n")
+
+
+async def test_rule_3_a_client_that_never_reads_is_reset_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Waiting for its acknowledgement has a limit."""
+    monkeypatch.setattr(downstream, "MAX_RESET_WAIT_SECONDS", 0.05)
+    cut = asyncio.Event()
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        client.begin_answer(200, "OK", Head(), has_body=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                while True:
+                    await client.send(b"x" * 100_000)
+        answered = await client.cut()
+        cut.set()
+        return answered
+
+    async with serving(handler) as (address, _):
+        with socket.create_connection(address) as sock:
+            sock.sendall(GET_1_0)
+            async with asyncio.timeout(5):
+                await cut.wait()
+
+
+# The transfer coding.
+
+
+@pytest.mark.parametrize(
+    ("request_data", "coding", "expected"),
+    [
+        (GET, b"gzip", [(b"Transfer-Encoding", b"gzip"), (b"Transfer-Encoding", b"chunked")]),
+        (GET, b"gzip, Chunked", [(b"Transfer-Encoding", b"gzip, Chunked")]),
+        (GET, b"chunked\t ", [(b"Transfer-Encoding", b"chunked\t ")]),
+        (GET, b"identity", [(b"Transfer-Encoding", b"chunked")]),
+        (GET, b", Identity ,", [(b"Transfer-Encoding", b"chunked")]),
+        (GET, b"identity, chunked", [(b"Transfer-Encoding", b"identity, chunked")]),
+        (GET_1_0, b"chunked", [(b"Connection", b"close")]),
+    ],
+)
+async def test_the_transfer_coding_says_how_this_hop_is_framed(
+    request_data: bytes, coding: bytes, expected: list[tuple[bytes, bytes]]
+) -> None:
+    """Chunked always comes last (RFC 9112 section 6.1), and never to a client of HTTP/1.0.
+
+    What is no coding is not said before it.
+    """
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        client.begin_answer(200, "OK", Head(((b"Transfer-Encoding", coding),)), has_body=True)
+        assert client.head_sent
+        return await client.finish()
+
+    async with serving(handler) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(request_data)
+        _, fields, _ = split_answer(await reader.readuntil(b"\r\n\r\n"))
+        writer.transport.abort()
+    assert fields == expected
+
+
+HEAD_1_0 = b"HEAD / HTTP/1.0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_data", "status", "relayed"),
+    [
+        (HEAD, 200, True),
+        (GET, 304, True),
+        (GET, 204, False),
+        (HEAD, 204, False),
+        (HEAD_1_0, 200, False),
+        (GET_1_0, 304, False),
+        (GET_1_0, 204, False),
+    ],
+)
+async def test_the_transfer_coding_of_no_body_is_relayed_where_it_may_be(
+    request_data: bytes, status: int, relayed: bool
+) -> None:
+    """Not in a 204, nor to a client of HTTP/1.0 (RFC 9112 section 6.1)."""
+
+    async def handler(client: Downstream) -> web.StreamResponse:
+        headers = ((b"Transfer-Encoding", b"chunked"),)
+        client.begin_answer(status, "Fine", Head(headers), has_body=False)
+        return await client.finish()
+
+    async with serving(handler) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(request_data)
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+    assert (b"Transfer-Encoding: chunked\r\n" in head) is relayed

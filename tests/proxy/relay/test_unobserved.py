@@ -1,0 +1,125 @@
+"""Calls that are relayed and not observed are told of, over real sockets."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from proxy.relay.unobserved import MAX_PATHS
+from tests.proxy.harness import (
+    Connection,
+    RunningProxy,
+    ScriptedUpstream,
+    ask,
+    request_bytes,
+    running_proxy,
+)
+
+BODY = b'{"model":"m-1","input":"hi"}'
+
+
+async def take_v1_only(upstream: Connection) -> None:
+    """An upstream that has what is below ``/v1`` but no Responses API."""
+    _, target, _ = upstream.request_line.split(b" ")
+    has_it = target.startswith(b"/v1/") and b"responses" not in target
+    await upstream.answer(b"{}", status=b"200 OK" if has_it else b"404 Not Found")
+
+
+def counted(running: RunningProxy, name: str) -> dict[str, float]:
+    """The numbers of a metric with one label, by its value."""
+    series = running.proxy.metrics.snapshot().numbers[name]
+    return {str(one.labels[0]): one.value for one in series}
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The paths in the log."""
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    return [line.split(" is relayed and not recorded: spans are made of")[0] for line in lines]
+
+
+async def test_a_call_of_another_api_is_told_once_for_each_path(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Rules 1 and 2: whatever the answer, each is counted, and a query is not shown (R7)."""
+    caplog.set_level(logging.INFO)
+    async with (
+        ScriptedUpstream(take_v1_only) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        for target in (b"/v1/responses", b"/v1/messages?key=canary", b"/v1/responses?b=canary"):
+            await ask(running.address, request_bytes(BODY, target=target))
+        await ask(running.address, request_bytes())
+    assert told(caplog) == ["POST /v1/responses", "POST /v1/messages"]
+    assert counted(running, "spantap.requests.unobserved") == {
+        "/v1/responses": 2,
+        "/v1/messages": 1,
+    }
+    assert "canary" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "is_told"),
+    [
+        (b"POST", b"/v1/moderations", True),
+        (b"POST", b"/v1/chat/completions/", True),
+        (b"POST", b"/wp-login", False),
+        (b"PUT", b"/v1/moderations", False),
+        (b"GET", b"/v1/messages", False),
+    ],
+)
+async def test_of_other_requests_json_that_the_upstream_takes_is_told(
+    method: bytes, target: bytes, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 1: an API that nobody has listed, or a slip in the path; not what tries paths out."""
+    async with (
+        ScriptedUpstream(take_v1_only) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        await ask(running.address, request_bytes(BODY, method=method, target=target))
+        form = request_bytes(BODY, target=b"/v1/files").replace(b"application/json", b"text/plain")
+        await ask(running.address, form)
+    assert told(caplog) == ([f"POST {target.decode()}"] if is_told else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (b"/sk-proj-4fT9aB2cD8eF6gH1/v1/responses", "/…/v1/responses"),
+        (b"/v1/threads/thread_AbC123dEf456gHi789/messages", "/v1/threads/…/messages"),
+        (b"/g/0b9c1a52-7d8e-4f3a-9b1c-2d3e4f5a6b7c/v1/messages", "/g/…/v1/messages"),
+        (
+            b"/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",
+            "/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",
+        ),
+        (b"/" + b"a/" * 57 + b"sk-4fT9aB2cD8eF6gH1/v1/responses", "/" + "a/" * 57 + "…"),
+    ],
+)
+async def test_keys_and_ids_in_a_path_are_not_shown(
+    path: bytes, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 2: neither in the log nor in the metrics, nor where a path is cut; models are."""
+    async with (
+        ScriptedUpstream(take_v1_only) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        await ask(running.address, request_bytes(BODY, target=path))
+    assert told(caplog) == [f"POST {shown}"]
+    assert counted(running, "spantap.requests.unobserved") == {shown: 1}
+
+
+async def test_paths_are_told_up_to_a_number(caplog: pytest.LogCaptureFixture) -> None:
+    """Rule 3: ids in paths make no lines and no series without end."""
+    async with (
+        ScriptedUpstream(take_v1_only) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        for number in range(MAX_PATHS + 3):
+            target = b"/v1/threads/%d/messages" % number
+            await ask(running.address, request_bytes(BODY, target=target))
+        counts = counted(running, "spantap.requests.unobserved")
+        overflows = counted(running, "spantap.label_overflows")
+    assert len(counts) == MAX_PATHS + 1
+    assert counts["_other"] == 3
+    assert overflows == {"url.path": 3}
+    assert told(caplog)[MAX_PATHS:] == ["POST to further paths"]

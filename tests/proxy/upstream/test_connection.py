@@ -1,0 +1,164 @@
+"""Connections to upstreams: heads by themselves, idle ones looked at, silence watched."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp.client_proto import ResponseHandler
+
+from proxy.errors import GatewayError
+from proxy.readable import has_unread
+from proxy.settings.settings import OnDisconnect
+from proxy.upstream.client import MAX_INTERIM_ANSWERS
+from proxy.upstream.connection import UpstreamProtocol
+from tests.proxy.harness import (
+    ANSWER,
+    Connection,
+    ScriptedUpstream,
+    ask,
+    request_bytes,
+    running_proxy,
+)
+from tests.proxy.upstream.test_client import get, open_client, read_all
+
+EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 4096])
+async def test_rule_2_heads_are_found_however_they_are_cut(size: int) -> None:
+    """Blank lines before them, interim ones, and bytes behind the answer that are none of its."""
+    wire = b"\r\n\r\n" + EARLY + b"\r\n" + EARLY
+    wire += b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + b"surplus"
+
+    async def script(connection: Connection) -> None:
+        for start in range(0, len(wire), size):
+            await connection.send(wire[start : start + size])
+            await asyncio.sleep(0)
+        await connection.wait_closed_by_peer()
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        response = await client.send(get(upstream.url))
+        assert response.status == 200
+        assert await read_all(response) == b"ok"
+
+
+async def test_rule_2_many_heads_in_one_read_are_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Blank lines and heads cost what their bytes cost, not the square of it."""
+    fed: list[int] = []
+    monkeypatch.setattr(ResponseHandler, "data_received", lambda _, data: fed.append(len(data)))
+    protocol = UpstreamProtocol(asyncio.get_running_loop())
+    protocol.data_received(b"\r\n" * 100_000 + EARLY * 1_000)
+    assert sum(fed) == len(EARLY) * 1_000
+    assert len(fed) == 1_000
+
+
+async def test_rule_1_what_comes_on_an_idle_connection_is_no_answer() -> None:
+    """It ends the connection, and the next request goes out on a new one."""
+    sent = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.answer()
+        if connection.number == 1:
+            await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong")
+            sent.set()
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        assert await read_all(await client.send(get(upstream.url))) == ANSWER
+        await sent.wait()
+        await asyncio.sleep(0.01)
+        assert await read_all(await client.send(get(upstream.url))) == ANSWER
+        assert upstream.connections == 2
+
+
+async def test_rule_1_a_connection_that_was_lost_is_readable() -> None:
+    """No socket left to look at: of no use either."""
+    async with ScriptedUpstream(lambda c: c.answer()) as upstream, open_client() as client:
+        response = await client.send(get(upstream.url))
+        await response.read()
+        connection = response._connection
+        assert not has_unread(connection.transport)
+        assert connection.transport is not None
+        connection.transport.abort()
+        await asyncio.sleep(0.01)
+        assert has_unread(connection.transport)
+        response.close()
+
+
+async def test_a_half_sent_request_is_never_followed_by_another() -> None:
+    """Rule 2 of ``proxy.upstream.client``: the next one would be read as the rest of its body.
+
+    The client leaves in the middle of a body over the limit, and the upstream answers early and
+    keeps the connection.
+    """
+    answered = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        if connection.number == 1:
+            await asyncio.sleep(0.3)
+            await connection.answer(b"no", status=b"413 Content Too Large")
+            answered.set()
+            await connection.wait_closed_by_peer()
+        else:
+            await connection.answer()
+
+    async with (
+        ScriptedUpstream(script, reads_body=False) as upstream,
+        running_proxy(
+            upstream.url, on_disconnect=OnDisconnect.DRAIN, max_body_bytes=1024
+        ) as running,
+    ):
+        _, writer = await asyncio.open_connection(*running.address)
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n"
+        writer.write(head + b"{" * 2000)
+        await asyncio.sleep(0.1)
+        writer.close()
+        await answered.wait()
+        await running.sink.wait_for()
+        answer = await ask(running.address, request_bytes(target=b"/v1/files"))
+        assert answer.body == ANSWER
+        assert upstream.connections == 2
+
+
+async def test_interim_answers_are_limited_in_number_and_do_not_extend_the_time() -> None:
+    """Rule 3 of ``proxy.upstream.client``."""
+
+    async def script(connection: Connection) -> None:
+        if connection.number == 1:
+            await connection.send(EARLY * (MAX_INTERIM_ANSWERS + 1))
+        else:
+            for _ in range(MAX_INTERIM_ANSWERS):
+                await connection.send(EARLY)
+                await asyncio.sleep(0.05)
+        await connection.wait_closed_by_peer()
+
+    async with (
+        ScriptedUpstream(script) as upstream,
+        open_client(first_byte_seconds=0.2) as client,
+    ):
+        with pytest.raises(GatewayError, match="too many interim answers"):
+            await client.send(get(upstream.url))
+        with pytest.raises(GatewayError, match="first-byte timeout"):
+            await client.send(get(upstream.url))
+
+
+async def test_closing_an_answer_twice_leaves_its_successor_alone() -> None:
+    """The connection belongs to the next exchange by then."""
+    waiting = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        if connection.number == 2:
+            await waiting.wait()
+        await connection.answer()
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        first = await client.send(get(upstream.url))
+        assert await read_all(first) == ANSWER
+        second = asyncio.ensure_future(client.send(get(upstream.url)))
+        await asyncio.sleep(0.02)
+        first.close()
+        waiting.set()
+        assert await read_all(await second) == ANSWER
+        assert upstream.connections == 1

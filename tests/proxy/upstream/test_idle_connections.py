@@ -1,0 +1,84 @@
+"""Connections to upstreams between two exchanges: used again, looked at, ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from proxy.upstream import idle_connections
+from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream
+from tests.proxy.upstream.test_client import get, open_client, read_all
+
+if TYPE_CHECKING:
+    import pytest
+
+
+async def test_rule_1_whoever_waits_too_long_is_ended_without_being_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each at its time: two that were used one after the other."""
+    monkeypatch.setattr(idle_connections, "KEEP_IDLE_SECONDS", 0.05)
+    ended: list[int] = []
+    both = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.answer()
+        await connection.wait_closed_by_peer()
+        ended.append(connection.number)
+        if len(ended) == 2:
+            both.set()
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        first = await client.send(get(upstream.url))
+        second = await client.send(get(upstream.url))
+        await read_all(first)
+        await asyncio.sleep(0.03)
+        await read_all(second)
+        [idle] = client._connector._idle.values()
+        assert len(idle) == 2
+        await both.wait()
+        assert ended == [1, 2]
+        assert len(idle) == 0
+
+
+async def test_rule_3_the_one_that_was_used_last_is_used_next() -> None:
+    """And where it was ended meanwhile, the one before it."""
+    asked: list[asyncio.StreamWriter] = []
+
+    async def script(connection: Connection) -> None:
+        asked.append(connection.writer)
+        await connection.answer()
+
+    async with ScriptedUpstream(script) as upstream, open_client() as client:
+        responses = [await client.send(get(upstream.url)) for _ in range(2)]
+        for response in responses:
+            assert await read_all(response) == ANSWER
+        assert await read_all(await client.send(get(upstream.url))) == ANSWER
+        assert asked[2] is asked[1] is not asked[0]
+        [idle] = client._connector._idle.values()
+        last, _ = idle._waiting[-1]
+        assert last.transport is not None
+        last.transport.abort()
+        await asyncio.sleep(0.01)
+        assert await read_all(await client.send(get(upstream.url))) == ANSWER
+        assert asked[3] is asked[0]
+        assert upstream.connections == 2
+
+
+async def test_closing_ends_those_that_wait() -> None:
+    """And no timer is left."""
+    closed = asyncio.Event()
+
+    async def script(connection: Connection) -> None:
+        await connection.answer()
+        await connection.wait_closed_by_peer()
+        closed.set()
+
+    async with ScriptedUpstream(script) as upstream:
+        async with open_client() as client:
+            assert await read_all(await client.send(get(upstream.url))) == ANSWER
+            [idle] = client._connector._idle.values()
+            assert idle._timer is not None
+        await closed.wait()
+        assert len(idle) == 0
+        assert idle._timer is None

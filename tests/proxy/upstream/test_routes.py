@@ -1,0 +1,193 @@
+"""Which upstream a path belongs to, and what target it gets there (``design.md`` section 5)."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from codec.rewrite import UsagePolicy
+from proxy.settings.settings import UpstreamConfig
+from proxy.upstream.routes import UpstreamTable
+from proxy.upstream_entry import check_url
+from tests.proxy.harness import ScriptedUpstream, ask, request_bytes, running_proxy
+
+DEFAULT = "https://api.openai.com"
+
+
+def table(*configs: UpstreamConfig, default: str = DEFAULT) -> UpstreamTable:
+    return UpstreamTable.from_config(default, configs, UsagePolicy.ALWAYS)
+
+
+@pytest.mark.parametrize(
+    ("url", "target", "joined"),
+    [
+        ("https://h", "/v1/chat/completions", "/v1/chat/completions"),
+        ("https://h/", "/v1/chat/completions", "/v1/chat/completions"),
+        ("https://h/v1", "/v1/chat/completions", "/v1/chat/completions"),
+        ("https://h/v1/", "/v1/chat/completions", "/v1/chat/completions"),
+        ("https://h/v1", "/v1", "/v1"),
+        ("https://h/v1", "/v1?a=b", "/v1?a=b"),
+        ("https://h/v1", "/v1x/models", "/v1/v1x/models"),
+        ("https://h/v1", "/chat/completions", "/v1/chat/completions"),
+        ("https://h/openai/v1", "/v1/models", "/openai/v1/models"),
+        ("https://h/api", "/v1/models", "/api/v1/models"),
+        ("https://h/v1", "//v1/models", "/v1//v1/models"),
+        ("https://h", "/a/../b/%2e%2E/?q=%41&&", "/a/../b/%2e%2E/?q=%41&&"),
+        ("https://h", "/x?", "/x?"),
+        ("https://h/v1", "*", "*"),
+    ],
+)
+def test_targets_are_appended_raw_and_v1_is_joined_once(url: str, target: str, joined: str) -> None:
+    """Rules 2 and 3: nothing is normalised, and everybody's first mistake is forgiven."""
+    assert table(default=url).route(target).target == joined
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "joined"),
+    [
+        ("/groq/v1/chat/completions", "groq", "/openai/v1/chat/completions"),
+        ("/groq", "groq", "/openai/v1/"),
+        ("/groq?x=1", "groq", "/openai/v1/?x=1"),
+        ("/groq/eu/v1/models", "groq-eu", "/v1/models"),
+        ("/groqx/v1/models", "default", "/groqx/v1/models"),
+        ("/v1/models", "default", "/v1/models"),
+    ],
+)
+def test_the_longest_prefix_of_whole_segments_wins_and_is_stripped(
+    target: str, name: str, joined: str
+) -> None:
+    """Rule 1."""
+    upstreams = table(
+        UpstreamConfig(name="groq", prefix="/groq", url="https://g/openai/v1"),
+        UpstreamConfig(name="groq-eu", prefix="/groq/eu/", url="https://eu"),
+    )
+    route = upstreams.route(target)
+    assert (route.upstream.name, route.target) == (name, joined)
+
+
+def test_a_table_without_prefix_is_the_default() -> None:
+    """The default setting then has no use, and is not added."""
+    upstreams = table(UpstreamConfig(name="local", url="http://127.0.0.1:8000"))
+    assert [upstream.name for upstream in upstreams] == ["local"]
+
+
+def test_the_host_header_has_a_port_only_where_it_is_not_the_schemes_own() -> None:
+    """As clients write it."""
+    hosts = [
+        table(default=url).route("/").upstream.host_header
+        for url in (
+            "https://h",
+            "https://h:443",
+            "https://h:8443",
+            "http://[::1]:80",
+            "http://[::1]:81",
+        )
+    ]
+    assert hosts == [b"h", b"h", b"h:8443", b"[::1]", b"[::1]:81"]
+
+
+def test_usage_policy_falls_back_to_the_general_setting() -> None:
+    """A table's own policy wins."""
+    upstreams = UpstreamTable.from_config(
+        DEFAULT,
+        [UpstreamConfig(name="a", prefix="/a", url="http://a", usage=UsagePolicy.NEVER)],
+        UsagePolicy.IF_ABSENT,
+    )
+    assert {u.name: u.usage for u in upstreams} == {
+        "a": UsagePolicy.NEVER,
+        "default": UsagePolicy.IF_ABSENT,
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(("a", "/x"), ("a", "/y")), (("a", "/x"), ("b", "/x/")), (("a", "/"), ("b", "/"))],
+)
+def test_two_upstreams_with_one_name_or_prefix_are_refused(
+    first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    """Nobody could say which one is meant."""
+    configs = [
+        UpstreamConfig(name=name, prefix=prefix, url="http://h") for name, prefix in (first, second)
+    ]
+    with pytest.raises(ValueError, match="two upstreams have the"):
+        table(*configs)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "api.openai.com",
+        "ftp://h",
+        "https://",
+        "https://user:secret@h",
+        "https://h?x=1",
+        "https://h/#f",
+        "https://h/a b",
+        "https://h:99999",
+        "https://h:port",
+        "",
+    ],
+)
+def test_what_is_no_base_url_is_refused_without_telling_its_password(url: str) -> None:
+    """One clear sentence, and no credential in it (R7)."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are checked below
+        check_url(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_held_key_replaces_the_clients_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``api_key_env`` names a variable; the value is in no representation (R7)."""
+    monkeypatch.setenv("DEMO_KEY", "sk-canary")
+    upstream = (
+        table(UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")).route("/").upstream
+    )
+    assert upstream.credentials == {b"authorization": (b"Authorization", b"Bearer sk-canary")}
+    assert "canary" not in repr(upstream)
+
+
+def test_a_key_variable_that_is_not_set_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At start, not with the first request."""
+    monkeypatch.delenv("DEMO_KEY", raising=False)
+    with pytest.raises(ValidationError, match="DEMO_KEY"):
+        UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")
+
+
+def test_white_space_around_a_key_is_not_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``KEY=$(cat file)`` and env files leave some; in a header it would be a second line."""
+    monkeypatch.setenv("DEMO_KEY", " sk-canary\r\n")
+    upstream = (
+        table(UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")).route("/").upstream
+    )
+    assert upstream.credentials == {b"authorization": (b"Authorization", b"Bearer sk-canary")}
+    assert upstream.credentials is upstream.credentials
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-canary\u00e9", "sk-canary\r\nX-Other: 1", "sk-\tcanary", "\udcff-canary", " \n"]
+)
+def test_a_key_that_no_header_can_hold_is_refused_without_being_told(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At start, and the sentence names the variable alone (R7)."""
+    monkeypatch.setenv("DEMO_KEY", key)
+    with pytest.raises(ValidationError, match="DEMO_KEY") as caught:
+        UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")
+    assert "canary" not in str(caught.value)
+
+
+def test_a_prefix_must_begin_with_a_slash() -> None:
+    """Otherwise it could never match."""
+    with pytest.raises(ValidationError, match="slash"):
+        UpstreamConfig(name="a", url="http://a", prefix="x")
+
+
+async def test_what_is_remembered_of_a_target_is_remembered_with_its_method() -> None:
+    """One is observed and the other is not, in whatever order they come."""
+    async with (
+        ScriptedUpstream(lambda connection: connection.answer()) as upstream,
+        running_proxy(upstream.url) as running,
+    ):
+        for method in (b"PUT", b"POST", b"PUT", b"POST"):
+            assert (await ask(running.address, request_bytes(method=method))).clean
+        assert [exchange.method for exchange in running.sink.exchanges] == ["POST", "POST"]

@@ -1,0 +1,28 @@
+"""What an observer makes of the frames of one exchange."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from telemetry.observing.observer import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from telemetry.frames.frame import Frame
+    from telemetry.observing.exchange import Exchange
+
+
+def observe(frames: Iterable[Frame], observer: Observer | None = None) -> Exchange:
+    """The one record of one exchange's frames."""
+    if observer is None:
+        observer = Observer()
+    records = [record for frame in frames if (record := observer.feed(frame)) is not None]
+    assert len(records) == 1
+    return records[0]
+
+
+def content(exchange: Exchange) -> str | None:
+    """The text of the first choice."""
+    assert exchange.response is not None
+    return exchange.response.choices[0].message.content

@@ -1,0 +1,287 @@
+"""``telemetry.observing.judgement``: every ending.
+
+Those of ``design.md`` section 6 and ``span-contract.md`` 2.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codec.answer import ChatResponse, Choice, Message
+from codec.chunk import ErrorObject
+from codec.usage import Usage
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import End
+from telemetry.observing.exchange import Outcome
+from telemetry.observing.judgement import judge
+
+EOF = EndKind.UPSTREAM_EOF
+UNFRAMED = EndKind.UPSTREAM_UNFRAMED_END
+BROKEN = EndKind.UPSTREAM_BROKEN
+GONE = EndKind.CLIENT_GONE
+USAGE = Usage(prompt=1, completion=1, total=2)
+NO_USAGE_YET = Usage(prompt=1)
+
+_Row = tuple[Outcome, str | None]
+OK: _Row = (Outcome.COMPLETED, None)
+LEFT: _Row = (Outcome.CLIENT_DISCONNECTED, None)
+CUT: _Row = (Outcome.TRUNCATED, "stream_truncated")
+
+
+def answer(*finish_reasons: str | None, **members: Any) -> ChatResponse:
+    """An answer with a choice for each finish reason."""
+    choices = tuple(
+        Choice(index=index, message=Message(content="x"), finish_reason=reason)
+        for index, reason in enumerate(finish_reasons)
+    )
+    return ChatResponse(choices=choices, **members)
+
+
+def outcome(
+    kind: EndKind,
+    response: ChatResponse | None = None,
+    *,
+    status: int | None = 200,
+    streamed: bool = True,
+    unread: bool = False,
+    error_body: str | None = None,
+    delivered: bool = True,
+    **ending: Any,
+) -> _Row:
+    """Outcome and error type of an exchange."""
+    judgement = judge(
+        end=End(exchange=1, at_ns=1, kind=kind, **ending),
+        status=status,
+        streamed=streamed,
+        response=response,
+        error_body=error_body,
+        unread=unread,
+        delivered=delivered,
+    )
+    return judgement.outcome, judgement.error_type
+
+
+FINISHED = answer("stop", usage=USAGE)
+DONE = answer("stop", usage=USAGE, done=True)
+PARTIAL = answer(None)
+FAILED = answer(None, error=ErrorObject(message="engine died", code="engine_dead"), done=True)
+
+STREAMS: dict[str, tuple[_Row, EndKind, ChatResponse, dict[str, Any]]] = {
+    "complete": (OK, EOF, DONE, {}),
+    "complete, no usage": (OK, EOF, answer("stop", done=True), {}),
+    "a finish reason, but no [DONE] and no usage": (OK, EOF, answer("stop"), {}),
+    "one of two finish reasons, clean end": (OK, EOF, answer("stop", None), {}),
+    "[DONE] without any finish reason": (OK, EOF, answer(None, done=True), {}),
+    "[DONE], then the upstream resets": (OK, BROKEN, DONE, {}),
+    "[DONE], then the client closes": (OK, GONE, DONE, {}),
+    "[DONE], then idle": (OK, EndKind.TIMEOUT, DONE, {}),
+    "[DONE], then the drain deadline": (OK, EndKind.DRAIN_DEADLINE, DONE, {}),
+    "finish reason and usage, then the client closes": (OK, GONE, FINISHED, {}),
+    "finish reason and usage, then the upstream resets": (OK, BROKEN, FINISHED, {}),
+    "finish reason without usage, then the client closes": (LEFT, GONE, answer("stop"), {}),
+    "one of two finish reasons, then the client closes": (
+        LEFT,
+        GONE,
+        answer("stop", None, usage=USAGE),
+        {},
+    ),
+    "one of two choices, the other not begun, then the upstream resets": (
+        CUT,
+        BROKEN,
+        answer("stop", usage=USAGE, choice_count=2),
+        {},
+    ),
+    "both of two choices, then the upstream resets": (
+        OK,
+        BROKEN,
+        answer("stop", "stop", usage=USAGE, choice_count=2),
+        {},
+    ),
+    "one of two choices, clean end": (OK, EOF, answer("stop", usage=USAGE, choice_count=2), {}),
+    "[DONE] after one of two choices": (OK, BROKEN, answer("stop", done=True, choice_count=2), {}),
+    "a usage that does not count the answer yet, then the upstream resets": (
+        CUT,
+        BROKEN,
+        answer("stop", usage=NO_USAGE_YET),
+        {},
+    ),
+    "[DONE] that did not reach the client": (LEFT, GONE, DONE, {"delivered": False}),
+    "finish reason without usage, then the upstream resets": (CUT, BROKEN, answer("stop"), {}),
+    "broken framing": (CUT, BROKEN, PARTIAL, {}),
+    "clean end with neither [DONE] nor a finish reason": (CUT, EOF, PARTIAL, {}),
+    "clean end without any event": (CUT, EOF, answer(), {}),
+    "idle": ((Outcome.TIMEOUT, "timeout"), EndKind.TIMEOUT, PARTIAL, {}),
+    "the client went away": (LEFT, GONE, PARTIAL, {}),
+    "the drain deadline": (
+        (Outcome.DRAIN_DEADLINE, "drain_deadline"),
+        EndKind.DRAIN_DEADLINE,
+        PARTIAL,
+        {},
+    ),
+    "a fault of ours": ((Outcome.RELAY_ERROR, "relay_error"), EndKind.RELAY_ERROR, PARTIAL, {}),
+    "an error inside": ((Outcome.STREAM_ERROR, "engine_dead"), EOF, FAILED, {}),
+    "an error inside, then the client closes": (
+        (Outcome.STREAM_ERROR, "engine_dead"),
+        GONE,
+        FAILED,
+        {"delivered": False},
+    ),
+    "an error inside, then the upstream resets": (
+        (Outcome.STREAM_ERROR, "engine_dead"),
+        BROKEN,
+        FAILED,
+        {},
+    ),
+    "nothing known of the rest, clean end": (OK, EOF, PARTIAL, {"unread": True}),
+    "nothing known of the rest, broken": (CUT, BROKEN, PARTIAL, {"unread": True}),
+    "nothing known of the rest, client gone": (LEFT, GONE, PARTIAL, {"unread": True}),
+}
+
+
+@pytest.mark.parametrize(("expected", "kind", "response", "members"), STREAMS.values(), ids=STREAMS)
+def test_a_stream_is_judged_by_section_6(
+    expected: _Row, kind: EndKind, response: ChatResponse, members: dict[str, Any]
+) -> None:
+    """Each row of the tables, and what has precedence where two apply."""
+    assert outcome(kind, response, **members) == expected
+
+
+PLAIN: dict[str, tuple[_Row, EndKind, ChatResponse | None, dict[str, Any]]] = {
+    "complete": (OK, EOF, FINISHED, {}),
+    "no finish reason": (OK, EOF, PARTIAL, {}),
+    "no JSON": (OK, EOF, None, {}),
+    "a redirect": (OK, EOF, None, {"status": 307}),
+    "nothing": (OK, EOF, None, {"status": 204}),
+    "whole, then the client closes": (OK, GONE, answer("stop"), {}),
+    "fewer choices than asked for": (OK, GONE, answer("stop", choice_count=2), {}),
+    "whole, but not delivered": (LEFT, GONE, FINISHED, {"delivered": False}),
+    "in parts, then the client closes": (LEFT, GONE, None, {}),
+    "in parts, then the upstream resets": (CUT, BROKEN, None, {}),
+    "whole, and the connection's end ends it": (OK, UNFRAMED, FINISHED, {}),
+    "no finish reason, and the connection's end ends it": (OK, UNFRAMED, PARTIAL, {}),
+    "in parts or nothing, and the connection's end ends it": (CUT, UNFRAMED, None, {}),
+    "not all read, and the connection's end ends it": (OK, UNFRAMED, None, {"unread": True}),
+    "a redirect, and the connection's end ends it": (OK, UNFRAMED, None, {"status": 307}),
+    "an error in it": ((Outcome.STREAM_ERROR, "engine_dead"), EOF, FAILED, {}),
+}
+
+
+@pytest.mark.parametrize(("expected", "kind", "response", "members"), PLAIN.values(), ids=PLAIN)
+def test_a_plain_answer_is_judged_by_section_6(
+    expected: _Row, kind: EndKind, response: ChatResponse | None, members: dict[str, Any]
+) -> None:
+    """Its framing says when it ends, or, where it has none, that it can be read."""
+    assert outcome(kind, response, streamed=False, **members) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [(answer("stop"), OK), (answer(None, done=True), OK), (PARTIAL, CUT), (answer(), CUT)],
+)
+def test_a_stream_without_framing_is_judged_as_one_with(
+    response: ChatResponse, expected: _Row
+) -> None:
+    """[DONE] and finish reasons tell that it is whole."""
+    assert outcome(UNFRAMED, response) == outcome(EOF, response) == expected
+
+
+@pytest.mark.parametrize("kind", EndKind)
+@pytest.mark.parametrize("response", [None, FAILED, DONE])
+def test_rule_1_a_refusal_is_an_error_whatever_came_after_it(
+    kind: EndKind, response: ChatResponse | None
+) -> None:
+    """The status decides before the client's leaving, the error inside and the end."""
+    expected = (Outcome.UPSTREAM_ERROR, "429")
+    assert outcome(kind, response, status=429, streamed=False) == expected
+    assert outcome(kind, response, status=429, delivered=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "error_body", "message"),
+    [
+        (answer(error=ErrorObject(message="Slow down")), "{...}", "Slow down"),
+        (None, "  <h1>Bad gateway</h1>\n", "<h1>Bad gateway</h1>"),
+        (answer(), " ", "HTTP status 502"),
+        (None, None, "HTTP status 502"),
+    ],
+)
+def test_a_refusal_is_told_in_the_providers_words(
+    response: ChatResponse | None, error_body: str | None, message: str
+) -> None:
+    """The error object's message, else the body, else the status."""
+    judgement = judge(
+        end=End(exchange=1, at_ns=1, kind=EOF),
+        status=502,
+        streamed=False,
+        response=response,
+        error_body=error_body,
+    )
+    assert judgement.error_message == message
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (EndKind.CONNECT_ERROR, (Outcome.CONNECT_ERROR, "connection_error")),
+        (EndKind.UPSTREAM_CLOSED, (Outcome.CONNECT_ERROR, "connection_error")),
+        (EndKind.UPSTREAM_INVALID, (Outcome.UPSTREAM_ERROR, "invalid_response")),
+        (EndKind.TIMEOUT, (Outcome.TIMEOUT, "timeout")),
+        (EndKind.CLIENT_GONE, LEFT),
+        (EndKind.DRAIN_DEADLINE, (Outcome.DRAIN_DEADLINE, "drain_deadline")),
+        (EndKind.RELAY_ERROR, (Outcome.RELAY_ERROR, "relay_error")),
+    ],
+)
+def test_without_an_answer_the_relay_says_why(kind: EndKind, expected: _Row) -> None:
+    """The rows of section 6 that come before any head, with the relay's own words."""
+    assert outcome(kind, status=None) == expected
+    judgement = judge(
+        end=End(exchange=1, at_ns=1, kind=kind, message="why"),
+        status=None,
+        streamed=False,
+        response=None,
+    )
+    assert judgement.error_message == (None if kind is GONE else "why")
+
+
+@pytest.mark.parametrize(
+    "reason", ["error", "abort", "insufficient_system_resource", "network_error"]
+)
+def test_rule_2_a_finish_reason_that_means_an_error_is_one(reason: str) -> None:
+    """Of any choice, [DONE] or not; the error type is that word."""
+    expected = (Outcome.STREAM_ERROR, reason)
+    assert outcome(EOF, answer("stop", reason, usage=USAGE, done=True)) == expected
+    assert outcome(EOF, answer(reason), streamed=False) == expected
+    assert outcome(GONE, answer(reason)) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "label"),
+    [
+        ("rate_limit_exceeded", "requests", "rate_limit_exceeded"),
+        (None, "server_error", "server_error"),
+        (None, "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"),
+        ("500", "internal_error", "internal_error"),
+        ("502", None, "502"),
+        ("The engine has died", "x" * 49, "stream_error"),
+        ("req_8f14e45fceea", None, "stream_error"),
+        ("1234567", "", "stream_error"),
+        (None, None, "stream_error"),
+    ],
+)
+def test_an_error_inside_is_labelled_by_a_word_of_few_values(
+    code: str | None, kind: str | None, label: str
+) -> None:
+    """Its code or type, a word before a number; sentences and ids are no labels (contract 2.1)."""
+    response = answer(None, error=ErrorObject(message="m", code=code, type=kind))
+    assert outcome(EOF, response) == (Outcome.STREAM_ERROR, label)
+
+
+def test_an_error_without_words_has_no_message() -> None:
+    """An empty message is absent, not an empty text."""
+    judgement = judge(
+        end=End(exchange=1, at_ns=1, kind=BROKEN), status=200, streamed=True, response=None
+    )
+    assert judgement.error_message is None
+    assert judgement.error_type == "stream_truncated"

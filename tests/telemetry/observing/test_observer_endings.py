@@ -1,0 +1,242 @@
+"""How an exchange ended, judged from its frames and its content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from telemetry.frames.ending import EndKind
+from telemetry.observing.exchange import Outcome
+from tests.telemetry import tap_frames
+from tests.telemetry.observed import observe
+from tests.telemetry.tap_frames import (
+    ANSWER,
+    ASKED_STREAM,
+    DONE,
+    HEL,
+    LO,
+    ROLE,
+    STOP,
+    USAGE,
+    WHOLE_STREAM,
+    event,
+    exchange_frames,
+)
+
+ENDINGS: dict[str, tuple[Outcome, str | None, list[bytes], dict[str, Any]]] = {
+    "[DONE], then RST": (
+        Outcome.COMPLETED,
+        None,
+        [*WHOLE_STREAM],
+        {"kind": EndKind.UPSTREAM_BROKEN},
+    ),
+    "finish reason and usage, then the client closes": (
+        Outcome.COMPLETED,
+        None,
+        [ROLE, HEL, LO, STOP, USAGE],
+        {"kind": EndKind.CLIENT_GONE},
+    ),
+    "[DONE] alone was not delivered": (
+        Outcome.COMPLETED,
+        None,
+        [*WHOLE_STREAM],
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 1},
+    ),
+    "the usage was not delivered": (
+        Outcome.CLIENT_DISCONNECTED,
+        None,
+        [*WHOLE_STREAM],
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 2},
+    ),
+    "what came behind [DONE] was drained": (
+        Outcome.COMPLETED,
+        None,
+        [*WHOLE_STREAM, b": bye\n\n", b": bye\n\n"],
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 2},
+    ),
+    "another choice began after all others had finished, and was not delivered": (
+        Outcome.CLIENT_DISCONNECTED,
+        None,
+        [HEL, STOP, USAGE, event('"content":"x"', index=1), event(finish="stop", index=1)],
+        {"kind": EndKind.CLIENT_GONE, "undelivered_reads": 1},
+    ),
+    "a stream was asked for and nothing came": (
+        Outcome.TRUNCATED,
+        "stream_truncated",
+        [b"\n"],
+        {"asked": ASKED_STREAM},
+    ),
+    "nothing came, and no stream was asked for": (Outcome.COMPLETED, None, [], {}),
+    "a stream was asked for and a redirect came": (
+        Outcome.COMPLETED,
+        None,
+        [],
+        {"asked": ASKED_STREAM, "status": 307},
+    ),
+    "a stream was asked for and a plain answer came": (
+        Outcome.COMPLETED,
+        None,
+        [ANSWER],
+        {"asked": ASKED_STREAM},
+    ),
+    "a plain answer is broken off": (
+        Outcome.TRUNCATED,
+        "stream_truncated",
+        [ANSWER[:-20]],
+        {"kind": EndKind.UPSTREAM_BROKEN},
+    ),
+    "a plain answer is whole, and then the client closes": (
+        Outcome.COMPLETED,
+        None,
+        [ANSWER],
+        {"kind": EndKind.CLIENT_GONE},
+    ),
+    "an error inside, [DONE] or not": (
+        Outcome.STREAM_ERROR,
+        "overloaded",
+        [HEL, b'data: {"error":{"message":"m","type":"overloaded"}}\n\n', DONE],
+        {"asked": ASKED_STREAM},
+    ),
+    "a Google front end's list": (
+        Outcome.STREAM_ERROR,
+        "UNAVAILABLE",
+        [b'[{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}]'],
+        {"asked": ASKED_STREAM},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error_type", "data", "members"), ENDINGS.values(), ids=ENDINGS
+)
+def test_rule_4_the_ending_is_judged_from_frames_and_content(
+    outcome: Outcome, error_type: str | None, data: list[bytes], members: dict[str, Any]
+) -> None:
+    """What the observer hands to the judge is what section 6 speaks of."""
+    exchange = observe(exchange_frames(*data, **members))
+    assert (exchange.outcome, exchange.error_type) == (outcome, error_type)
+
+
+def test_a_plain_answer_that_broke_off_is_kept_as_text() -> None:
+    """``design.md`` section 6: partial output is kept, and is not called JSON."""
+    exchange = observe(exchange_frames(ANSWER[:90], kind=EndKind.UPSTREAM_BROKEN))
+    assert exchange.outcome is Outcome.TRUNCATED
+    assert exchange.response is None
+    assert exchange.undecoded_body == ANSWER[:90].decode()
+
+
+@pytest.mark.parametrize(
+    "kind", [EndKind.CLIENT_GONE, EndKind.UPSTREAM_BROKEN, EndKind.DRAIN_DEADLINE]
+)
+def test_what_an_early_end_lacks_is_no_anomaly(kind: EndKind) -> None:
+    """Usage and finish reason are missing because of the end, which is told already."""
+    exchange = observe(exchange_frames(ROLE, HEL, asked=ASKED_STREAM, kind=kind))
+    assert exchange.outcome is not Outcome.COMPLETED
+    assert exchange.anomalies == ()
+
+
+@pytest.mark.parametrize("data", [(), (b" ",), (b"<p>Hi</p>",)], ids=["none", "blank", "a page"])
+def test_an_empty_answer_that_is_whole_says_that_it_cannot_be_read(data: tuple[bytes, ...]) -> None:
+    """Its framing makes it complete, and nothing makes it an answer."""
+    exchange = observe(exchange_frames(*data))
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ("response_undecodable",))
+
+
+@pytest.mark.parametrize("status", [204, 307])
+def test_what_is_to_have_no_answer_lacks_none(status: int) -> None:
+    """Neither a redirect nor an answer without content is told to be unreadable."""
+    assert observe(exchange_frames(status=status)).anomalies == ()
+
+
+@pytest.mark.parametrize(
+    ("whole", "anomalies"), [((ROLE, HEL), ()), ((HEL, STOP, USAGE), ("event_cut_off",))]
+)
+def test_a_stream_that_is_cut_in_an_event_has_no_event_of_bad_json(
+    whole: tuple[bytes, ...], anomalies: tuple[str, ...]
+) -> None:
+    """The cut is told by the outcome, or, behind all that makes an answer, by a word of its own."""
+    exchange = observe(exchange_frames(*whole, LO[:40], asked=ASKED_STREAM))
+    assert (exchange.outcome is Outcome.COMPLETED, exchange.anomalies) == (
+        bool(anomalies),
+        anomalies,
+    )
+
+
+def test_what_a_complete_stream_lacks_is_an_anomaly() -> None:
+    """``[DONE]`` without any finish reason or usage."""
+    exchange = observe(exchange_frames(ROLE, HEL, DONE, asked=ASKED_STREAM))
+    assert exchange.outcome is Outcome.COMPLETED
+    assert exchange.anomalies == ("no_finish_reason", "no_usage")
+
+
+def _asked_for(count: str) -> bytes:
+    return ASKED_STREAM[:-1] + b',"n":' + count.encode() + b"}"
+
+
+@pytest.mark.parametrize(
+    ("count", "outcome"),
+    [
+        ("2", Outcome.TRUNCATED),
+        ("128", Outcome.TRUNCATED),
+        ("1", Outcome.COMPLETED),
+        ("0", Outcome.COMPLETED),
+        ("-2", Outcome.COMPLETED),
+        ("129", Outcome.COMPLETED),
+        ("2.0", Outcome.COMPLETED),
+        ("true", Outcome.COMPLETED),
+        ('"2"', Outcome.COMPLETED),
+    ],
+)
+def test_as_many_choices_as_were_asked_for_make_an_answer_complete(
+    count: str, outcome: Outcome
+) -> None:
+    """Usage came with the first choice; one that has not begun is missing all the same.
+
+    What ``n`` is no number of choices for counts as one.
+    """
+    finished = STOP.replace(b"}]}", b'}],"usage":{"completion_tokens":1}}')
+    frames = exchange_frames(HEL, finished, asked=_asked_for(count), kind=EndKind.UPSTREAM_BROKEN)
+    assert observe(frames).outcome is outcome
+
+
+def test_completion_of_the_last_choice_decides_what_reached_the_client() -> None:
+    """With two choices asked for, the first one's end is not yet the answer's."""
+    reads = (
+        HEL,
+        STOP.replace(b"}]}", b'}],"usage":{"completion_tokens":1}}'),
+        event('"content":"x"', index=1),
+        event(finish="stop", index=1),
+    )
+    members: dict[str, Any] = {"asked": _asked_for("2"), "kind": EndKind.CLIENT_GONE}
+    assert observe(exchange_frames(*reads, **members)).outcome is Outcome.COMPLETED
+    exchange = observe(exchange_frames(*reads, undelivered_reads=1, **members))
+    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+
+
+def test_a_server_that_gives_fewer_choices_ends_well() -> None:
+    """Some ignore ``n``: a clean end is one."""
+    exchange = observe(exchange_frames(HEL, STOP, USAGE, asked=_asked_for("2")))
+    assert exchange.outcome is Outcome.COMPLETED
+
+
+_PROMPTS = b'{"model":"m-1","stream":true,"prompt":["One?","Two?"]'
+
+
+@pytest.mark.parametrize(
+    ("asked", "outcome"),
+    [
+        (_PROMPTS + b"}", Outcome.COMPLETED),
+        (_PROMPTS + b',"n":2}', Outcome.TRUNCATED),
+        (_PROMPTS.replace(b'["One?","Two?"]', b"[5,6,7]") + b',"n":2}', Outcome.COMPLETED),
+    ],
+)
+def test_every_prompt_asks_for_its_choices(asked: bytes, outcome: Outcome) -> None:
+    """``n`` choices for each prompt of a legacy completion make the answer complete."""
+    texts = [
+        b'data: {"choices":[{"index":%d,"text":"x","finish_reason":"stop"}]%b}\n\n' % (index, usage)
+        for index, usage in enumerate((b"", b',"usage":{"completion_tokens":2}'))
+    ]
+    _, *frames = exchange_frames(*texts, asked=asked, kind=EndKind.UPSTREAM_BROKEN)
+    frames = [tap_frames.begin(endpoint="completions"), *frames]
+    assert observe(frames).outcome is outcome

@@ -1,0 +1,188 @@
+"""``telemetry.observing.strikes``: what telemetry died of is not looked at a third time."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from telemetry.observing.observer import Observer
+from telemetry.observing.strikes import MAX_ENTRIES, Strikes
+from telemetry.service import TelemetryService
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.store.store import Store
+from tests.telemetry.tap_frames import ANSWER, ASKED, begin, exchange_frames, identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from telemetry.frames.frame import Frame
+
+IDS = [identity(number).span_id for number in range(1, 200)]
+LARGE = ASKED.replace(b"hi", b"x" * 300_000)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db.strikes"
+
+
+_DEAD: list[object] = []
+"""Steps that never end: the end of one that is collected would be written down."""
+
+
+def _die_during(path: Path, span_id: str, *, is_large: bool = True) -> None:
+    """A process that is killed in the step writes nothing more."""
+    step = Strikes.open(path).during(span_id, is_large=is_large)
+    step.__enter__()
+    _DEAD.append(step)
+
+
+def test_rule_1_the_second_strike_puts_an_exchange_out(path: Path) -> None:
+    """And no other one."""
+    for is_out in (False, False, True, True):
+        strikes = Strikes.open(path)
+        assert (strikes.is_out(IDS[0]), strikes.is_out(IDS[1])) == (is_out, False)
+        strikes.close()
+        _die_during(path, IDS[0])
+
+
+def test_a_step_that_ends_is_no_strike(path: Path) -> None:
+    """Nor one that fails: the process lives."""
+    for _ in range(5):
+        strikes = Strikes.open(path)
+        with pytest.raises(MemoryError), strikes.during(IDS[0], is_large=True):
+            raise MemoryError
+        assert not strikes.is_out(IDS[0])
+        strikes.close()
+    assert path.stat().st_size == 0
+
+
+def test_rule_2_what_is_small_is_not_noted(path: Path) -> None:
+    """A kill by chance finds usual calls in no step."""
+    for _ in range(3):
+        _die_during(path, IDS[0], is_large=False)
+    assert path.stat().st_size == 0
+
+
+def test_rule_3_the_oldest_go_first(path: Path) -> None:
+    """As many as there is room for are remembered, and forgotten once their span is made."""
+    for span_id in IDS[: MAX_ENTRIES + 1]:
+        _die_during(path, span_id)
+        _die_during(path, span_id)
+    strikes = Strikes.open(path)
+    assert [span_id for span_id in IDS if strikes.is_out(span_id)] == IDS[1 : MAX_ENTRIES + 1]
+    for span_id in IDS:
+        strikes.forget(span_id)
+    assert path.stat().st_size == 0
+    strikes.close()
+
+
+def test_rule_4_the_file_is_its_owners(path: Path) -> None:
+    """Whatever the umask."""
+    os.umask(os.umask(0))
+    Strikes.open(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "content", [b"x", bytes(9), b"\xff" * 5000, random.Random(0).randbytes(64)], ids=len
+)
+def test_rule_4_a_damaged_file_does_no_harm(path: Path, content: bytes) -> None:
+    """It is read as far as it has entries."""
+    path.write_bytes(content)
+    strikes = Strikes.open(path)
+    with strikes.during(IDS[0], is_large=True):
+        pass
+    assert not strikes.is_out(IDS[0])
+    strikes.close()
+
+
+def test_rule_4_without_a_file_nothing_is_remembered(tmp_path: Path) -> None:
+    """A folder that is not there, a file that cannot be written."""
+    strikes = Strikes.open(tmp_path / "no" / "s.db.strikes")
+    with strikes.during(IDS[0], is_large=True):
+        pass
+    assert not strikes.is_out(IDS[0])
+    strikes.close()
+
+
+class _Killed(BaseException):
+    """The end of a process, for a test in one."""
+
+
+def _serve(tmp_path: Path, store: Store, frames: list[Frame]) -> TelemetryService:
+    """One life of the telemetry process: what a worker sends again each time."""
+    service = TelemetryService(
+        SpanRecorder(Resource.get_empty(), build_span_limits()),
+        store,
+        strikes=Strikes.open(tmp_path / "s.db.strikes"),
+        now_ns=lambda: 0,
+    )
+    source = service.open_source()
+    source.feed(*frames)
+    service.commit()
+    return service
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "telemetry.observing.request_body.decode_request",
+        "telemetry.observing.observation.decode_response",
+    ],
+)
+def test_the_third_time_a_span_is_made_without_bodies(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two kills in a step with large bodies; the calls behind it lose nothing."""
+    long = ANSWER.replace(b"Hello", b"y" * 300_000)
+    frames = exchange_frames(long, number=1, asked=LARGE)
+    others = exchange_frames(ANSWER, number=2)
+    own = __import__(step.rpartition(".")[0], fromlist=["x"])
+    name = step.rpartition(".")[2]
+    works = getattr(own, name)
+
+    def die(body: bytes) -> object:
+        if len(body) < 200_000:
+            return works(body)
+        # As a kill would: nothing behind it is done, not even what `finally` holds.
+        monkeypatch.setattr(Strikes, "_write", lambda *_: None)
+        raise _Killed
+
+    with Store.open(tmp_path / "s.db") as store:
+        for _ in range(2):
+            with monkeypatch.context() as patch:
+                patch.setattr(own, name, die)
+                write = Strikes._write
+                with pytest.raises(_Killed):
+                    _serve(tmp_path, store, [*frames, *others])
+                monkeypatch.setattr(Strikes, "_write", write)
+        monkeypatch.setattr(own, name, lambda body: works(body) if len(body) < 200_000 else 1 / 0)
+        service = _serve(tmp_path, store, [*frames, *others])
+        assert (service.counts.recorded, service.counts.failed) == (2, 1)
+        assert service.held_bytes == 0
+    # What was recorded is forgotten.
+    assert (tmp_path / "s.db.strikes").stat().st_size == 0
+
+
+def test_an_exchange_that_is_out_says_so(tmp_path: Path) -> None:
+    """Its span has times, ids and status, and the word."""
+    path = tmp_path / "s.db.strikes"
+    for _ in range(2):
+        _die_during(path, IDS[0])
+    observer = Observer(strikes=Strikes.open(path))
+    *frames, last = exchange_frames(ANSWER, number=1, asked=LARGE)
+    assert frames[0] == begin(1)
+    for frame in frames:
+        assert observer.feed(frame) is None
+    exchange = observer.feed(last)
+    assert exchange is not None
+    assert (exchange.request, exchange.request_body, exchange.response) == (None, None, None)
+    assert exchange.request_size_bytes == len(LARGE)
+    assert exchange.response_status == 200
+    assert exchange.anomalies == ("observer_died",)

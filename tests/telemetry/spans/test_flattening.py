@@ -1,0 +1,82 @@
+"""``telemetry.spans.flattening``: how much of a conversation becomes attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from telemetry.spans import flattening as module
+from telemetry.spans.flattening import MAX_FLATTENED_ATTRIBUTES, Flattening
+from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES
+
+if TYPE_CHECKING:
+    from telemetry.attribute_values import AttributePairs
+
+
+def two_each(position: int, entry: str) -> AttributePairs:
+    """Two attributes of every entry, and an absent one."""
+    yield f"{position}.a", entry
+    yield f"{position}.b", None
+    yield f"{position}.c", entry
+
+
+def test_rule_1_a_span_has_room_for_the_rest() -> None:
+    """Rule 1: what the lists leave is more than the essentials, of which there are about 30."""
+    assert MAX_SPAN_ATTRIBUTES - MAX_FLATTENED_ATTRIBUTES >= 50
+
+
+def test_rule_1_all_lists_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules 1 and 3: the second list gets what the first left, whole entries only."""
+    monkeypatch.setattr(module, "MAX_FLATTENED_ATTRIBUTES", 9)
+    flattening = Flattening()
+    assert len(list(flattening.take("first", "xyz", two_each, limit=9))) == 6
+    assert list(flattening.take("second", "uv", two_each, limit=9)) == [("0.a", "u"), ("0.c", "u")]
+    assert list(flattening.take("third", "w", two_each, limit=9)) == []
+    assert flattening.cut == {"second": 2, "third": 1}
+
+
+@pytest.mark.parametrize(
+    ("newest", "positions"), [(True, ["2", "2", "3", "3"]), (False, ["0", "0", "1", "1"])]
+)
+def test_rule_2_positions_are_kept(*, newest: bool, positions: list[str]) -> None:
+    """Rule 2: the newest or the first stay, in the list's own order."""
+    flattening = Flattening()
+    pairs = list(flattening.take("list", "abcd", two_each, limit=2, newest=newest))
+    assert [key.partition(".")[0] for key, _ in pairs] == positions
+    assert [value for _, value in pairs] == ["abcd"[int(position)] for position in positions]
+    assert flattening.cut == {"list": 4}
+
+
+def test_rule_3_no_entry_is_looked_at_after_one_without_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rules 3 and 5: nor is one past the limit."""
+    monkeypatch.setattr(module, "MAX_FLATTENED_ATTRIBUTES", 1)
+    looked: list[int] = []
+
+    def look(position: int, entry: str) -> AttributePairs:
+        looked.append(position)
+        return two_each(position, entry)
+
+    list(Flattening().take("list", "abc", look, limit=9, newest=True))
+    list(Flattening().take("list", "abc", look, limit=0))
+    assert looked == [2]
+
+
+def test_rule_4_what_fits_is_not_noted() -> None:
+    """Rule 4: exactly the limit is no cut, also where entries have no attributes."""
+    flattening = Flattening()
+    assert len(list(flattening.take("list", "ab", two_each, limit=2))) == 4
+    assert list(flattening.take("list", "ab", lambda *_: iter(()), limit=2)) == []
+    assert list(flattening.first("inner", "ab", 2)) == [(0, "a"), (1, "b")]
+    assert flattening.cut == {}
+
+
+def test_rule_4_of_lists_of_one_name_the_longest_is_noted() -> None:
+    """Rule 4: every message has its parts."""
+    flattening = Flattening()
+    assert list(flattening.first("parts", "abc", 1)) == [(0, "a")]
+    assert list(flattening.first("parts", "abcde", 1)) == [(0, "a")]
+    assert list(flattening.first("parts", "ab", 1)) == [(0, "a")]
+    assert flattening.cut == {"parts": 5}

@@ -1,0 +1,170 @@
+"""``telemetry.spans.metadata``: what no attribute has a name for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from codec.answer import ChatResponse, Message
+from codec.jsontext import decode_json
+from codec.usage import Usage
+from telemetry.observing.chunk_timing import ChunkTiming
+from telemetry.observing.exchange import ClientContext, Exchange, Outcome
+from telemetry.semconv import MetadataMember
+from telemetry.spans.metadata import MAX_METADATA_BYTES, build_metadata, dump_metadata
+from tests.telemetry.exchanges import (
+    FIRST_CHUNK_NS,
+    FIRST_CONTENT_NS,
+    make_exchange,
+    make_response,
+)
+
+USAGE = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+PLAIN = {"upstream": "default", "outcome": "completed"}
+
+
+def dumped(exchange: Exchange) -> dict[str, Any]:
+    """The object, read back from its text."""
+    text, _ = dump_metadata(build_metadata(exchange, {}))
+    value: dict[str, Any] = decode_json(text)
+    return value
+
+
+def test_rule_2_every_member_that_applies() -> None:
+    """Contract 1.8, and what the contract leaves to us: chunks, refusals, rate limits."""
+    exchange = make_exchange(
+        request_id="req",
+        rewrites=("stream_options.include_usage",),
+        resend_count=2,
+        first_chunk_ns=FIRST_CHUNK_NS,
+        first_content_ns=FIRST_CONTENT_NS,
+        chunks=ChunkTiming(
+            count=3,
+            first_ns=FIRST_CHUNK_NS,
+            last_ns=FIRST_CHUNK_NS + 3_000_000,
+            longest_wait_ns=2_000_000,
+            wait_counts=(2,),
+        ),
+        outcome=Outcome.CLIENT_DISCONNECTED,
+        response=replace(
+            make_response(Message(), Message(refusal="No")), hidden_members=("timings",)
+        ),
+        rate_limits={"x-ratelimit-remaining-tokens": "9"},
+        anomalies=("foreign_chunk",),
+        kept_by="cancelled",
+        hides_content=True,
+        usage_event_not_stripped=True,
+    )
+    wanted = {
+        "upstream": "default",
+        "request_id": "req",
+        "proxy_rewrites": ["stream_options.include_usage"],
+        "retry_count": 2,
+        "ttft_ms": 250.0,
+        "first_content_ms": 260.5,
+        "chunk_count": 3,
+        "chunk_wait_ms": 1.5,
+        "longest_chunk_wait_ms": 2.0,
+        "outcome": "client_disconnected",
+        "on_disconnect": "cancel",
+        "refused_choices": [1],
+        "usage_source": "provider",
+        "usage_raw": USAGE,
+        "cost_source": "provider",
+        "rate_limits": {"x-ratelimit-remaining-tokens": "9"},
+        "anomalies": ["foreign_chunk"],
+        "kept_by": "cancelled",
+        "content_hidden_by": "client",
+        "usage_event_not_stripped": True,
+        "left_out_with_usage": ["timings"],
+        "cut": {"llm.tools": 600},
+    }
+    assert build_metadata(exchange, {"llm.tools": 600}, "provider") == wanted
+    assert wanted.keys() == {member.value for member in MetadataMember}
+
+
+def test_rule_2_what_does_not_apply_is_absent() -> None:
+    """An exchange that had nothing special has the two members that always apply."""
+    assert build_metadata(make_exchange(), {}) == PLAIN
+    empty = make_exchange(response=ChatResponse(usage=Usage(prompt=1)))
+    assert build_metadata(empty, {}) == {**PLAIN, "usage_source": "provider"}
+
+
+def test_an_answer_without_usage_says_so() -> None:
+    """S3.13: no counts, and the source is none; nothing is estimated."""
+    exchange = make_exchange(response=make_response(Message(content="x"), usage=None))
+    assert build_metadata(exchange, {}) == {**PLAIN, "usage_source": "none"}
+
+
+def test_rule_4_what_was_left_out_with_the_usage_is_named_within_bounds() -> None:
+    """The names are the provider's: of some of them the beginnings."""
+    response = ChatResponse(hidden_members=tuple(f"{number:0100}" for number in range(40)))
+    names = build_metadata(make_exchange(response=response), {})["left_out_with_usage"]
+    assert names == ["0" * 64] * 16
+
+
+def test_a_single_chunk_waited_for_nothing() -> None:
+    """It is counted and has no waits."""
+    once = ChunkTiming(
+        count=1, first_ns=FIRST_CHUNK_NS, last_ns=FIRST_CHUNK_NS, longest_wait_ns=0, wait_counts=()
+    )
+    assert build_metadata(make_exchange(chunks=once), {}) == {**PLAIN, "chunk_count": 1}
+
+
+def test_rule_3_the_clients_members_stand_beside_ours() -> None:
+    """And under another name where they would take the place of one."""
+    context = ClientContext(metadata={"tenant": "t", "outcome": "fine", "n": 1})
+    assert build_metadata(make_exchange(context=context), {}) == {
+        **PLAIN,
+        "tenant": "t",
+        "client_outcome": "fine",
+        "n": 1,
+    }
+
+
+def test_rule_4_what_cannot_be_written_costs_only_itself() -> None:
+    """A raw usage object with a number of 5,000 digits does not take the metadata with it."""
+    usage = Usage(prompt=1, raw={"n": 10**5000})
+    exchange = make_exchange(response=ChatResponse(usage=usage))
+    assert dumped(exchange) == {**PLAIN, "usage_source": "provider", "cut": {"metadata": 1}}
+
+
+def test_rule_4_what_is_too_large_is_left_out() -> None:
+    """A client's metadata of any size leaves our own members alone."""
+    context = ClientContext(metadata={"novel": "x" * MAX_METADATA_BYTES})
+    told = dumped(make_exchange(context=context))
+    assert told.pop("cut")["metadata"] > MAX_METADATA_BYTES
+    assert told == PLAIN
+
+
+def test_rule_4_what_was_cut_before_is_noted_with_it() -> None:
+    """The note joins the others, and the limit may be a smaller one."""
+    context = ClientContext(metadata={"novel": "x" * 2_000})
+    metadata = build_metadata(make_exchange(context=context), {"input.value": 7})
+    text, size = dump_metadata(metadata, 1_000)
+    assert size > 2_000
+    assert decode_json(text)["cut"] == {"input.value": 7, "metadata": size}
+    assert dump_metadata(metadata)[1] == 0
+
+
+def test_rule_5_numbers_are_finite() -> None:
+    """A browser's JSON knows neither infinity nor NaN; words that look like them stay."""
+    context = ClientContext(metadata={"a": float("inf"), "b": [float("nan"), "NaN"]})
+    assert dumped(make_exchange(context=context)) == {**PLAIN, "a": None, "b": [None, "NaN"]}
+
+
+def test_rate_limits_are_short() -> None:
+    """A policy of some words, no novel."""
+    exchange = make_exchange(rate_limits={"ratelimit-policy": "x" * 5_000})
+    assert len(dumped(exchange)["rate_limits"]["ratelimit-policy"]) == 256
+
+
+@given(st.dictionaries(st.text(), st.none() | st.text() | st.integers() | st.floats()))
+def test_no_member_of_the_clients_replaces_one_of_ours(members: dict[str, Any]) -> None:
+    """Whatever the names, ours have our values."""
+    exchange = make_exchange(context=ClientContext(metadata=members))
+    assert build_metadata(exchange, {}).items() >= PLAIN.items()
+    assert dumped(exchange).items() >= PLAIN.items()

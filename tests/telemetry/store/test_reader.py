@@ -1,0 +1,193 @@
+"""``telemetry.store.reader``: reading a store while its owner writes it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from telemetry.errors import StoreUnavailable
+from telemetry.store import reader as store_reader
+from telemetry.store.reader import MAX_LISTED, StoreReader
+from telemetry.store.store import Store
+from tests.telemetry.span_rows import make_row, make_rows, span_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    with Store.open(tmp_path / "spans.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def reader(store: Store) -> Iterator[StoreReader]:
+    """A reader of that store."""
+    with StoreReader(store.path) as opened:
+        yield opened
+
+
+def test_summary_holds_what_was_recorded(store: Store, reader: StoreReader) -> None:
+    """A summary is the row without its bytes, and with its fate."""
+    row = make_row(1)
+    store.add([row])
+    summary = dataclasses.asdict(reader.latest(1)[0])
+    recorded = msgspec.structs.asdict(row)
+    span = recorded.pop("span")
+    assert {name: summary.pop(name) for name in recorded} == recorded
+    assert summary == {
+        "seq": 1,
+        "size_bytes": len(span),
+        "state": "pending",
+        "attempts": 0,
+        "next_try_ns": 0,
+        "last_error": None,
+    }
+
+
+def test_pages_of_the_newest(store: Store, reader: StoreReader) -> None:
+    """Pages go from new to old, and one begins where the last ended, whatever is added."""
+    store.add(make_rows(range(1, 6)))
+    first = reader.latest(2)
+    store.add([make_row(6)])
+    second = reader.latest(10, before=first[-1].seq)
+    ids = [summary.span_id for summary in first + second]
+    assert ids == [span_id(number) for number in (5, 4, 3, 2, 1)]
+
+
+def test_following(store: Store, reader: StoreReader) -> None:
+    """What comes after a number is what was recorded since, oldest first, pruned or not."""
+    assert reader.after(0) == []
+    store.add(make_rows([1, 2]))
+    seen = reader.after(0)
+    assert [summary.span_id for summary in seen] == [span_id(1), span_id(2)]
+    store.mark_delivered([summary.seq for summary in seen])
+    assert store.prune(2**62).removed == 2
+    store.add([make_row(3)])
+    assert [summary.span_id for summary in reader.after(seen[-1].seq)] == [span_id(3)]
+
+
+@pytest.mark.parametrize("limit", [-1, 0, MAX_LISTED + 1])
+def test_limits_are_bounded(store: Store, reader: StoreReader, limit: int) -> None:
+    """No limit makes a read long, a negative one neither."""
+    store.add(make_rows(range(MAX_LISTED + 1)))
+    assert len(reader.latest(limit)) == max(0, min(limit, MAX_LISTED))
+
+
+@pytest.mark.parametrize("limit", [1, 9, 10, 11, 25, 30, 99])
+def test_the_newest_are_as_many_as_asked_for(
+    store: Store, reader: StoreReader, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 1: however many pages that takes; what is added meanwhile is not among them."""
+    monkeypatch.setattr(store_reader, "MAX_LISTED", 10)
+    rows = make_rows(range(1, 31))
+    store.add(rows)
+    spans = reader.newest(limit)
+    found = [next(spans)]
+    store.add([make_row(31)])
+    found.extend(spans)
+    assert [one.span for one in found] == [row.span for row in rows[-limit:]]
+
+
+def test_since_goes_on_until_nothing_is_left(
+    store: Store, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 2: page after page, with what is added meanwhile."""
+    monkeypatch.setattr(store_reader, "MAX_LISTED", 2)
+    store.add(make_rows(range(1, 6)))
+    spans = reader.since(1)
+    first = next(spans)
+    store.add([make_row(6)])
+    ids = [one.summary.span_id for one in (first, *spans)]
+    assert ids == [span_id(number) for number in range(2, 7)]
+
+
+def test_rule_3_no_listed_span_is_searched_for(store: Store, reader: StoreReader) -> None:
+    """Each is found by its number or by the index of span ids: nothing is scanned or sorted."""
+    store.add(make_rows(range(1, 31)))
+    statements: list[str] = []
+    connection = reader._connection
+    connection.set_trace_callback(statements.append)
+    assert len(list(reader.newest(20))) == 20
+    assert len(list(reader.since(20))) == 10
+    assert len(reader.find(span_id(7))) == 1
+    connection.set_trace_callback(None)
+    assert len(statements) > 31
+    for statement in set(statements):
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+        assert all(detail.startswith("SEARCH") for *_, detail in plan), (statement, plan)
+
+
+def test_finding_by_prefix(store: Store, reader: StoreReader) -> None:
+    """A prefix of the span id or of the trace id finds spans with their bytes, newest first."""
+    row = make_row(0xAB)
+    other = msgspec.structs.replace(make_row(2), span_id="ab" + "f" * 14)
+    store.add([row, other, make_row(3)])
+    assert [found.span for found in reader.find("00000000000000AB")] == [row.span]
+    assert [found.summary.span_id for found in reader.find("abf")] == [other.span_id]
+    assert [found.summary.seq for found in reader.find("0")] == [3, 2, 1]
+    assert [found.summary.seq for found in reader.find("0", limit=1)] == [3]
+    assert [found.summary.seq for found in reader.find(other.trace_id)] == [2]
+
+
+@pytest.mark.parametrize("prefix", ["", "xyz", "%", "0' OR 1", "\ud800"])
+def test_what_is_no_id_finds_nothing(store: Store, reader: StoreReader, prefix: str) -> None:
+    """Only hexadecimal digits can find anything."""
+    store.add([make_row(1)])
+    assert reader.find(prefix) == []
+
+
+def test_span_pruned_between_two_reads(store: Store, reader: StoreReader) -> None:
+    """A span whose bytes are gone by the time they are read is left out."""
+    store.add([make_row(1)])
+    with store._file.use() as connection:
+        connection.execute("DELETE FROM span_bytes")
+    assert reader.find(span_id(1)) == []
+
+
+def test_reading_while_writing(store: Store) -> None:
+    """A reader in another thread never fails, never blocks the owner, and sees whole commits."""
+    finished = threading.Event()
+    seen: list[int] = []
+
+    def read() -> None:
+        with StoreReader(store.path) as reader:
+            while not finished.is_set():
+                seen.append(len(reader.after(0)))
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    for start in range(0, 500, 5):
+        store.add(make_rows(range(start, start + 5)))
+    finished.set()
+    reading.join()
+    assert all(count % 5 == 0 for count in seen)
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 1
+
+
+def test_reading_after_a_clean_end(store: Store) -> None:
+    """A store whose owner has left is readable."""
+    store.add([make_row(1)])
+    store.close()
+    with StoreReader(store.path) as reader:
+        assert len(reader.latest(10)) == 1
+
+
+def test_no_store(tmp_path: Path) -> None:
+    """Where nothing is, or nothing was recorded, the message says so and nothing is made."""
+    path = tmp_path / "none.db"
+    with pytest.raises(StoreUnavailable, match=f"no store at {path}"):
+        StoreReader(path)
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - the shortest
+    path.touch()
+    with pytest.raises(StoreUnavailable, match="is empty"):
+        StoreReader(path)
