@@ -137,7 +137,7 @@ class Accumulator:
 
     @property
     def finished(self) -> bool:
-        """As many choices as were asked for have finished, and no other was seen."""
+        """Whether all choices that were asked for have finished, and no other was seen."""
         return self._choice_count <= self._finished_count == len(self._choices)
 
     def feed(

@@ -92,7 +92,7 @@ class Budget:
         return self.take(size + FRAGMENT_BYTES, 0 if text.isascii() else 3 * size)
 
     def spare(self, size_bytes: int) -> None:
-        """So much of what was set aside takes no memory any more, and may be lent to the next."""
+        """Lend bytes that were reserved, and take no memory any more, to the next."""
         self._lent_bytes += size_bytes
 
 

@@ -1,4 +1,4 @@
-"""Which requests are observed: the method and the end of the path decide (``design.md`` 5)."""
+"""The requests that are observed: method and end of the path decide (``design.md`` 5)."""
 
 from __future__ import annotations
 

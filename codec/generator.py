@@ -46,7 +46,7 @@ MAX_CHOICES = 128
 
 
 class UsagePolicy(StrEnum):
-    """Where a stream tells its usage (rule 3)."""
+    """The place in a stream where usage is told (rule 3)."""
 
     NONE = "none"
     """Nowhere."""

@@ -1,4 +1,4 @@
-"""Which JSON values are counts and which are indices.
+"""Counts and indices: the JSON values that can be one.
 
 Gateways in languages with one number type write ``12.0`` for 12; such values are taken. ``true`` is
 an integer in Python, not in JSON.

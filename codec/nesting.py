@@ -41,7 +41,7 @@ _WORTHWHILE = 7 / 8
 
 
 class Ending(Enum):
-    """Where a piece ends."""
+    """The place where a piece ends."""
 
     OUTSIDE = 0
     IN_STRING = 1

@@ -85,7 +85,7 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        """Of what is to be sent."""
+        """The size of what is to be sent."""
         return sum(map(len, self.more), len(self.body))
 
 

@@ -1,4 +1,4 @@
-"""Where the members of a JSON object lie in its bytes, found without parsing the rest.
+"""Find the members of a JSON object in its bytes, without parsing the rest.
 
 The rewriter needs the place of two or three members of a body that may hold 20 MB of images.
 Parsing it whole would keep the interpreter for many milliseconds, so the body is scanned piece by
@@ -82,7 +82,7 @@ class Problem(StrEnum):
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Where the value of one member lies.
+    """The place of one member's value.
 
     Attributes:
         start: offset of its first byte.

@@ -124,7 +124,7 @@ class SseDecoder:
 
     @property
     def pending_bytes(self) -> int:
-        """Of the event under way."""
+        """The size of the event under way."""
         return len(self._pending)
 
     @property

@@ -159,7 +159,7 @@ class UsageFilter:
         return position, len(data) if suspect is None else suspect.end()
 
     def _find_flow_end(self, data: bytes, position: int) -> int:
-        """Where the event that flows ends, or the end of the data."""
+        """The end of the event that flows, or of the data."""
         stop = position
         while position < len(data):
             stop = _find_line_end(data, position)
@@ -172,7 +172,7 @@ class UsageFilter:
 
 
 def _find_last_end(data: bytes, start: int, stop: int) -> int:
-    """Where the last event ends between two places, by a LF before a blank line; else the first."""
+    """The end of the last event between two places, by a LF before a blank line; else the first."""
     if stop == len(data) and data.endswith((_EVENT_END, _CRLF_EVENT_END), start):
         return stop
     end = data.rfind(_EVENT_END, start, stop)

@@ -1,4 +1,4 @@
-"""Where the members of a JSON object lie that is there as a whole: the parser says it.
+"""Find the members of a JSON object that is there as a whole: the parser says where they are.
 
 Rules:
 

@@ -147,7 +147,7 @@ class _Request(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the base class finds it by this name
 
     def version_string(self) -> str:
-        """Who answers, without versions of what it is made of."""
+        """The ``Server`` field, without versions of what the server is made of."""
         return "spantap"
 
     def log_message(self, *_: object) -> None:

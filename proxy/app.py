@@ -160,7 +160,7 @@ class Proxy:
         self._server.count_refused(message)
 
     def _read_metrics(self) -> Iterator[Reading]:
-        """This worker's numbers."""
+        """The worker's numbers."""
         yield EXCHANGES_OPEN, (), len(self.open_exchanges)
         yield REQUESTS, (), self._server.requests_count
         yield REQUESTS_REFUSED, (), self._server.refused_count

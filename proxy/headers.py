@@ -248,7 +248,7 @@ def _order_request(
     stays: tuple[bool, ...],
     has_new_length: bool,  # noqa: FBT001 - a cache's keyword arguments cost
 ) -> tuple[tuple[int, ...], bytes, bytes]:
-    """Which fields are relayed, and the names of two that have a new value in the old place.
+    """The fields that are relayed, and the names of two that have a new value in the old place.
 
     The fields are counted through: those of the client, then the new ``Host``, then what replaces
     others (or ``None`` where it does not stay), then the new length.

@@ -57,7 +57,7 @@ def count_room(max_files: int) -> int:
 
 
 def fit_file_limit(max_connections: int, max_files: int) -> int:
-    """So many connections, or as many as so many open files (-1: any number) have room for.
+    """Limit connections to what so many open files (-1: any number) have room for.
 
     One more could not be accepted, nor its request sent; better to turn it away with a word.
     """

@@ -22,7 +22,7 @@ class UpstreamEntry(Protocol):
 
     @property
     def url(self) -> str:
-        """Of the upstream (:func:`check_url`)."""
+        """The upstream's URL (:func:`check_url`)."""
 
     @property
     def prefix(self) -> str:

@@ -168,7 +168,7 @@ def json_text(value: object) -> str | None:
 
 
 def strict_json_text(value: object) -> str | None:
-    """The same as JSON that any reader takes (RFC 8259, section 6): for those of a browser.
+    """The value as JSON that any reader takes (RFC 8259, section 6): for those of a browser.
 
     Python writes and reads ``NaN`` and ``Infinity``; here they are ``null``.
     """

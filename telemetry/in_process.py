@@ -46,7 +46,7 @@ CLOSE_SECONDS = 5.0
 
 
 class FrameByFrame:
-    """Where the frames of an exchange go that are all taken by one function.
+    """An exchange's frames, each handed to one function.
 
     Args:
         emit: the function.
@@ -152,7 +152,7 @@ class InProcessPipeline:
         self.telemetry.emit(frame)
 
     def open_exchange(self, number: int) -> FrameByFrame:
-        """Where the frames of an exchange go."""
+        """Open a place for the frames of an exchange."""
         del number  # every frame has it
         return FrameByFrame(self.emit)
 

@@ -1,4 +1,4 @@
-"""Who runs the hardware behind an upstream, told from its host name (``span-contract.md`` 1.1).
+"""The provider behind an upstream, told from its host name (``span-contract.md`` 1.1).
 
 OpenInference and OpenTelemetry know the same providers under different names (7.1).
 """

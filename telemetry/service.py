@@ -150,7 +150,7 @@ class TelemetryService:
         return self._waiting_bytes <= BATCH_BYTES and not self._store_fails
 
     def open_source(self) -> FrameSource:
-        """Where another worker's frames go."""
+        """Open a source for another worker's frames."""
         rules = self._rules
         observer = Observer(
             self._note_failure,
@@ -263,7 +263,7 @@ class TelemetryService:
         return None if span is None else _row(exchange, span, self._now_ns())
 
     def _make_bare_row(self, exchange: Exchange) -> SpanRow | None:
-        """The same without all that the client and the provider had to say (rule 4)."""
+        """A span's row without all that the client and the provider had to say (rule 4)."""
         bare = replace(
             exchange,
             request=None,

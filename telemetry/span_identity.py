@@ -1,4 +1,4 @@
-"""Who a span is; apart from :mod:`telemetry.identity`, which decides it and needs the SDK.
+"""The identity of a span, apart from :mod:`telemetry.identity`, which needs the SDK to decide it.
 
 Frames and exchanges hold it, and what they are in must not wait for the SDK.
 """
@@ -14,7 +14,7 @@ _SAMPLED = 0x01
 
 
 class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """Who a span is.
+    """The identity of a span.
 
     Attributes:
         trace_id: 32 lower-case hexadecimal digits.

@@ -1,4 +1,4 @@
-"""Which API a request or an answer belongs to, by its shape (``seeds.md`` S4.21)."""
+"""The API that a request or an answer belongs to, told by its shape (``seeds.md`` S4.21)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = (
 
 
 class UsagePlace(Flag):
-    """Where usage rides; several at once are copies of one count."""
+    """A place of usage in a stream; several at once are copies of one count."""
 
     NOWHERE = 0
     FINAL = auto()
@@ -63,7 +63,7 @@ class NullUsage(Enum):
 
 
 class RolePlace(Enum):
-    """Which deltas name the role."""
+    """The deltas that name the role."""
 
     FIRST = auto()
     EVERY = auto()
@@ -125,7 +125,7 @@ class Framing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageShape:
-    """Where usage rides, and what it looks like.
+    """The place and the form of usage in a stream.
 
     Attributes:
         asked: its places with ``include_usage``.

@@ -1,4 +1,4 @@
-"""Where the values of a JSON document lie in its bytes."""
+"""Find the values of a JSON document in its bytes."""
 
 from __future__ import annotations
 

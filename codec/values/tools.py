@@ -55,7 +55,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChoice:
-    """Which tools are to be called. One of the three is set.
+    """The tools that are to be called. One of the three is set.
 
     Attributes:
         mode: a word: ``auto``, ``none``, ``required``, or a provider's own.

@@ -47,7 +47,7 @@ class TokenLogprob(View):
 
     @property
     def bytes(self) -> tuple[int, ...] | None:
-        """Its UTF-8 bytes, where the token is a part of a character."""
+        """The token's UTF-8 bytes, where it is a part of a character."""
         value = self._raw.get("bytes")
         if isinstance(value, list) and all(type(byte) is int for byte in value):
             return tuple(value)
@@ -67,17 +67,17 @@ class Logprobs(View):
 
     @property
     def content(self) -> tuple[TokenLogprob, ...]:
-        """Those of the content."""
+        """Tokens of the content."""
         return tuple(map(TokenLogprob, objects(self._raw.get("content"))))
 
     @property
     def refusal(self) -> tuple[TokenLogprob, ...]:
-        """Those of the refusal."""
+        """Tokens of the refusal."""
         return tuple(map(TokenLogprob, objects(self._raw.get("refusal"))))
 
     @property
     def reasoning_content(self) -> tuple[TokenLogprob, ...]:
-        """Those of the reasoning (DeepSeek)."""
+        """Tokens of the reasoning (DeepSeek)."""
         return tuple(map(TokenLogprob, objects(self._raw.get("reasoning_content"))))
 
 
@@ -106,7 +106,7 @@ class ToolCallDelta(View):
 
     @property
     def index(self) -> int | None:
-        """Which call it belongs to (missing in Mistral and Gemini)."""
+        """The call that the piece belongs to (missing in Mistral and Gemini)."""
         return index_of(self._raw.get("index"))
 
     @property

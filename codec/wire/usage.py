@@ -56,12 +56,12 @@ class CompletionDetails(View):
 
     @property
     def accepted_prediction_tokens(self) -> int | None:
-        """Of a predicted output, what was used."""
+        """Tokens of a predicted output that were used."""
         return count_of(self._raw.get("accepted_prediction_tokens"))
 
     @property
     def rejected_prediction_tokens(self) -> int | None:
-        """Of a predicted output, what was not."""
+        """Tokens of a predicted output that were not used."""
         return count_of(self._raw.get("rejected_prediction_tokens"))
 
 

@@ -54,7 +54,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
 
 
 def _describe_running(settings: Settings) -> str | None:
-    """Of a spantap that runs, which has an environment of its own: does it send spans?"""
+    """Judge whether a spantap that runs, which has an environment of its own, sends spans."""
     if (sent := count_sent_spans(settings)) is not None:
         return f"the spantap that runs has its own, and has sent {sent:,} spans since it began"
     with contextlib.suppress(StoreError):

@@ -1,4 +1,4 @@
-"""Who may call, and how many at once?"""
+"""Check who may call, and how many at once."""
 
 from __future__ import annotations
 

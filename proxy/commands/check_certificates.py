@@ -51,7 +51,7 @@ def check_certificates(settings: Settings) -> Iterator[Finding]:
 
 
 def _judge(name: str, path: Path, *, are_alternatives: bool) -> Finding:
-    """Of a file of authorities some may have ended; of a chain none."""
+    """Judge a file's certificates: of authorities some may have ended, of a chain none."""
     dates = read_expiry_dates(path.read_bytes())
     if not dates:
         return note(name, f"no certificate is found in {path}", "name a PEM file that holds some")
@@ -97,7 +97,7 @@ def _not_after(der: bytes) -> datetime:
 
 
 def _content(der: bytes, at: int) -> tuple[int, int]:
-    """Where the content of the element at `at` begins and ends."""
+    """The begin and the end of the content of the element at `at`."""
     length, start = der[at + 1], at + 2
     if length & 0x80:
         start += length & 0x7F

@@ -44,7 +44,7 @@ class _Port:
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """The port's address, for people."""
         return f"{self.host}:{self.number}" if self.number else f"any free port of {self.host}"
 
     def find_obstacle(self) -> ConfigurationError | None:

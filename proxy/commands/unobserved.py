@@ -21,7 +21,7 @@ MAX_NAMED = 5
 
 
 def describe_unobserved(unobserved: Sequence[UnobservedCalls]) -> str:
-    """Which calls, how many, and what is observed: two sentences.
+    """Say in two sentences which calls were not observed, how many, and what is.
 
     Args:
         unobserved: at least one, those with the most calls first.

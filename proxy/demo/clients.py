@@ -46,7 +46,7 @@ class ChatClient(Protocol):
 
     @property
     def name(self) -> str:
-        """Which client this is, in words."""
+        """The client's name, in words."""
 
     async def complete(self, **request: Any) -> JsonObject:
         """Send a request and return the whole ``chat.completion``."""
@@ -115,7 +115,7 @@ def _sdk_errors() -> Iterator[None]:
 
 
 class _PlainClient:
-    """The same requests by aiohttp."""
+    """A client that sends the requests by aiohttp."""
 
     name = "aiohttp"
 

@@ -41,7 +41,7 @@ def find_chat_fault(body: JsonObject) -> JsonObject | None:
 
 
 def find_completion_fault(body: JsonObject) -> JsonObject | None:
-    """Likewise for a legacy completion."""
+    """What is wrong with the body of a legacy completion; ``None`` where nothing is."""
     if not isinstance(body.get("model"), str):
         return build_error("you must provide a model parameter")
     if "prompt" not in body:

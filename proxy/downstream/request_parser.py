@@ -191,7 +191,7 @@ class RequestParser:
         return not (self._stopped or self._paused) and self._queued < MAX_MSG_QUEUE_SIZE
 
     def _find_end(self, data: bytes, at: int) -> int:
-        """Where the piece that begins at ``at`` ends (rule 1)."""
+        """The end of the piece that begins at ``at`` (rule 1)."""
         if self._chunks is not None:
             return self._chunks.find_end(data, at, min(len(data), at + MAX_PIECE_BYTES))
         begun = len(self._ending)
@@ -204,7 +204,7 @@ class RequestParser:
         return len(data) if found < 0 else found + len(_BLANK_LINE)
 
     def _feed_counted(self, piece: bytes) -> None:
-        """Of a body whose length is known."""
+        """Feed a body whose length is known."""
         self._parser.feed_data(piece)
         self._body_left -= len(piece)
         if not self._body_left:
@@ -299,7 +299,7 @@ class _ChunkedBody:
         self._in_trailers = False
 
     def find_end(self, data: bytes, at: int, limit: int) -> int:
-        """Where the body ends in ``data`` between ``at`` and ``limit``, else where the piece does.
+        """The end of the body in ``data`` between ``at`` and ``limit``, else that of the piece.
 
         Raises:
             ValueError: a chunk has no size.

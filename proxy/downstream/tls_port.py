@@ -70,7 +70,7 @@ class TlsPort:
         return True
 
     def forget(self, connection: _TlsConnection) -> None:
-        """It is over."""
+        """Forget a handshake that is over."""
         self._open.discard(connection)
 
 

@@ -65,7 +65,7 @@ def format_for_people(record: logging.LogRecord, process: str, suppressed: int) 
 
 
 def format_for_programs(record: logging.LogRecord, process: str, suppressed: int) -> str:
-    """The same as one JSON object; the time is RFC 3339 in UTC."""
+    """A record as one JSON object; the time is RFC 3339 in UTC."""
     time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     members = {
         "time": time.replace("+00:00", "Z"),

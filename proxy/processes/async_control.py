@@ -59,7 +59,7 @@ class AsyncControl:
                 _log.debug("the supervisor is gone")
 
     async def close(self) -> None:
-        """As that of :class:`proxy.processes.control.Control`."""
+        """Close it, as :meth:`proxy.processes.control.Control.close` does."""
         with contextlib.suppress(OSError, TimeoutError):
             self._sock.shutdown(socket.SHUT_WR)
             async with asyncio.timeout(CLOSE_SECONDS):

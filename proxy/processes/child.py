@@ -134,7 +134,7 @@ class Child:
         return self._process.pid if self._process is not None else None
 
     def numbers(self) -> list[Snapshot]:
-        """What it counts and has counted; any thread may ask."""
+        """The numbers that the child counts and has counted; any thread may ask."""
         return [snapshot for snapshot in self._counted if snapshot is not None]
 
     def past_numbers(self) -> list[Snapshot]:
@@ -237,7 +237,7 @@ class Child:
         return ours
 
     async def _hear(self, reader: asyncio.StreamReader) -> float | None:
-        """What it says, until it says no more; when it was ready."""
+        """Hear the child until it says no more; when it was ready."""
         since = None
         messages = MessageReader()
         try:

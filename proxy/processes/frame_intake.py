@@ -91,7 +91,7 @@ class _Connection:
 
 
 def _check_version(hello: Hello) -> Hello:
-    """The same, of a worker that speaks as we do.
+    """The greeting of a worker that speaks as we do.
 
     Raises:
         MalformedRecordError: another version was installed while spantap ran.

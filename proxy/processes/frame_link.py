@@ -63,7 +63,7 @@ _READ_BYTES = 64 * 1024
 
 
 class FrameLink:
-    """Where a worker's taps emit into. For one event loop.
+    """The link from a worker's taps to telemetry. For one event loop.
 
     Args:
         path: of the Unix socket.
@@ -134,7 +134,7 @@ class FrameLink:
             self._to_send.set()
 
     def _note_empty(self) -> None:
-        """Where nothing waits any more telemetry follows."""
+        """Note that telemetry follows, where nothing waits any more."""
         if not self.outbox.has_unsent:
             self._has_been_empty = True
             self.outbox.spools = False
@@ -308,7 +308,7 @@ class FrameLink:
 
 
 def _join_small(pieces: list[bytes]) -> Iterator[bytes]:
-    """The same bytes in fewer pieces: large ones are left as they are (rule 3)."""
+    """Join bytes into fewer pieces: large ones are left as they are (rule 3)."""
     small: list[bytes] = []
     for piece in pieces:
         if len(piece) <= _TURN_BYTES:

@@ -50,5 +50,5 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> Path:
-        """Of the store."""
+        """The path of the store."""
         return Path(self.store)

@@ -126,7 +126,7 @@ def _read_spool(spool: Path) -> Iterator[Reading]:
 def _describe(
     settings: StoreSettings, pipeline: Pipeline, *, keeps: bool
 ) -> tuple[tuple[int, str], ...]:
-    """Where spans go, for the log."""
+    """Say where spans go, for the log."""
     if reason := find_reason_for_no_spans(os.environ, keeps=keeps):
         return ((logging.WARNING, f"calls are relayed, and nothing is recorded: {reason}"),)
     where = f"sent to {pipeline.backend}" if pipeline.backend else "kept there (no OTLP endpoint)"

@@ -157,7 +157,7 @@ async def _report(
 
 
 def _describe(settings: WorkerSettings) -> tuple[tuple[int, str], ...]:
-    """Where the paths go, and who may go there, for the log."""
+    """Say where the paths go, and who may go there, for the log."""
     notes = []
     if warning := explain_exposed_keys(settings):
         notes.append((logging.WARNING, warning))

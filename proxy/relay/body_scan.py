@@ -35,7 +35,7 @@ class BodyScans:
         self._turn = asyncio.Lock()
 
     async def scan(self, body: bytes) -> BodyScan:
-        """Where the members of a body lie."""
+        """Find the members of a body."""
         if len(body) <= MAX_WHOLE_BYTES:
             return scan_request(body)
         scanner = RequestScanner()

@@ -205,7 +205,7 @@ class ObservedExchange:
     async def _gather_body(
         self, reader: RequestBody, *, scans: bool
     ) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
-        """The same of a body that comes in several reads; a long one is scanned as it comes."""
+        """Gather a body that comes in several reads; a long one is scanned as it comes."""
         gathered = GatheredBody()
         scanner = RequestScanner() if scans and may_be_long(self._downstream.headers) else None
         is_within = True

@@ -164,7 +164,7 @@ class Handler:
         )
 
     def _identify(self, headers: Head, name: str) -> SpanIdentity:
-        """Who its span is; a state without a parent is nobody's (W3C Trace Context, 3.3)."""
+        """Identify the span; a state without a parent is nobody's (W3C Trace Context, 3.3)."""
         parent = headers.find(b"traceparent")
         if parent is None:
             return self._identities.decide(None, None, name=name)
@@ -176,7 +176,7 @@ class Handler:
         )
 
     async def _relay(self, downstream: Downstream, route: Route) -> web.StreamResponse:
-        """Both ways, untouched, unbuffered, without a span."""
+        """Relay both ways, untouched, unbuffered, without a span."""
         downstream.continue_if_expected()
         upstream, headers = route.upstream, downstream.headers
         changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)

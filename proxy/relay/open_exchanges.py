@@ -23,12 +23,12 @@ class OpenExchange:
         self.cut = False
 
     def __enter__(self) -> Self:
-        """It is open."""
+        """Count it as open."""
         self._owner.exchanges.add(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """It has ended."""
+        """Count it as ended."""
         self._owner.discard(self)
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""Which models at which upstream reject ``stream_options``, remembered for a while."""
+"""Remember for a while which models at which upstream reject ``stream_options``."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ _MASK = REDACTED.encode()
 
 
 class ExchangeSink(Protocol):
-    """Where the frames of one exchange go: never blocks."""
+    """A sink for the frames of one exchange: never blocks."""
 
     def add(self, frame: Frame, size_bytes: int) -> None:
         """Take the next frame.
@@ -75,16 +75,16 @@ class ExchangeSink(Protocol):
 
 
 class FrameSink(Protocol):
-    """Where frames go."""
+    """A sink for frames."""
 
     def open_exchange(self, number: int) -> ExchangeSink:
-        """Where those of a new exchange go."""
+        """Open a sink for the frames of a new exchange."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHeaders:
-    """Which request headers are copied.
+    """The request headers that are copied.
 
     Attributes:
         names: in lower case.
@@ -100,7 +100,7 @@ class RecordedHeaders:
         return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
 
     def select(self, head: Head) -> tuple[tuple[str, str], ...]:
-        """Them, of a head; a prefix names no credential (R7)."""
+        """Select the headers of a head; a prefix names no credential (R7)."""
         selected = head.select(self.names, self.prefixes)
         if not _select_credential(head.shape, self.names, self.prefixes):
             return selected

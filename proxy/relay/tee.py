@@ -97,7 +97,7 @@ class _Tee:
             data = response.take()
 
     def _pass_on(self, data: bytes) -> bool:
-        """The same for one read, at once, where the client need not be waited for."""
+        """Pass one read on at once, where the client need not be waited for."""
         downstream, usage_filter = self._downstream, self._usage_filter
         if not downstream.is_free:
             return False

@@ -31,7 +31,7 @@ _VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
 
 
 class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Those settings that speak of spans, without what reads and checks them: see there."""
+    """The settings of spans, without what reads and checks them."""
 
     headers: dict[str, str]
     keep: frozenset[KeepReason]

@@ -24,7 +24,7 @@ __all__ = ("RelaySettings", "WorkerSettings")
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Those of :class:`proxy.settings.settings.Settings` that speak of relaying: see there."""
+    """The settings of relaying: see :class:`proxy.settings.settings.Settings`."""
 
     upstream: str
     upstreams: tuple[HandedUpstream, ...]

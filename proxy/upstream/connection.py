@@ -168,7 +168,7 @@ class UpstreamProtocol(ResponseHandler):
             self._last_read = self._now()
 
     def _take(self, data: bytes) -> None:
-        """The same for a reader, each head by itself (rule 2)."""
+        """Take a read for a reader, each head by itself (rule 2)."""
         if self._idle:
             self.force_close()
             self.abort()
@@ -214,7 +214,7 @@ class UpstreamProtocol(ResponseHandler):
             self._begin_body(message, payload)
 
     def _break(self, error: Exception) -> None:
-        """It is no valid HTTP."""
+        """Break the connection off: what came is not valid HTTP."""
         if self.transport is not None:
             self.transport.close()
         told = HttpProcessingError()
@@ -272,7 +272,7 @@ class UpstreamProtocol(ResponseHandler):
         return self._exception is None and (self._payload is None or self._payload.is_eof())
 
     def _find_head(self, data: bytes, at: int) -> tuple[int, int]:
-        """Where the head goes on in ``data``, and where it ends or the data does."""
+        """The place where the head goes on in ``data``, and where it ends or the data does."""
         known = self._head_ending
         if not known and data.startswith(b"HTTP/", at):  # the usual case in short
             found = data.find(_BLANK_LINE, at)

@@ -23,7 +23,7 @@ __all__ = ("ForwardProxy",)
 
 @dataclass(frozen=True, slots=True)
 class ForwardProxy:
-    """Which origins are reached through which proxy.
+    """The proxies through which origins are reached.
 
     Attributes:
         proxies: scheme to proxy URL, and ``no`` to the comma list of exceptions, as

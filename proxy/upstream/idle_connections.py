@@ -25,7 +25,7 @@ KEEP_IDLE_SECONDS = 4.0
 
 
 class IdleConnections:
-    """Those of one upstream; as many as there were requests at once in that time."""
+    """Idle connections of one upstream, as many as there were requests at once in that time."""
 
     __slots__ = ("_loop", "_timer", "_waiting")
 

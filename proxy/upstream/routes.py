@@ -30,7 +30,7 @@ __all__ = ("Route", "Upstream", "UpstreamTable")
 
 @dataclass(frozen=True, kw_only=True)
 class Upstream:
-    """Where requests go.
+    """A place where requests go.
 
     Attributes:
         name: for people and spans.

@@ -315,7 +315,7 @@ def _read_status(body: bytes) -> tuple[int, str]:
 
 
 def _is_foreign_json(body: bytes) -> bool:
-    """Whether it is an object that no OTLP backend answers with."""
+    """Whether a body is a JSON object that no OTLP backend answers with."""
     try:
         value = decode_json_object(body)
     except ValueError:

@@ -303,7 +303,7 @@ class Exporter:
         self._journal.tell_culprit(span.span_id, answer.brief or answer.words)
 
     def _wait_for_backend(self, part: Sequence[PendingSpan], answer: Answer) -> float:
-        """It is the backend that failed: how long to wait for it (rule 2)."""
+        """Put spans off, for the backend failed; how many seconds to wait for it (rule 2)."""
         self._journal.tell_failure(answer.brief or answer.words)
         wait_seconds = self._wait_seconds(answer.retry_after_seconds)
         self._store.mark_retry([span.seq for span in part], self._due_ns, answer.words)

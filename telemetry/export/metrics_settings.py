@@ -1,4 +1,4 @@
-"""Where metrics are sent, from OpenTelemetry's standard environment variables.
+"""Settings of sending metrics, from OpenTelemetry's standard environment variables.
 
 Rules (OpenTelemetry specification, "Environment Variable Specification"; how the backend is
 reached, :mod:`telemetry.export.settings` says):

@@ -102,7 +102,7 @@ def describe_sampler(environ: Mapping[str, str]) -> str | None:
 
 
 def _read_sampler(environ: Mapping[str, str]) -> tuple[str, float]:
-    """Its name and the ratio of calls without a parent that it takes; both were checked."""
+    """The sampler's name, and the ratio of calls without a parent that it takes, checked."""
     sampler = environ.get("OTEL_TRACES_SAMPLER", "").lower()
     if sampler in _RATIO_SAMPLERS:
         return sampler, float(environ.get("OTEL_TRACES_SAMPLER_ARG", "").strip() or 1)

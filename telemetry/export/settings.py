@@ -1,4 +1,4 @@
-"""Where spans and metrics are sent, from OpenTelemetry's standard environment variables.
+"""Settings of sending by OTLP, from OpenTelemetry's standard environment variables.
 
 Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General SDK configuration"):
 

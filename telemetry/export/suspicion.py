@@ -1,4 +1,4 @@
-"""Whether it is a span, rather than the backend, that fails: how it is found, and held apart.
+"""Find the span that a backend fails at, and hold it apart.
 
 A backend may fail on a span instead of refusing it: a 5xx, a reset, no answer in time. To wait for
 the backend would then be to wait for ever, with every later span behind that one.
@@ -64,7 +64,7 @@ ALONE_SECONDS = 30.0
 
 
 class Blame(Enum):
-    """Where a failure lies."""
+    """The cause of a failure: the spans, or the backend."""
 
     BACKEND = auto()
     """The try is over; wait."""
@@ -99,7 +99,7 @@ class Suspicion:
         return trial
 
     def note_blame(self, blame: Blame, spans: int, *, suspect: bool) -> None:
-        """So many spans failed, and this is where it lies."""
+        """Note the cause of a failure of so many spans."""
         if blame is Blame.BACKEND:
             self._strikes += suspect
             self._oldest_second |= self._asked_another and not suspect
@@ -161,7 +161,7 @@ class Trial:
         self._taken_since_culprit = True
 
     def judge(self, part: Sequence[PendingSpan], *, suspect: bool) -> Blame:
-        """Where the failure of `part` lies, which may be the spans only where it is `suspect`."""
+        """Judge the failure of `part`, whose cause may be the spans only where it is `suspect`."""
         self.failed = True
         if not (suspect and self._part_spans):
             return Blame.BACKEND

@@ -129,7 +129,7 @@ class KeptFrames:
         return size_bytes
 
     def _find_end(self, limit_bytes: int) -> tuple[int, int]:
-        """Where those end that are to be sent next, one at least, and what they take."""
+        """The end of the frames that are to be sent next, one at least, and their size in bytes."""
         frames, end = self.frames, self._sent_count + 1
         size_bytes = frame_bytes(frames[end - 1])
         while end < len(frames) and (

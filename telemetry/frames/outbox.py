@@ -160,7 +160,7 @@ class FrameOutbox:
         return bool(self._spooled)
 
     def open_exchange(self, number: int) -> _Exchange:
-        """Where the frames of a new exchange go; it is kept once one of them is."""
+        """Open a place for the frames of a new exchange; it is kept once one of them is."""
         return _Exchange(number, self, self.to_spool if self.spools else self.to_telemetry)
 
     def queue(self, kept: _Exchange) -> None:

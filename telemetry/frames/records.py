@@ -57,7 +57,7 @@ class MalformedRecordError(TelemetryError):
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", array_like=True):
-    """Who sends the frames of a connection.
+    """The greeting of a worker: who sends the frames of a connection.
 
     Attributes:
         worker: its number.

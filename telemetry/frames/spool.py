@@ -71,7 +71,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
 
 def spool_folder(store: Path) -> Path:
-    """Where the spool of the store at `store` is."""
+    """The folder of the spool of the store at `store`."""
     return Path(f"{store}.spool")
 
 
@@ -95,7 +95,7 @@ def measure_spool(folder: Path) -> int:
 
 
 class FrameSpool:
-    """Where one worker writes. For one thread at a time.
+    """The spool of one worker. For one thread at a time.
 
     Args:
         folder: of the spool; made when it is needed.

@@ -1,4 +1,4 @@
-"""Where numbers are counted, and read from those who count for themselves.
+"""Count numbers, and read those of others that count for themselves.
 
 Rules:
 
@@ -185,7 +185,7 @@ class MetricsRegistry:
     def _number(
         self, instrument: Instrument, labels: Labels
     ) -> tuple[dict[Labels, int | float], Labels]:
-        """Where the number of a series is, and under which labels; under the lock."""
+        """The place of a series' number, and its labels; under the lock."""
         numbers = self._numbers[instrument.name]
         if labels not in numbers:
             labels = self._admit(instrument, labels, len(numbers))

@@ -114,7 +114,7 @@ _USER_MEMBERS = ("user_id", "userId", "user.id")
 
 @dataclass(frozen=True, slots=True)
 class HeaderMap:
-    """Which request headers say something of a call.
+    """The request headers that say something of a call.
 
     Attributes:
         exact: lower-case header names to attribute names, or to ``metadata.<member>``.

@@ -145,7 +145,7 @@ def _judge_content(response: ChatResponse | None) -> Judgement | None:
 
 
 def _error_label(error: ErrorObject) -> str:
-    """Its code or type where one has few values, the more telling first."""
+    """The error's code or type where one has few values, the more telling first."""
     words = [word for word in (error.code, error.type) if word]
     labels = (word for form in (_WORD, _NUMBER) for word in words if form.fullmatch(word))
     return next(labels, "stream_error")

@@ -102,7 +102,7 @@ class Holding:
         return size_bytes if fits else None
 
     def give_back(self, size_bytes: int) -> None:
-        """So much of it is held no more."""
+        """Give back bytes that are held no more."""
         self._bodies.held_bytes -= size_bytes
         self.held_bytes -= size_bytes
         if not self.held_bytes:

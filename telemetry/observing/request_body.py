@@ -107,7 +107,7 @@ class CapturedRequest:
 
     @property
     def held_bytes(self) -> int:
-        """What it takes now."""
+        """The memory that the request takes now, in bytes."""
         return self._holding.held_bytes
 
     def give_up(self) -> None:

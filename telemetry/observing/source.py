@@ -27,7 +27,7 @@ __all__ = ("FrameSource", "Receipt")
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """Whose exchange a span is of: settled when the span is."""
+    """A receipt for an exchange: settled when its span is."""
 
     settled: list[int]
     number: int

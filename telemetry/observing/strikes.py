@@ -1,4 +1,4 @@
-"""Which exchanges this process died of, written down before it can.
+"""Strikes: the exchanges that this process died of, written down before it can.
 
 A process that is killed for its memory says nothing, and its successor is sent the same frames
 again. So a step whose cost grows with a body is noted before it begins, in a small file beside the

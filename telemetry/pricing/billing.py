@@ -165,6 +165,6 @@ def _cost(tokens: int, rate: float | None) -> float | None:
 
 
 def _sum(*amounts: float | None) -> float | None:
-    """Their sum, where all are known (rule 2)."""
+    """The sum of amounts, where all are known (rule 2)."""
     known = [amount for amount in amounts if amount is not None]
     return fsum(known) if len(known) == len(amounts) else None

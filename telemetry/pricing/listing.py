@@ -159,7 +159,7 @@ class Listing:
         return (price, rates) if agrees else None
 
     def _knows_tier(self, tier: str | None, at: datetime) -> bool:
-        """Whether it is an ordinary tier, or one that has a price of its own at that time."""
+        """Whether a tier is an ordinary one, or has a price of its own at that time."""
         if tier in _ORDINARY_TIERS:
             return True
         if not any(self.model is model for model in self.provider.models):

@@ -22,7 +22,7 @@ __all__ = ("CostSource", "SpanCost", "build_cost_attributes")
 
 
 class CostSource(StrEnum):
-    """Who says what a call cost (``cost_source`` of ``span-contract.md`` 1.8)."""
+    """The source of a cost (``cost_source`` of ``span-contract.md`` 1.8)."""
 
     PROVIDER = "provider"
     """The answer itself."""

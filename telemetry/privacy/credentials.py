@@ -139,7 +139,7 @@ class Credentials:
         return _redact(text, self._values, self._probes)
 
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
-        """The same of what a provider says.
+        """What a provider says, with every credential masked; else the very same text.
 
         Args:
             text: any.
@@ -202,7 +202,7 @@ def _redact(text: str, values: Sequence[str], probes: Iterable[str] | None) -> s
 
 
 def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
-    """Where a credential occurs: start and end."""
+    """Find a credential: start and end of each place."""
     first = text.find(value)
     while first >= 0:
         yield first, first + len(value)
@@ -212,7 +212,7 @@ def _find(text: str, value: str) -> Iterator[tuple[int, int]]:
 def _find_escaped(
     text: str, values: Sequence[str], probes: Iterable[str] | None
 ) -> Iterator[tuple[int, int]]:
-    """Where credentials occur, whatever stands for their characters; all of a hostile text.
+    """Find credentials, whatever stands for their characters; of a hostile text, all of it.
 
     Args:
         text: is looked at piece by piece.

@@ -48,7 +48,7 @@ class WrittenText(Protocol):
 
     @property
     def whole(self) -> bytes:
-        """All of them, every text as UTF-8."""
+        """All attributes, every text as UTF-8."""
 
     def over(self, size: int) -> Iterator[object]:
         """Values that take more bytes than `size`, not yet cleaned."""
@@ -170,7 +170,7 @@ class Mask:
         return text if self._redaction is None else self._redaction.redact_json(text)
 
     def whole_text(self, text: str) -> str:
-        """The same, without long images: a text that is cut afterwards."""
+        """A text that is cut afterwards, masked, without long images."""
         return self.text(redact_long_images(text, self._limit))
 
     def _search(self, key: str, value: AttributeValue) -> AttributeValue:

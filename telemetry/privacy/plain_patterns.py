@@ -25,12 +25,12 @@ _TOKEN_BEGINS = re.compile(rf"\beyJ{_PART}{{8}}", re.ASCII)
 
 
 def find_emails(text: str) -> Iterator[tuple[int, int]]:
-    """Where addresses are; several without anything between them are one."""
+    """Find addresses; several without anything between them are one."""
     return (found.span() for found in _EMAILS.finditer(text))
 
 
 def find_tokens(text: str) -> Iterator[tuple[int, int]]:
-    """Where tokens are that are JWT (RFC 7519)."""
+    """Find tokens that are JWT (RFC 7519)."""
     for found in _TOKEN.finditer(text):
         if begin := _TOKEN_BEGINS.search(text, found.start(1), found.end(1)):
             yield begin.start(), found.end()

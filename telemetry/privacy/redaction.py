@@ -203,7 +203,7 @@ def _find_cards(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _card_end(text: str, first: re.Match[str]) -> int:
-    """Where a card's number ends that begins with this group, the longest; 0 where none does."""
+    """The end of the longest card number that begins with this group; 0 where none does."""
     digits, group, end = first[0], first, 0
     while len(digits) <= _MAX_CARD_DIGITS:
         if _CARD.fullmatch(digits) and _passes_luhn(digits):

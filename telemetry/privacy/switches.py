@@ -82,12 +82,12 @@ class PrivacySwitches:
 
     @property
     def hides_input_messages(self) -> bool:
-        """Of the messages of a request not even roles and ids are shown."""
+        """Whether not even roles and ids of a request's messages are shown."""
         return self.hide_inputs or self.hide_input_messages
 
     @property
     def hides_output_messages(self) -> bool:
-        """Of the messages of an answer not even roles and ids are shown."""
+        """Whether not even roles and ids of an answer's messages are shown."""
         return self.hide_outputs or self.hide_output_messages
 
     @property

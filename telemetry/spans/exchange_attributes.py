@@ -69,7 +69,7 @@ def build_exchange_attributes(
 def build_span_content(
     exchange: Exchange, rules: SpanRules, mask: Mask
 ) -> tuple[WrittenAttributes, dict[str, int]]:
-    """The same, and what was cut of it, as ``metadata.cut`` tells.
+    """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells.
 
     Args:
         exchange: what the span is of.

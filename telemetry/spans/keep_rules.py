@@ -1,4 +1,4 @@
-"""Which unsampled exchanges get a span all the same, judged when they have ended.
+"""Rules by which unsampled exchanges get a span all the same, judged when they have ended.
 
 The sampler decides at ``begin``, before anybody can know how a call ends. With rules on, unsampled
 calls are observed too, and the choice falls here (``design.md`` section 3, ``span-contract.md``

@@ -101,7 +101,7 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
 
 
 def _plain_messages(messages: Sequence[Any]) -> AttributePairs | None:
-    """Of a conversation of plain messages the attributes of all, without a step for each.
+    """The attributes of a conversation of plain messages, without a step for each.
 
     ``None`` where a message is more than a role and a text, or less, or there are too many.
     """

@@ -23,7 +23,7 @@ __all__ = ("SpanNaming", "SpanRules")
 
 
 class SpanNaming(StrEnum):
-    """Whose convention names spans (``span-contract.md`` section 1, "name")."""
+    """The convention by which spans are named (``span-contract.md`` section 1, "name")."""
 
     OPENINFERENCE = "openinference"
     """``ChatCompletion``, as the in-process instrumentation has it."""

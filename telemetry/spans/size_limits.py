@@ -240,7 +240,7 @@ def write_within(
 
 
 def _searched(value: Any, search: Callable[[str], str], depth: int) -> Any:
-    """The same, with its long strings as they may be shown; short ones are cut by nobody."""
+    """A value with its long strings as they may be shown; short ones are cut by nobody."""
     if isinstance(value, str):
         return search(value) if len(value) > _STRING_CHARS[0] else value
     if not depth:

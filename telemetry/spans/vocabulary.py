@@ -156,7 +156,7 @@ def _usage(exchange: Exchange) -> Usage | None:
 
 
 def _choices(exchange: Exchange) -> Sequence[Choice]:
-    """Of an answer; a refusal has none (contract 2.1)."""
+    """The choices of an answer; a refusal has none (contract 2.1)."""
     if exchange.response is None or (exchange.response_status or 0) >= 400:
         return ()
     return exchange.response.choices

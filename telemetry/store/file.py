@@ -148,7 +148,7 @@ class StoreFile:
         self._last_seq = max(self._last_seq, seq)
 
     def note_recorded(self, recorded: int) -> None:
-        """So many spans were ever recorded, by a commit that is over (rule 7)."""
+        """Note how many spans were ever recorded, by a commit that is over (rule 7)."""
         self._owner.note_recorded(self._store_id, recorded)
 
     @property

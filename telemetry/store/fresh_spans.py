@@ -41,7 +41,7 @@ class FreshSpans:
         self._knows = False
 
     def begin(self, spans: Iterable[PendingSpan], newest_ns: int) -> None:
-        """These are all that is pending; none was recorded after `newest_ns` (rule 2)."""
+        """Begin with all that is pending; none was recorded after `newest_ns` (rule 2)."""
         self.forget()
         self._spans.extend(spans)
         self._size_bytes = sum(len(span.span) for span in self._spans)
@@ -57,7 +57,7 @@ class FreshSpans:
         self._knows = self._knows_all = False
 
     def add(self, numbered: Iterable[tuple[int, SpanRow]]) -> None:
-        """These were added under their numbers, each greater than those before."""
+        """Add spans under their numbers, each greater than those before."""
         if not self._knows_all:
             return
         for seq, row in numbered:
@@ -72,7 +72,7 @@ class FreshSpans:
             self._spans.append(PendingSpan(seq, row.span_id, row.span))
 
     def settle(self, seqs: Collection[int]) -> None:
-        """These are not pending any more, or have failed alone."""
+        """Forget spans that are not pending any more, or have failed alone."""
         while self._spans and self._spans[0].seq in seqs:  # usual: the oldest batch
             self._size_bytes -= len(self._spans.popleft().span)
         if any(span.seq in seqs for span in self._spans):

@@ -165,7 +165,7 @@ class StoreReader:
         return list(self._with_bytes(summaries))
 
     def _with_bytes(self, summaries: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
-        """The same with their bytes; a span that was pruned meanwhile is left out."""
+        """Spans with their bytes; one that was pruned meanwhile is left out."""
         for summary in summaries:
             with self._use() as connection:
                 row = connection.execute(self._span_bytes, (summary.seq,)).fetchone()

@@ -124,7 +124,7 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
 
 
 def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
-    """Where file and WAL are over the limit give some room back; whether more is to be had."""
+    """Give some room back where file and WAL are over the limit; whether more is to be had."""
     if measure_disk_bytes(path) <= limit_bytes:
         return False
     if not fold_wal(connection) or measure_disk_bytes(path) <= limit_bytes:

@@ -28,7 +28,7 @@ SpanStatus = Literal["UNSET", "OK", "ERROR"]
 
 
 class SpanState(StrEnum):
-    """Where a recorded span stands on its way to the backend."""
+    """The state of a recorded span on its way to the backend."""
 
     PENDING = "pending"
     """To be sent, now or at its next try."""

@@ -261,7 +261,7 @@ def _primary_code(error: BaseException | None) -> int:
 
 
 def wal_path(path: Path) -> Path:
-    """Where SQLite keeps the write-ahead log of the store at `path`."""
+    """The path of the write-ahead log of the store at `path`."""
     return Path(f"{path}-wal")
 
 

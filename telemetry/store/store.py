@@ -195,7 +195,7 @@ class Store:
         return self._file.run(recall)
 
     def take_alone(self, now_ns: int) -> PendingSpan | None:
-        """Of the spans that have failed alone the one that is due the longest at `now_ns`.
+        """Read the span that has failed alone and is due the longest at `now_ns`.
 
         Raises:
             StoreError: the store cannot be read.
@@ -220,7 +220,7 @@ class Store:
         self._settle("last_error = NULL", (), seqs, state=SpanState.DELIVERED)
 
     def mark_retry(self, seqs: Iterable[int], next_try_ns: int, error: str) -> None:
-        """These spans could not be sent because of `error`; try again at `next_try_ns`.
+        """Note that spans could not be sent because of `error`; try again at `next_try_ns`.
 
         Raises:
             StoreError: they stay pending and due.
@@ -233,7 +233,7 @@ class Store:
         )
 
     def mark_failed_alone(self, seq: int, next_try_ns: int, error: str) -> None:
-        """This one span makes the backend fail with `error`; try it alone at `next_try_ns`.
+        """Note that a span makes the backend fail with `error`; try it alone at `next_try_ns`.
 
         Raises:
             StoreError: it stays pending and due, as it was.

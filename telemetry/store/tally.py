@@ -53,7 +53,7 @@ def read_tally(connection: sqlite3.Connection) -> Tally:
 
 
 def count_added(connection: sqlite3.Connection, added: Mapping[str, int]) -> int:
-    """So many were recorded in each state; how many ever were."""
+    """Count spans that were added, by state; how many there ever were."""
     (recorded,) = connection.execute(
         f"{_CHANGE}, recorded = recorded + :recorded RETURNING recorded",
         {**_NONE, **added, "recorded": sum(added.values())},
@@ -62,10 +62,10 @@ def count_added(connection: sqlite3.Connection, added: Mapping[str, int]) -> int
 
 
 def count_moved(connection: sqlite3.Connection, count: int, state: SpanState) -> None:
-    """So many that were pending are in `state` now."""
+    """Count spans that were pending and are in `state` now."""
     connection.execute(_CHANGE, _NONE | {SpanState.PENDING.value: -count, state.value: count})
 
 
 def count_removed(connection: sqlite3.Connection, removed: Mapping[str, int]) -> None:
-    """So many of each state are gone."""
+    """Count spans of each state that are gone."""
     connection.execute(_CHANGE, _NONE | {state: -count for state, count in removed.items()})

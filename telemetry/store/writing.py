@@ -104,7 +104,7 @@ def settle(
 
 
 def as_storable(row: SpanRow) -> SpanRow:
-    """The same, as SQLite can hold it."""
+    """A row as SQLite can hold it."""
     return replace(
         row,
         name=as_text(row.name),
@@ -127,7 +127,7 @@ def _int64(value: int | None) -> int | None:
 
 
 def _runs(seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """The same numbers as ranges (first, last): a statement for each, usually one for them all."""
+    """Numbers as ranges (first, last): a statement for each, usually one for them all."""
     runs: list[tuple[int, int]] = []
     first = last = 0
     for seq in sorted(seqs):

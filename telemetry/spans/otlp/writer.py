@@ -66,7 +66,7 @@ class FinishedSpan(ReadableSpan):
 
     @property
     def attributes(self) -> Attributes:
-        """Them; not to be changed."""
+        """The span's attributes; not to be changed."""
         return self._attributes
 
 
