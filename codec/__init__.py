@@ -1,7 +1,7 @@
 r"""What is on the wire of an OpenAI-style chat, and what it means. Pure: bytes and values only.
 
 What a client sent and what it asks for
-    :func:`find_endpoint`, :func:`decode_request`.
+    :func:`find_api`, :func:`decode_request`.
 
 Asking for usage on its behalf, and hiding the answer to that
     :func:`scan_request` (:class:`RequestScanner` for pieces), :func:`rewrite_request`,
@@ -23,6 +23,8 @@ from __future__ import annotations
 from codec.accumulator import MAX_ACCUMULATED_BYTES, MAX_CHOICES, Accumulator
 from codec.anomalies import calls_tool_not_offered, find_request_fault
 from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.apis.api import Api
+from codec.apis.table import find_api
 from codec.chunk import (
     ERROR_FINISH_REASONS,
     ErrorObject,
@@ -35,7 +37,6 @@ from codec.chunk import (
 from codec.completion import build_completion
 from codec.cost import Cost, decode_cost
 from codec.embeddings import decode_vector, embedded_inputs, embedding_items
-from codec.endpoint import Endpoint, find_endpoint
 from codec.errors import (
     CodecError,
     ContentFiltered,
@@ -85,6 +86,7 @@ __all__ = (
     "MAX_WASTED_TEMPLATES",
     "USAGE_REWRITE",
     "Accumulator",
+    "Api",
     "BodyScan",
     "ChatRequest",
     "ChatResponse",
@@ -93,7 +95,6 @@ __all__ = (
     "CodecError",
     "ContentFiltered",
     "Cost",
-    "Endpoint",
     "ErrorObject",
     "IncompleteAnswer",
     "JsonObject",
@@ -124,7 +125,7 @@ __all__ = (
     "embedded_inputs",
     "embedding_items",
     "encode_json",
-    "find_endpoint",
+    "find_api",
     "find_error",
     "find_request_fault",
     "is_bare_value",

@@ -10,15 +10,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from codec.endpoint import Endpoint
-
 __all__ = (
-    "CHAT_COMPLETION_SPAN_NAME",
-    "COMPLETION_SPAN_NAME",
-    "EMBEDDING_SPAN_NAME",
     "EXCEPTION_EVENT_NAME",
     "FIRST_TOKEN_EVENT_NAME",
-    "GENAI_OPERATIONS",
     "SCOPE_NAME",
     "ContentType",
     "MetadataMember",
@@ -27,28 +21,11 @@ __all__ = (
 SCOPE_NAME: Final = "spantap"
 """Instrumentation scope, and the ``service.name`` where the user gave none."""
 
-CHAT_COMPLETION_SPAN_NAME: Final = "ChatCompletion"
-"""What the in-process instrumentor calls a chat; Phoenix groups by it (contract section 1)."""
-
-COMPLETION_SPAN_NAME: Final = "Completion"
-"""What it calls a legacy completion."""
-
-EMBEDDING_SPAN_NAME: Final = "CreateEmbeddings"
-"""What it calls an embedding; the specification says MUST."""
-
 FIRST_TOKEN_EVENT_NAME: Final = "First Token Stream Event"  # noqa: S105 - a name, no password
 """The instrumentor's exact event name (contract section 1)."""
 
 EXCEPTION_EVENT_NAME: Final = "exception"
 """Name of the event that Phoenix renders as an error (OTel trace semantic conventions)."""
-
-
-GENAI_OPERATIONS: Final[dict[str, str]] = {
-    Endpoint.CHAT_COMPLETIONS: "chat",
-    Endpoint.COMPLETIONS: "text_completion",
-    Endpoint.EMBEDDINGS: "embeddings",
-}
-"""Values of ``gen_ai.operation.name`` by the endpoint (contract 7.1)."""
 
 
 class ContentType(StrEnum):

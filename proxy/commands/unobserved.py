@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from codec.endpoint import OBSERVED
+from codec.apis.table import OBSERVED
 from proxy.escape import escape_line
 from telemetry.metrics.label_limit import OTHER
 

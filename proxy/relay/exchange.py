@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from codec.endpoint import Endpoint
 from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
 from codec.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from codec.apis.api import Api
     from codec.blocks import Blocks
     from proxy.downstream.downstream import Downstream
     from proxy.headers import Head
@@ -99,7 +99,7 @@ class ObservedExchange:
         downstream: Downstream,
         route: Route,
         *,
-        endpoint: Endpoint,
+        api: Api,
         identity: SpanIdentity,
         tap: Tap,
         client: UpstreamClient,
@@ -112,7 +112,7 @@ class ObservedExchange:
         self._downstream = downstream
         self._upstream = route.upstream
         self._target = route.target
-        self._generates = endpoint is not Endpoint.EMBEDDINGS  # which have no stream, no option
+        self._has_usage_option = api.has_usage_option
         self._identity = identity
         self._tap = tap
         self._client = client
@@ -191,7 +191,7 @@ class ObservedExchange:
         or asks: embeddings have no stream.
         """
         self._downstream.continue_if_expected()
-        scans = self._generates and not _is_encoded(self._downstream.headers)
+        scans = self._has_usage_option and not _is_encoded(self._downstream.headers)
         reader = self._downstream.body
         body = reader.take()  # usually all of it has come
         if not body:

@@ -11,7 +11,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING
 
-from codec.endpoint import Endpoint, find_endpoint
+from codec.apis.table import find_api
 from proxy.downstream.downstream import LastAnswer
 from proxy.errors import GatewayError, encode_error
 from proxy.headers import RequestChanges, request_headers
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from codec.apis.api import Api
     from proxy.downstream.downstream import Downstream
     from proxy.downstream.inbound_keys import InboundKeys
     from proxy.headers import Head
@@ -84,8 +85,8 @@ class Handler:
     ) -> None:
 
         @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
-        def find_way(method: str, target: str) -> tuple[Route, Endpoint]:
-            return upstreams.route(target), find_endpoint(method, target)
+        def find_way(method: str, target: str) -> tuple[Route, Api | None]:
+            return upstreams.route(target), find_api(method, target)
 
         self._find_way = find_way
         self._client = client
@@ -103,14 +104,14 @@ class Handler:
 
     async def __call__(self, downstream: Downstream) -> web.StreamResponse:
         """Relay one request."""
-        route, endpoint = self._find_way(downstream.method, downstream.target)
+        route, api = self._find_way(downstream.method, downstream.target)
         if (keys := self._inbound_keys) is not None and not _lets_in(keys, downstream, route):
             return self._refuse(downstream)
         with self._open.entered() as open_exchange:
             try:
-                if endpoint is Endpoint.OTHER:
+                if api is None:
                     return await self._relay(downstream, route)
-                return await self._observe(downstream, route, endpoint, open_exchange).run()
+                return await self._observe(downstream, route, api, open_exchange).run()
             except asyncio.CancelledError:
                 if open_exchange.cut:
                     await downstream.cut()
@@ -135,24 +136,23 @@ class Handler:
         self,
         downstream: Downstream,
         route: Route,
-        endpoint: Endpoint,
+        api: Api,
         open_exchange: OpenExchange,
     ) -> ObservedExchange:
         """The exchange, which has begun."""
-        name = str(endpoint)  # `value` costs three calls of the standard library
-        identity = self._identify(downstream.headers, name)
+        identity = self._identify(downstream.headers, api.name)
         tap = self._taps.open(observed=self._rules.keeps_unsampled or identity.sampled)
         tap.begin(
             downstream,
             route.upstream,
             identity,
-            endpoint=name,
+            endpoint=api.name,
             on_disconnect=self._on_disconnect,
         )
         return ObservedExchange(
             downstream,
             route,
-            endpoint=endpoint,
+            api=api,
             identity=identity,
             tap=tap,
             client=self._client,

@@ -16,7 +16,7 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from codec.endpoint import OBSERVED, calls_model_unobserved
+from codec.apis.table import OBSERVED, calls_model_unobserved
 from telemetry.metrics.instruments import LABEL_OVERFLOWS, REQUESTS_UNOBSERVED
 from telemetry.metrics.label_limit import MAX_LABEL_CHARS, OTHER, LabelLimit
 

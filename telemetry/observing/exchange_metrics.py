@@ -18,6 +18,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from codec.apis.table import get_api
 from telemetry.metrics.instruments import (
     ANOMALIES,
     CLIENT_DISCONNECTS,
@@ -33,7 +34,6 @@ from telemetry.metrics.instruments import (
 from telemetry.metrics.label_limit import MAX_LABEL_CHARS, OTHER, LabelLimit
 from telemetry.observing.exchange import Outcome
 from telemetry.provider import find_genai_provider
-from telemetry.semconv import GENAI_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ class ExchangeMetrics:
         labels = self._labels.get(made_of)
         if labels is None:
             labels = (
-                GENAI_OPERATIONS.get(exchange.endpoint, ""),
+                get_api(exchange.endpoint).operation,
                 _find_provider(exchange.provider, exchange.server_address),
                 self._models.admit(self._shown(asked)),
                 self._models.admit(self._shown(answered)),

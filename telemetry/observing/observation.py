@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
 from codec.anomalies import calls_tool_not_offered, find_request_fault
-from codec.endpoint import Endpoint
+from codec.apis.api import Content
+from codec.apis.table import get_api
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.jsontext import is_json
 from codec.response import decode_response
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from codec.answer import ChatResponse
+    from codec.apis.api import Api
     from codec.request import ChatRequest
     from telemetry.frames.frame import Begin, End, RequestBody, ResponseData
     from telemetry.observing.client_context import HeaderMap
@@ -111,6 +113,8 @@ class Observation:
         self._asked = CapturedRequest(bodies)
         self._holding = Holding(bodies, self._give_up_answer)
         self._begin = begin
+        self._api = get_api(begin.endpoint)
+        self._has_choices = self._api.content is not Content.VECTORS
         self._header_map = header_map
         self._credentials = credentials
         self._hides_content = asks_no_content(begin.headers)
@@ -160,9 +164,6 @@ class Observation:
         self._unread = True
         self._note(anomaly)
 
-    def _is_embedding(self) -> bool:
-        return self._begin.endpoint == Endpoint.EMBEDDINGS
-
     def take_request(self, frame: RequestBody) -> None:
         """What the client asked."""
         captured = self._asked
@@ -179,7 +180,7 @@ class Observation:
                 with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
                     captured.take(body, None if is_plain else decoder)
                 request = captured.request
-                if request and not self._is_embedding() and find_request_fault(request) is not None:
+                if request and self._has_choices and find_request_fault(request) is not None:
                     self._note("request_undecodable")
         except LimitExceeded:
             captured.give_up()
@@ -234,7 +235,7 @@ class Observation:
         """The body by its first bytes, which are kept where they are too few to tell its kind."""
         if self._head is None:
             return None
-        count = _choice_count(self._asked.request, self._begin.endpoint)
+        count = _choice_count(self._asked.request, self._api)
         body = make_body(self._head, first, choice_count=count, holding=self._holding)
         self._first = first if body is None else b""
         return body
@@ -375,7 +376,7 @@ class Observation:
                 self._undecoded_body = self._mask_body(data, is_whole=is_whole)
             return None, error_body
         if error_body is None and response.anomalies:  # an error lacks all that makes an answer
-            passed_over = _OF_CHOICES if self._is_embedding() else frozenset()
+            passed_over = frozenset() if self._has_choices else _OF_CHOICES
             self._note(*(a for a in response.anomalies if a not in passed_over))
         return response, error_body
 
@@ -387,13 +388,13 @@ class Observation:
         return self._credentials.redact_quote(text, is_whole=is_whole)
 
 
-def _choice_count(request: ChatRequest | None, endpoint: str) -> int:
+def _choice_count(request: ChatRequest | None, api: Api) -> int:
     """How many choices were asked for: ``n`` for each prompt; where that is no number, one."""
     if request is None:
         return 1
     count = request.body.get("n")
-    if count is None and endpoint == Endpoint.CHAT_COMPLETIONS:
+    if count is None and not api.answers_each_prompt:
         return 1
     each = count if type(count) is int and 0 < count <= MAX_CHOICES else 1
-    prompts = len(request.prompts) if endpoint == Endpoint.COMPLETIONS else 1
+    prompts = len(request.prompts) if api.answers_each_prompt else 1
     return min(each * max(prompts, 1), MAX_ANSWERED_CHOICES)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
 
-from codec.endpoint import Endpoint
+from codec.apis.api import Content
+from codec.apis.table import get_api
 from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.spans.embedding_attributes import (
@@ -141,20 +142,20 @@ def _build_content(
     exchange: Exchange, flattening: Flattening, rules: SpanRules
 ) -> tuple[AttributePairs, ...]:
     """The lists of the exchange, in the order in which they are given room."""
-    match exchange.endpoint:
-        case Endpoint.COMPLETIONS:
+    match get_api(exchange.endpoint).content:
+        case Content.TEXTS:
             return (
                 build_text_choice_attributes(exchange, flattening),
                 iter(()),
                 build_prompt_attributes(exchange, flattening),
             )
-        case Endpoint.EMBEDDINGS:
+        case Content.VECTORS:
             return (
                 build_embedding_attributes(exchange, flattening, shows_vectors=rules.shows_vectors),
                 iter(()),
                 iter(()),
             )
-        case _:
+        case Content.MESSAGES:
             return (
                 build_output_message_attributes(exchange, flattening),
                 build_tool_attributes(exchange, flattening),
@@ -185,7 +186,7 @@ def _build_large_input(
 
 
 def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
-    if exchange.endpoint == Endpoint.EMBEDDINGS:
+    if get_api(exchange.endpoint).content is Content.VECTORS:
         return build_embedding_output_attributes(exchange, shows_vectors=rules.shows_vectors)
     if exchange.error_is_providers and rules.privacy.hides_provider_words:
         # An error inside a stream stands in the answer, and may quote the request.

@@ -32,8 +32,9 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
 )
 
 from codec.answer import ToolCall
+from codec.apis.api import Content
+from codec.apis.table import get_api
 from codec.chunk import ERROR_FINISH_REASONS
-from codec.endpoint import Endpoint
 from telemetry.attribute_values import json_text, non_empty_text
 from telemetry.errors import ConfigurationError
 from telemetry.spans.flattening import (
@@ -105,9 +106,10 @@ def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int)
         image_max_length: how many characters the ``data:`` URL of an image may have
             (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
-    if exchange.endpoint == Endpoint.EMBEDDINGS:
+    content = get_api(exchange.endpoint).content
+    if content is Content.VECTORS:
         return
-    is_legacy = exchange.endpoint == Endpoint.COMPLETIONS
+    is_legacy = content is Content.TEXTS
     if (request := exchange.request) is not None and is_legacy:
         prompts = islice(request.prompts, MAX_FLATTENED_PROMPTS)
         yield GEN_AI_INPUT_MESSAGES, _dump(map(_prompt, prompts))

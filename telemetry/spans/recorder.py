@@ -47,16 +47,12 @@ from opentelemetry.trace import (
 )
 
 from codec._version import __version__
-from codec.endpoint import Endpoint
+from codec.apis.table import get_api
 from telemetry.attribute_values import clean_text
 from telemetry.observing.exchange import Outcome
 from telemetry.semconv import (
-    CHAT_COMPLETION_SPAN_NAME,
-    COMPLETION_SPAN_NAME,
-    EMBEDDING_SPAN_NAME,
     EXCEPTION_EVENT_NAME,
     FIRST_TOKEN_EVENT_NAME,
-    GENAI_OPERATIONS,
     SCOPE_NAME,
 )
 from telemetry.spans.exchange_attributes import build_span_content
@@ -65,7 +61,7 @@ from telemetry.spans.rules import SpanNaming, SpanRules
 from telemetry.spans.size_limits import cut_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan
@@ -97,11 +93,6 @@ _CLIENT_ERROR_NAMES: Final = {
 }
 """Error types by the names under which OpenAI's clients raise them (openai-python)."""
 
-
-_SPAN_NAMES: Final[Mapping[str, str]] = {
-    Endpoint.COMPLETIONS: COMPLETION_SPAN_NAME,
-    Endpoint.EMBEDDINGS: EMBEDDING_SPAN_NAME,
-}
 
 _Event = tuple[str, dict[str, str], int]
 """Name, attributes and time in nanoseconds."""
@@ -210,11 +201,11 @@ def build_span_limits() -> SpanLimits:
 
 
 def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
+    api = get_api(exchange.endpoint)
     if naming is SpanNaming.OPENINFERENCE:
-        return _SPAN_NAMES.get(exchange.endpoint, CHAT_COMPLETION_SPAN_NAME)
-    operation = GENAI_OPERATIONS.get(exchange.endpoint, exchange.endpoint)
+        return api.span_name
     model = exchange.request.model if exchange.request is not None else None
-    return f"{operation} {model[:MAX_NAME_CHARS]}" if model else operation
+    return f"{api.operation} {model[:MAX_NAME_CHARS]}" if model else api.operation
 
 
 def _first_token(exchange: Exchange) -> Sequence[_Event]:

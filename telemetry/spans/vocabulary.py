@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openinference.semconv.trace import (
     OpenInferenceLLMSystemValues,
-    OpenInferenceSpanKindValues,
     SpanAttributes,
 )
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
@@ -35,9 +34,9 @@ from opentelemetry.semconv.attributes.http_attributes import (
 )
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 
-from codec.endpoint import Endpoint
+from codec.apis.api import SpanKind
+from codec.apis.table import get_api
 from telemetry.provider import find_genai_provider, find_provider
-from telemetry.semconv import GENAI_OPERATIONS
 from telemetry.spans.concept_reading import OfPart, OfRequest, join_tables
 
 if TYPE_CHECKING:
@@ -58,9 +57,6 @@ MAX_TEXTS = 64
 """Of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit, and
 one of a million empty texts would count as nothing where attributes are measured."""
 
-_EMBEDDINGS: Final[str] = Endpoint.EMBEDDINGS.value
-_EMBEDDING_KIND: Final[str] = OpenInferenceSpanKindValues.EMBEDDING.value
-_LLM_KIND: Final[str] = OpenInferenceSpanKindValues.LLM.value
 _OPENAI_SYSTEM: Final[str] = OpenInferenceLLMSystemValues.OPENAI.value
 
 MAX_CACHED_SERVICES: Final = 256
@@ -109,13 +105,14 @@ def _service(exchange: Exchange) -> _Service:
 
 @lru_cache(maxsize=MAX_CACHED_SERVICES)
 def _find_service(endpoint: str, provider: str | None, host: str | None) -> _Service:
-    is_embedding = endpoint == _EMBEDDINGS
+    api = get_api(endpoint)
+    is_embedding = api.span_kind is SpanKind.EMBEDDING
     return _Service(
-        operation=GENAI_OPERATIONS.get(endpoint),
-        kind=_EMBEDDING_KIND if is_embedding else _LLM_KIND,
+        operation=api.operation,
+        kind=api.span_kind.value,
         # OpenInference's embedding spans have neither a system nor a provider.
         system=None if is_embedding else _OPENAI_SYSTEM,
-        api_type="chat_completions" if endpoint == Endpoint.CHAT_COMPLETIONS else None,
+        api_type=api.api_type,
         provider=None if is_embedding else find_provider(provider, host),
         genai_provider=find_genai_provider(provider, host),
     )
@@ -135,7 +132,7 @@ class _Models(NamedTuple):
 def _models(exchange: Exchange) -> _Models:
     asked = exchange.request.model if exchange.request is not None else None
     answered = exchange.response.model if exchange.response is not None else None
-    if exchange.endpoint == _EMBEDDINGS:
+    if get_api(exchange.endpoint).span_kind is SpanKind.EMBEDDING:
         return _Models(asked, answered, of_embedding=answered or asked)
     if asked and answered and asked != answered:
         # The specification wants both only where they are known and not the same.

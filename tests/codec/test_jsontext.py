@@ -208,13 +208,23 @@ def test_an_object_is_split_into_the_texts_of_its_members(value: dict[str, Any])
         b'{"a":',
         b'{"a":NaN}',
         b'{"a\xff":1}',
-        b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}",
     ],
 )
 def test_what_is_no_strict_object_is_not_split(data: bytes) -> None:
-    """Another value, a mistake, what only the lenient parser takes, and what is too deep for it."""
+    """Another value, a mistake, and what only the lenient parser takes."""
     with pytest.raises(ValueError, match="no strict JSON object"):
         split_object(data)
+
+
+def test_what_is_too_deep_for_the_parser_is_not_split() -> None:
+    """How deep that is the interpreter says; a value of a text that is split stays as it is."""
+    deep = b"[" * 10**5 + b"]" * 10**5
+    try:
+        value = split_object(b'{"a":' + deep + b"}")["a"]
+    except ValueError as error:
+        assert str(error) == "no strict JSON object"  # noqa: PT017 - one of two outcomes
+    else:
+        assert bytes(value) == deep
 
 
 def test_the_last_of_two_members_of_a_name_is_kept() -> None:

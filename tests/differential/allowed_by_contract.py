@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from codec.endpoint import Endpoint
+from codec.apis.embeddings.route import EMBEDDINGS
 from tests.corpus.oracle import expect_outcome, fold_answer, parse_json
 from tests.differential.allowance import Allowance, is_extra, matches
 from tests.differential.comparison import ABSENT
@@ -116,7 +116,7 @@ def _is_argument_text(_: Pair, difference: Difference) -> bool:
 
 
 def _is_system_of_embedding(pair: Pair, difference: Difference) -> bool:
-    is_embedding = pair.call.endpoint is Endpoint.EMBEDDINGS
+    is_embedding = pair.call.api is EMBEDDINGS
     return is_embedding and difference.ours is ABSENT and matches(difference, r"llm\.system")
 
 

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codec.endpoint import Endpoint
+from codec.apis.completions.route import COMPLETIONS
 from tests.corpus.oracle import fold_answer
 from tests.differential.allowance import Allowance, is_extra, matches
 from tests.differential.comparison import ABSENT
@@ -109,7 +109,7 @@ def _is_repeated_list(pair: Pair, difference: Difference) -> bool:
 
 def _is_text_beside_delta(pair: Pair, difference: Difference) -> bool:
     both = any({"text", "delta"} <= choice.keys() for choice in find_choices(pair.call))
-    is_legacy = pair.call.endpoint is Endpoint.COMPLETIONS
+    is_legacy = pair.call.api is COMPLETIONS
     return is_legacy and both and matches(difference, rf"{_OUTPUT}/(text|message|delta)")
 
 

@@ -8,7 +8,7 @@ import struct
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-from codec.endpoint import Endpoint
+from codec.apis.embeddings.route import EMBEDDINGS
 from tests.differential.allowance import Allowance, is_extra, matches
 from tests.differential.comparison import ABSENT
 from tests.differential.reading import find_calls, in_events
@@ -82,7 +82,7 @@ def _is_decoded_vector(pair: Pair, difference: Difference) -> bool:
 
 
 def _is_count_of_embedding(pair: Pair, difference: Difference) -> bool:
-    is_embedding = pair.call.endpoint is Endpoint.EMBEDDINGS
+    is_embedding = pair.call.api is EMBEDDINGS
     return is_embedding and is_extra(difference, r"llm\.token_count\.completion")
 
 

@@ -11,7 +11,9 @@ from openai.resources.chat import Completions as ChatCompletions
 from openai.resources.completions import Completions
 from openai.resources.embeddings import Embeddings
 
-from codec.endpoint import Endpoint
+from codec.apis.chat.route import CHAT
+from codec.apis.completions.route import COMPLETIONS
+from codec.apis.embeddings.route import EMBEDDINGS
 from tests.corpus.oracle import parse_json
 from tests.corpus.recordings import load_chats, load_completions, load_dynamo, load_embeddings
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from codec.apis.api import Api
     from codec.jsontext import JsonObject
     from tests.corpus.recordings import Recording
 
@@ -29,15 +32,15 @@ Head = tuple[tuple[bytes, bytes], ...]
 JSON: Head = ((b"content-type", b"application/json"),)
 EVENTS: Head = ((b"content-type", b"text/event-stream"),)
 
-_CREATE: dict[Endpoint, Callable[..., Any]] = {
-    Endpoint.CHAT_COMPLETIONS: ChatCompletions.create,
-    Endpoint.COMPLETIONS: Completions.create,
-    Endpoint.EMBEDDINGS: Embeddings.create,
+_CREATE: dict[Api, Callable[..., Any]] = {
+    CHAT: ChatCompletions.create,
+    COMPLETIONS: Completions.create,
+    EMBEDDINGS: Embeddings.create,
 }
 _REQUIRED = {
-    Endpoint.CHAT_COMPLETIONS: {"model", "messages"},
-    Endpoint.COMPLETIONS: {"model", "prompt"},
-    Endpoint.EMBEDDINGS: {"model", "input"},
+    CHAT: {"model", "messages"},
+    COMPLETIONS: {"model", "prompt"},
+    EMBEDDINGS: {"model", "input"},
 }
 """Members without which the SDK makes no call."""
 
@@ -59,7 +62,7 @@ class Call:
     """
 
     id: str
-    endpoint: Endpoint = Endpoint.CHAT_COMPLETIONS
+    api: Api = CHAT
     body: JsonObject
     headers: dict[str, str] = field(default_factory=dict)
     answer: bytes | None
@@ -89,13 +92,13 @@ class Call:
     @property
     def extra_body(self) -> JsonObject:
         """The members of the body for which the SDK has no parameter."""
-        names = _parameters(self.endpoint)
+        names = _parameters(self.api)
         return {key: value for key, value in self.body.items() if key not in names}
 
 
 @cache
-def _parameters(endpoint: Endpoint) -> frozenset[str]:
-    return frozenset(inspect.signature(_CREATE[endpoint]).parameters)
+def _parameters(api: Api) -> frozenset[str]:
+    return frozenset(inspect.signature(_CREATE[api]).parameters)
 
 
 def load_recorded_calls(folder: Path) -> Iterator[Call]:
@@ -105,19 +108,19 @@ def load_recorded_calls(folder: Path) -> Iterator[Call]:
     """
     chats = (*load_chats(folder), *load_dynamo(folder))
     texts = (*load_completions(folder), *load_dynamo(folder, legacy=True))
-    for endpoint, recordings in (
-        (Endpoint.CHAT_COMPLETIONS, chats),
-        (Endpoint.COMPLETIONS, texts),
-        (Endpoint.EMBEDDINGS, (*load_embeddings(folder),)),
+    for api, recordings in (
+        (CHAT, chats),
+        (COMPLETIONS, texts),
+        (EMBEDDINGS, (*load_embeddings(folder),)),
     ):
-        calls = (_recorded_call(recording, endpoint) for recording in recordings)
-        yield from (call for call in calls if call.body.keys() >= _REQUIRED[endpoint])
+        calls = (_recorded_call(recording, api) for recording in recordings)
+        yield from (call for call in calls if call.body.keys() >= _REQUIRED[api])
 
 
-def _recorded_call(recording: Recording, endpoint: Endpoint) -> Call:
+def _recorded_call(recording: Recording, api: Api) -> Call:
     return Call(
         id=recording.id,
-        endpoint=endpoint,
+        api=api,
         body=parse_json(recording.request),
         answer=recording.body,
         status=recording.status,

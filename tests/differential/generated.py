@@ -7,8 +7,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codec.apis.completions.route import COMPLETIONS
+from codec.apis.embeddings.route import EMBEDDINGS
 from codec.dialects import DIALECTS
-from codec.endpoint import Endpoint
 from tests.differential.answer_shapes import BODIES, LEGACY_BODIES, LEGACY_STREAMS, STREAMS
 from tests.differential.answers import (
     build_error,
@@ -173,7 +174,7 @@ def _abandoned() -> Iterator[Call]:
 
 def _legacy() -> Iterator[Call]:
     calls = [*_legacy_prompts(), *_legacy_answers()]
-    yield from (replace(call, endpoint=Endpoint.COMPLETIONS) for call in calls)
+    yield from (replace(call, api=COMPLETIONS) for call in calls)
 
 
 def _legacy_prompts() -> Iterator[Call]:
@@ -226,7 +227,7 @@ def _embeddings() -> Iterator[Call]:
 def _embedding(name: str, members: JsonObject, answer: bytes) -> Call:
     return Call(
         id=f"embedding: {name}",
-        endpoint=Endpoint.EMBEDDINGS,
+        api=EMBEDDINGS,
         body={"model": "text-embedding-3-small", **members},
         answer=answer,
     )

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import openai
 from opentelemetry.sdk.resources import Resource
 
-from codec.endpoint import Endpoint
+from codec.apis.chat.route import CHAT
+from codec.apis.completions.route import COMPLETIONS
+from codec.apis.embeddings.route import EMBEDDINGS
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
@@ -175,7 +177,7 @@ async def _make_async(client: openai.AsyncOpenAI, call: Call, player: _Player) -
 
 def _resource(client: openai.OpenAI | openai.AsyncOpenAI, call: Call) -> Any:
     return {
-        Endpoint.CHAT_COMPLETIONS: client.chat.completions,
-        Endpoint.COMPLETIONS: client.completions,
-        Endpoint.EMBEDDINGS: client.embeddings,
-    }[call.endpoint]
+        CHAT: client.chat.completions,
+        COMPLETIONS: client.completions,
+        EMBEDDINGS: client.embeddings,
+    }[call.api]

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.endpoint import Endpoint
+from codec.apis.chat.route import CHAT
+from codec.apis.completions.route import COMPLETIONS
+from codec.apis.embeddings.route import EMBEDDINGS
 from telemetry.spans.otlp.encoding import DecodedEvent
 from tests.corpus.recordings import explain_absence, find_folder
 from tests.differential.allowances import ALLOWANCES, find_explanations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 # A thousand real calls come first: a minute, where coverage is measured beside other work.
 pytestmark = pytest.mark.timeout(240)
 
-RECORDED = {Endpoint.CHAT_COMPLETIONS: 297, Endpoint.COMPLETIONS: 18, Endpoint.EMBEDDINGS: 34}
+RECORDED = {CHAT: 297, COMPLETIONS: 18, EMBEDDINGS: 34}
 """What the recordings held when this was written: fewer would be a loss nobody noticed."""
 
 GENERATED = 600
@@ -81,8 +83,8 @@ def _find_faults(pairs: Iterable[Pair]) -> list[str]:
 def test_a_recorded_call_has_the_span_of_the_instrumentation(recorded: list[Pair]) -> None:
     """All recordings that the SDK can make: chats, legacy completions, embeddings."""
     assert _find_faults(recorded)[:MAX_FAULTS] == []
-    counts = Counter(pair.call.endpoint for pair in recorded)
-    assert all(counts[endpoint] >= count for endpoint, count in RECORDED.items()), counts
+    counts = Counter(pair.call.api for pair in recorded)
+    assert all(counts[api] >= count for api, count in RECORDED.items()), counts
 
 
 def test_a_generated_call_has_the_span_of_the_instrumentation(generated: list[Pair]) -> None:

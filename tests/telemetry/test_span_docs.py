@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from codec.apis.table import APIS
 from telemetry.observing.exchange import Outcome
 from telemetry.semconv import (
-    CHAT_COMPLETION_SPAN_NAME,
-    COMPLETION_SPAN_NAME,
-    EMBEDDING_SPAN_NAME,
     EXCEPTION_EVENT_NAME,
     FIRST_TOKEN_EVENT_NAME,
     MetadataMember,
@@ -55,7 +53,7 @@ def test_every_member_of_the_metadata_is_listed(member: MetadataMember) -> None:
     "name",
     [
         *(outcome.value for outcome in Outcome),
-        *(CHAT_COMPLETION_SPAN_NAME, COMPLETION_SPAN_NAME, EMBEDDING_SPAN_NAME),
+        *(api.span_name for api in APIS),
         *(EXCEPTION_EVENT_NAME, FIRST_TOKEN_EVENT_NAME),
     ],
 )

@@ -49,7 +49,8 @@ def test_a_key_that_a_provider_quotes_is_in_no_file(tmp_path: Path) -> None:
             )
             with pytest.raises(urllib.error.HTTPError) as caught:
                 urllib.request.urlopen(request, timeout=20)
-            assert b"SECRET" in caught.value.read()
+            with caught.value as answer:
+                assert b"SECRET" in answer.read()
             wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 1, 20, "stored")
             assert spantap.terminate() == 0
         server.shutdown()

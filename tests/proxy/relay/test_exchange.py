@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from codec.endpoint import Endpoint
+from codec.apis.chat.route import CHAT
 from proxy.headers import Head
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
@@ -58,7 +58,7 @@ class FakeOpenExchange:
 
 def make_exchange(downstream: FakeDownstream, open_exchange: FakeOpenExchange) -> ObservedExchange:
     parts: dict[str, Any] = {
-        "endpoint": Endpoint.CHAT_COMPLETIONS,
+        "api": CHAT,
         "identity": None,
         "tap": FakeTap(),
         "client": None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from codec.answer import ChatResponse, Choice, Message
-from codec.endpoint import Endpoint
+from codec.apis.table import APIS
 from codec.usage import Usage
 from telemetry.observing.exchange import ClientContext
 from telemetry.spans.vocabulary import (
@@ -20,6 +20,9 @@ from telemetry.spans.vocabulary import (
     build_concept_attributes,
 )
 from tests.telemetry.exchanges import FIRST_CHUNK_NS, cleaned, make_exchange, make_response
+
+if TYPE_CHECKING:
+    from codec.apis.api import Api
 
 USAGE = Usage(
     prompt=1000,
@@ -195,17 +198,17 @@ def test_rule_2_both_vocabularies() -> None:
         ).map(tuple),
         usage=st.none() | st.just(USAGE),
     ),
-    endpoint=st.sampled_from(Endpoint),
+    api=st.sampled_from(APIS),
     status=st.none() | st.sampled_from([200, 429]),
 )
 def test_what_is_read_at_once_is_what_each_row_reads(
     body: dict[str, Any] | None,
     response: ChatResponse | None,
-    endpoint: Endpoint,
+    api: Api,
     status: int | None,
 ) -> None:
     """The table says it: name and value of each row that applies, in its order."""
-    exchange = make_exchange(body, response=response, endpoint=endpoint, response_status=status)
+    exchange = make_exchange(body, response=response, endpoint=api.name, response_status=status)
     if body is None:
         exchange = replace(exchange, request=None)
     one_by_one = [

@@ -1,10 +1,18 @@
-"""Which requests are observed."""
+"""``codec.apis.table``: the requests that are observed."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from codec.endpoint import Endpoint, calls_model_unobserved, find_endpoint
+from codec.apis.chat.route import CHAT
+from codec.apis.completions.route import COMPLETIONS
+from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
+
+if TYPE_CHECKING:
+    from codec.apis.api import Api
 
 
 @pytest.mark.parametrize(
@@ -21,7 +29,7 @@ from codec.endpoint import Endpoint, calls_model_unobserved, find_endpoint
 )
 def test_chat_completions_are_known_by_the_end_of_the_path(target: str) -> None:
     """Whatever comes before, and whatever query follows (design.md section 5)."""
-    assert find_endpoint("POST", target) is Endpoint.CHAT_COMPLETIONS
+    assert find_api("POST", target) is CHAT
 
 
 @pytest.mark.parametrize(
@@ -35,7 +43,7 @@ def test_chat_completions_are_known_by_the_end_of_the_path(target: str) -> None:
 )
 def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> None:
     """Whatever comes before it, but for a chat."""
-    assert find_endpoint("POST", target) is Endpoint.COMPLETIONS
+    assert find_api("POST", target) is COMPLETIONS
 
 
 @pytest.mark.parametrize(
@@ -61,13 +69,13 @@ def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> Non
 )
 def test_everything_else_is_other(method: str, target: str) -> None:
     """Another method, another path, or the words in a query only."""
-    assert find_endpoint(method, target) is Endpoint.OTHER
+    assert find_api(method, target) is None
 
 
 def test_embeddings_are_known_by_the_end_of_the_path() -> None:
     """Azure puts a deployment before it."""
     for target in ("/v1/embeddings", "/openai/deployments/d/embeddings?api-version=1"):
-        assert find_endpoint("POST", target) is Endpoint.EMBEDDINGS
+        assert find_api("POST", target) is EMBEDDINGS
 
 
 @pytest.mark.parametrize(
@@ -91,7 +99,14 @@ def test_other_apis_that_call_models_are_known_by_the_end_of_the_path(
     assert calls_model_unobserved(target) is expected
 
 
-def test_the_name_is_what_spans_carry() -> None:
-    """An endpoint is its own name."""
-    assert str(Endpoint.CHAT_COMPLETIONS) == "chat.completions"
-    assert str(Endpoint.COMPLETIONS) == "completions"
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> None:
+    """Whatever its place in the table: none hides another."""
+    assert get_api(api.name) is api
+    assert find_api("POST", f"/v1{api.path_end}") is api
+    assert f"…{api.path_end}" in OBSERVED
+
+
+def test_what_has_a_name_that_nobody_knows_is_taken_for_a_chat() -> None:
+    """Frames in a spool may be of another version."""
+    assert get_api("tea") is CHAT

@@ -1,0 +1,5 @@
+"""APIs: each that is observed is one folder here and one line in the table.
+
+:func:`codec.apis.table.find_api` is the door: it tells the :class:`~codec.apis.api.Api` of a
+request. Nothing outside imports a folder, and the folders know nothing of each other.
+"""

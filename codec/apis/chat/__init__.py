@@ -1,0 +1,1 @@
+"""Chat completions (OpenAI, and all who speak its language)."""

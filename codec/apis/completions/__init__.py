@@ -1,0 +1,1 @@
+"""Legacy completions: prompts instead of messages."""

@@ -1,0 +1,18 @@
+"""Where legacy completions are found, and what their spans are called."""
+
+from __future__ import annotations
+
+from codec.apis.api import Api, Content
+
+__all__ = ("COMPLETIONS",)
+
+COMPLETIONS = Api(
+    name="completions",
+    path_end="/completions",
+    operation="text_completion",
+    span_name="Completion",
+    content=Content.TEXTS,
+    has_usage_option=True,
+    answers_each_prompt=True,
+)
+"""The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""

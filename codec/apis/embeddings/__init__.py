@@ -1,0 +1,1 @@
+"""Embeddings: vectors for texts, never streamed."""

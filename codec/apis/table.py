@@ -1,0 +1,64 @@
+"""The table of the APIs that are observed (``design.md`` section 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from codec.apis.chat.route import CHAT
+from codec.apis.completions.route import COMPLETIONS
+from codec.apis.embeddings.route import EMBEDDINGS
+
+if TYPE_CHECKING:
+    from codec.apis.api import Api
+
+__all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
+
+APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS)
+"""Every API, one with a longer end of its path before one whose end that has, too."""
+
+_BY_NAME: Final = {api.name: api for api in APIS}
+
+_PATHS: Final = [f"…{api.path_end}" for api in APIS]
+
+OBSERVED: Final = f"POST {', '.join(_PATHS[:-1])} and {_PATHS[-1]}"
+"""What is observed, for people."""
+
+_UNOBSERVED_ENDS: Final = (
+    "/responses",  # OpenAI
+    "/messages",  # Anthropic
+    ":generateContent",  # Gemini and Vertex
+    ":streamGenerateContent",
+    "/converse",  # Bedrock
+    "/converse-stream",
+    "/invoke",
+    "/invoke-with-response-stream",
+    "/api/chat",  # Ollama
+    "/api/generate",
+    "/rerank",  # Cohere, Jina, vLLM
+)
+"""How paths of other APIs end by which models are called."""
+
+
+def find_api(method: str, target: str) -> Api | None:
+    """Find the API of a request; ``None`` for what is relayed and never looked into.
+
+    Methods are case-sensitive (RFC 9110, section 9.1).
+
+    Args:
+        method: the request method as sent.
+        target: the request target as sent, escapes and query included.
+    """
+    if method != "POST":
+        return None
+    path = target.partition("?")[0]
+    return next((api for api in APIS if path.endswith(api.path_end)), None)
+
+
+def get_api(name: str) -> Api:
+    """Get an API by its name; chat completions for a name that nobody knows."""
+    return _BY_NAME.get(name, CHAT)
+
+
+def calls_model_unobserved(target: str) -> bool:
+    """Tell whether a ``POST`` to this target calls a model by an API that is not observed."""
+    return target.partition("?")[0].endswith(_UNOBSERVED_ENDS)
