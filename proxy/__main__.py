@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from proxy.configuration_error import ConfigurationError
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,13 +136,9 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
 
 def _check_otel_environment() -> None:
     """Before anything imports the SDK, which would end in a traceback."""
-    from telemetry.errors import ConfigurationError as TelemetryMisconfigured  # noqa: PLC0415
     from telemetry.export.otel_environment import check_otel_environment  # noqa: PLC0415
 
-    try:
-        check_otel_environment(os.environ)
-    except TelemetryMisconfigured as error:
-        raise ConfigurationError(str(error)) from error
+    check_otel_environment(os.environ)
 
 
 def _serve(options: dict[str, Any]) -> int:

@@ -8,7 +8,6 @@ import ssl
 from typing import TYPE_CHECKING
 
 from proxy.clock import Clock, SystemClock
-from proxy.configuration_error import ConfigurationError
 from proxy.configure import (
     build_listener_tls,
     load_upstream_certificates,
@@ -29,6 +28,7 @@ from proxy.relay.unobserved import UnobservedCounter
 from proxy.upstream.client import UpstreamClient, UpstreamTimeouts
 from proxy.upstream.forward_proxy import ForwardProxy
 from proxy.upstream.routes import UpstreamTable
+from telemetry.errors import ConfigurationError
 from telemetry.identity import SpanIdentitySource
 from telemetry.metrics.instruments import (
     CONNECTIONS_OPEN,

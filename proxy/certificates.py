@@ -9,7 +9,7 @@ import ssl
 import stat
 from typing import TYPE_CHECKING
 
-from proxy.configuration_error import ConfigurationError
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pathlib import Path

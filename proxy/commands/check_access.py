@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.commands.check_findings import bad, good, note
-from proxy.configuration_error import ConfigurationError
 from proxy.configure import explain_exposed_keys, read_inbound_keys
 from proxy.file_limit import hard_file_limit
 from proxy.limits import FILES_PER_CONNECTION, MAX_OTHER_FILES, count_room
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from proxy.commands.check_findings import bad, good, note
-from proxy.configuration_error import ConfigurationError
 from proxy.configure import build_listener_tls, load_upstream_certificates
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

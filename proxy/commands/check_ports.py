@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from proxy.commands.check_findings import bad, good, note
-from proxy.configuration_error import ConfigurationError
 from proxy.downstream.listening import bind, name_other_port
+from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import SPANS_EXPORTED
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from proxy.commands.check_findings import bad, good, note
-from proxy.configuration_error import ConfigurationError
 from proxy.settings.spans import SpanSettings, build_span_rules
-from telemetry.errors import TelemetryError
+from telemetry.errors import ConfigurationError, TelemetryError
 from telemetry.export.delivery import Verdict
 from telemetry.export.exporter import open_sender
 from telemetry.export.metrics_exporter import open_metrics_sender

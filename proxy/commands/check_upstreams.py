@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from proxy.app import build_client, build_upstreams
 from proxy.commands.check_findings import bad, good, note
-from proxy.configuration_error import ConfigurationError
 from proxy.configure import load_upstream_certificates
 from proxy.errors import GatewayError
 from proxy.headers import Head, RequestChanges, request_headers
 from proxy.upstream.client import UpstreamRequest
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

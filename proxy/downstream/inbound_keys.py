@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proxy.certificates import refuse_special_file
-from proxy.configuration_error import ConfigurationError
 from proxy.key_hashes import hash_key
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ import errno
 import socket
 from typing import TYPE_CHECKING
 
-from proxy.configuration_error import ConfigurationError
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from proxy.configuration_error import ConfigurationError
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proxy.admin import AdminServer
-from proxy.configuration_error import ConfigurationError
 from proxy.downstream.listening import listen
 from proxy.logging.logs import set_up_logging
 from proxy.processes.child import Child, Role
@@ -33,6 +32,7 @@ from proxy.processes.handed_settings import SupervisorSettings
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.scratch import frames_socket
 from proxy.signals import SHUTDOWN_SIGNALS, ShutdownSignals
+from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.metrics.snapshot import merge

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from proxy.configuration_error import ConfigurationError
 from proxy.logging.logs import set_up_logging
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_intake import FrameIntake
@@ -66,7 +65,7 @@ def main() -> int:
     others = _OthersNumbers()
     try:
         pipeline = _open_pipeline(settings, start, others)
-    except (ConfigurationError, TelemetryError) as error:
+    except TelemetryError as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return FAILED_TO_START
     pipeline.metrics.read_from(partial(_read_spool, spool_folder(settings.path)))

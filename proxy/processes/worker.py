@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from codec._version import __version__
 from proxy.app import Proxy, build_upstreams
 from proxy.clock import SystemClock
-from proxy.configuration_error import ConfigurationError
 from proxy.configure import explain_exposed_keys
 from proxy.file_limit import quieten_file_limit, raise_file_limit
 from proxy.logging.logs import set_up_logging
@@ -29,6 +28,7 @@ from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Rea
 from proxy.processes.scratch import life_path
 from proxy.processes.spool_link import SpoolLink
 from proxy.settings.worker import WorkerSettings
+from telemetry.errors import ConfigurationError
 from telemetry.export.sdk_logs import quiet_sdk_logs
 from telemetry.frames.outbox import FrameOutbox
 from telemetry.frames.records import Hello

@@ -16,14 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import from_json
 
 from codec.rewrite import UsagePolicy
-from proxy.configuration_error import ConfigurationError
 from proxy.key_hashes import hash_keys
 from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.settings.variable_names import check_names
 from proxy.upstream_entry import check_url, read_key
-from telemetry.errors import ConfigurationError as TelemetryConfigurationError
+from telemetry.errors import ConfigurationError
 from telemetry.frames.shedding import MAX_HELD_BYTES
 from telemetry.frames.spool import MAX_SPOOL_BYTES
 from telemetry.observing.client_context import HeaderMap
@@ -238,7 +237,7 @@ class Settings(BaseModel):
     def _headers(cls, value: dict[str, str]) -> dict[str, str]:
         try:
             HeaderMap.build(value)
-        except TelemetryConfigurationError as error:
+        except ConfigurationError as error:
             raise ValueError(str(error)) from error
         return value
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from proxy.configuration_error import ConfigurationError
-from telemetry.errors import TelemetryError
+from telemetry.errors import ConfigurationError
 from telemetry.observing.client_context import HeaderMap
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
@@ -61,29 +60,6 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
     Raises:
         ConfigurationError: one of them cannot be followed, in a sentence that names it.
     """
-    try:
-        return _build(settings, environ)
-    except TelemetryError as error:
-        raise ConfigurationError(str(error)) from error
-
-
-def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether anything of what a call says is kept out of spans, and so must not wait on a disk.
-
-    Raises:
-        ConfigurationError: a variable cannot be followed.
-    """
-    if settings.redact or settings.redact_patterns or not settings.content:
-        return True
-    try:
-        switches = read_privacy_switches(environ)
-    except TelemetryError as error:
-        raise ConfigurationError(str(error)) from error
-    limit = switches.base64_image_max_length
-    return switches != PrivacySwitches(base64_image_max_length=limit)
-
-
-def _build(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:
     switches = read_privacy_switches(environ)
     if not settings.content:
         limit = switches.base64_image_max_length
@@ -105,16 +81,29 @@ def _build(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:
     )
 
 
+def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Whether anything of what a call says is kept out of spans, and so must not wait on a disk.
+
+    Raises:
+        ConfigurationError: a variable cannot be followed.
+    """
+    if settings.redact or settings.redact_patterns or not settings.content:
+        return True
+    switches = read_privacy_switches(environ)
+    limit = switches.base64_image_max_length
+    return switches != PrivacySwitches(base64_image_max_length=limit)
+
+
 def _build_redaction(settings: SpanSettings) -> Redaction:
     try:
         return Redaction(settings.redact_patterns, ready_made=settings.redact)
-    except TelemetryError as error:
+    except ConfigurationError as error:
         raise ConfigurationError(f"setting 'redact' or 'redact_patterns': {error}") from error
 
 
 def _build_pricing(settings: SpanSettings) -> Pricing:
     try:
         table = PriceTable([msgspec.convert(price, Price) for price in settings.prices])
-    except TelemetryError as error:
+    except ConfigurationError as error:
         raise ConfigurationError(f"setting 'price': {error}") from error
     return Pricing(table)

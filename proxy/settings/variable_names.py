@@ -13,7 +13,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from proxy.configuration_error import ConfigurationError
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

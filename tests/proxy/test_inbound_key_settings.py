@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.configuration_error import ConfigurationError
 from proxy.configure import explain_exposed_keys, read_inbound_keys
 from proxy.downstream.inbound_keys import MAX_FILE_BYTES, MAX_KEYS
 from proxy.key_hashes import hash_keys
 from proxy.settings.settings import Settings, UpstreamConfig, load_settings
+from telemetry.errors import ConfigurationError
 from tests.proxy.canary_keys import DIGEST, HASHED, KEY, OTHER, opens, read
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from proxy.configuration_error import ConfigurationError
 from proxy.configure import build_listener_tls
 from proxy.settings.settings import Settings, load_settings
+from telemetry.errors import ConfigurationError
 from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,

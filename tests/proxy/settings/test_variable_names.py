@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.configuration_error import ConfigurationError
 from proxy.settings.settings import Settings
 from proxy.settings.variable_names import check_names, describe_unknown_names
+from telemetry.errors import ConfigurationError
 
 OF_KUBERNETES = {
     "SPANTAP_SERVICE_HOST": "10.0.0.1",
