@@ -1,0 +1,121 @@
+"""A worker's link and an intake, over a real Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opentelemetry.sdk.resources import Resource
+
+from codec._version import __version__
+from proxy.processes.frame_intake import FrameIntake
+from proxy.processes.frame_link import FrameLink
+from proxy.processes.spool_link import SpoolLink
+from telemetry.frames.records import Hello
+from telemetry.frames.spool import FrameSpool
+from telemetry.service import TelemetryService
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from tests.telemetry.service_bench import FailingStore
+from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, add_frame, exchange_frames
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from telemetry.frames.outbox import FrameOutbox
+
+_tokens = itertools.count(1)
+
+
+def hello(version: str = __version__) -> Hello:
+    """What a worker says that nobody has heard of."""
+    return Hello(worker=1, pid=4321, version=version, token=f"{next(_tokens):x}")
+
+
+class Intake:
+    """An intake on a thread of its own, and the rows that came of it."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.store = FailingStore()
+        recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+        service = TelemetryService(recorder, self.store, now_ns=time.time_ns)  # type: ignore[arg-type]  # quacks
+        self.spool = Path(listener.getsockname()).parent / "spool"
+        self._intake = FrameIntake(listener.dup(), service, self.spool)
+        self._thread = threading.Thread(target=self._intake.run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def accept(self) -> None:
+        """Take a worker that has connected, where it is not started."""
+        self._intake._accept()
+
+    def step(self) -> None:
+        """Read what has come, where it is not started."""
+        self._intake._step()
+        self._intake._selector.select(0)  # what has nothing more is last in turn from now on
+
+    def finish(self) -> None:
+        self._intake.finish()
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    @property
+    def open_exchanges(self) -> int:
+        workers = tuple(self._intake._workers.values())
+        return sum(len(worker.source) for worker in workers if worker.connection is not None)
+
+    def break_connections(self) -> None:
+        """As a network would."""
+        for connection in tuple(self._intake._connections):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def outcomes(self) -> dict[int, str]:
+        return {int(row.span_id, 16): row.outcome for row in self.store.rows}
+
+
+@contextlib.asynccontextmanager
+async def linked(
+    listener: socket.socket, outbox: FrameOutbox | None = None
+) -> AsyncIterator[FrameLink]:
+    """A link that runs; its end closes the connection."""
+    link = FrameLink(listener.getsockname(), hello(), outbox)
+    running = asyncio.ensure_future(link.run())
+    try:
+        yield link
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def emit(link: FrameLink, number: int, *, ended: bool = True) -> None:
+    frames = exchange_frames(*(WHOLE_STREAM if ended else (ROLE, HEL)), number=number)
+    for frame in frames if ended else frames[:-1]:
+        add_frame(link.outbox, frame)
+
+
+@contextlib.asynccontextmanager
+async def spooling(link: FrameLink, folder: Path) -> AsyncIterator[None]:
+    """The other way of a link's outbox; its end lets go of the spool."""
+    spool = FrameSpool(folder, "a1")
+    running = asyncio.ensure_future(SpoolLink(link.outbox, spool).run())
+    try:
+        yield
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        spool.close()

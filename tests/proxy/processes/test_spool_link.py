@@ -1,0 +1,200 @@
+"""``proxy.processes.spool_link`` and ``frame_intake``: what goes by the spool, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from codec._version import __version__
+from proxy.processes import frame_link, spool_link
+from proxy.processes.frame_link import FrameLink
+from proxy.processes.scratch import life_path
+from telemetry.frames.outbox import FrameOutbox
+from telemetry.frames.records import Hello, encode_hello, encode_records
+from telemetry.frames.shedding import Shedding
+from telemetry.frames.spool import FrameSpool, measure_spool
+from telemetry.held_file import hold
+from tests.proxy.processes.linking import Intake, emit, hello, linked, spooling, until
+from tests.telemetry.tap_frames import WHOLE_STREAM, add_frame, exchange_frames
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+async def test_rule_1_what_ends_an_exchange_does_not_wait_for_more(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client has the answer: a kill of the worker would take the span with it."""
+    monkeypatch.setattr(frame_link, "GATHER_SECONDS", 60.0)
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener) as link:
+        emit(link, 1, ended=False)
+        emit(link, 2)
+        await until(lambda: intake.outcomes == {2: "completed"})
+    intake.finish()
+
+
+async def test_rule_2_what_a_telemetry_that_stands_still_does_not_take_is_spooled_whole(
+    listener: socket.socket, tmp_path: Path
+) -> None:
+    """Far more than memory may hold; all of it is recorded once somebody reads it."""
+    outbox = FrameOutbox(Shedding(3_000_000, shed_bytes=2_000_000))
+    intake = Intake(listener)
+    async with linked(listener, outbox) as link, spooling(link, intake.spool):
+        for number in range(1, 200):
+            for frame in exchange_frames(*WHOLE_STREAM, number=number, asked=b"x" * 100_000):
+                add_frame(outbox, frame)
+            await asyncio.sleep(0.002)
+        await until(lambda: len(outbox) < 100)
+        await link.finish(0.1, 1)  # what was sent is in the socket
+    assert outbox.shedding.shed_bytes == 0
+    assert measure_spool(intake.spool) > 10_000_000
+    intake.start()
+    await until(lambda: len(intake.outcomes) == 199)
+    intake.finish()
+    assert set(intake.outcomes.values()) == {"completed"}
+    assert measure_spool(intake.spool) == 0
+
+
+async def test_rule_2_a_spool_that_takes_nothing_hurts_nobody(
+    listener: socket.socket, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was to go there goes to telemetry; the spool is tried again later."""
+    link = FrameLink(listener.getsockname(), hello())
+    outbox = link.outbox
+    (tmp_path / "spool").write_bytes(b"in the way")
+    async with spooling(link, tmp_path / "spool"):
+        emit(link, 1)
+        outbox.divert()
+        await until(lambda: not outbox.can_spool)
+        assert [outbox.has_unsent, outbox.has_spooled] == [True, False]
+        (tmp_path / "spool").unlink()
+        await until(lambda: outbox.can_spool)
+        outbox.divert()
+        await until(lambda: not len(outbox))
+    assert caplog.text.count("the spool does not take them") == 1
+
+
+async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exchange(
+    listener: socket.socket,
+) -> None:
+    """It sends all again; only its end makes what is open ``worker_lost``."""
+    intake = Intake(listener)
+    intake.start()
+    token = "51"
+    life = hold(life_path(listener.getsockname(), token))
+    said = Hello(worker=1, pid=4321, version=__version__, token=token)
+    link = FrameLink(listener.getsockname(), said)
+    running = asyncio.ensure_future(link.run())
+    emit(link, 1, ended=False)
+    emit(link, 2, ended=False)
+    await until(lambda: intake.open_exchanges == 2)
+    intake.break_connections()
+    await until(lambda: intake.open_exchanges == 2)
+    for frame in exchange_frames(*WHOLE_STREAM, number=1)[5:]:
+        add_frame(link.outbox, frame)
+    await until(lambda: intake.outcomes == {1: "completed"})
+    running.cancel()
+    await asyncio.sleep(0.3)
+    assert intake.outcomes == {1: "completed"}
+    os.close(life)
+    await until(lambda: intake.outcomes == {1: "completed", 2: "worker_lost"})
+    intake.finish()
+    assert not life_path(listener.getsockname(), token).exists()
+
+
+async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
+    listener: socket.socket,
+) -> None:
+    """An exchange that changed over to the spool is whole there."""
+    intake = Intake(listener)
+    said = Hello(worker=1, pid=4321, version=__version__, token="a1")
+    link = FrameLink(listener.getsockname(), said)
+    running = asyncio.ensure_future(link.run())
+    async with spooling(link, intake.spool):
+        *frames, end = exchange_frames(*WHOLE_STREAM, number=1)
+        for frame in frames:
+            add_frame(link.outbox, frame)
+        await until(lambda: not link.outbox.has_unsent)
+        add_frame(link.outbox, end)
+        link.outbox.divert_all()
+        await until(lambda: not len(link.outbox))
+    running.cancel()
+    intake.start()
+    await until(lambda: bool(intake.outcomes))
+    intake.finish()
+    assert intake.outcomes == {1: "completed"}
+
+
+async def test_a_defect_in_spooling_does_not_end_it(
+    listener: socket.socket,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is said, and what was not written, or not begun, is written soon."""
+    monkeypatch.setattr(spool_link, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(spool_link, "_WRITE_BYTES", 1)
+    write = FrameSpool.write
+    defects = [RuntimeError("a defect")]
+
+    def write_later(spool: FrameSpool, pieces: list[bytes]) -> None:
+        if defects:
+            raise defects.pop()
+        write(spool, pieces)
+
+    monkeypatch.setattr(FrameSpool, "write", write_later)
+    link = FrameLink(listener.getsockname(), hello())
+    async with spooling(link, tmp_path / "spool"):
+        link.outbox.divert()
+        for number in (1, 2):
+            for frame in exchange_frames(b"x" * 100_000, number=number):
+                add_frame(link.outbox, frame)
+        await until(lambda: "could not be spooled" in caplog.text)
+        await until(lambda: link.outbox.can_spool)
+        link.outbox.divert()  # what was not begun had gone to telemetry
+        await until(lambda: not len(link.outbox))
+    assert caplog.text.count("frames could not be spooled") == 1
+
+
+async def test_rule_2_a_large_body_is_no_reason_to_spool(listener: socket.socket) -> None:
+    """A socket that has room takes it in the next turn of the loop."""
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener) as link:
+        await until(lambda: link._sock is not None)
+        link.outbox.can_spool = True
+        for frame in exchange_frames(*WHOLE_STREAM, number=1, asked=b"x" * 40_000):
+            add_frame(link.outbox, frame)
+        assert link.outbox.has_unsent or link._left
+        assert not link.outbox.spools
+        await until(lambda: not len(link.outbox))
+    intake.finish()
+    assert set(intake.outcomes) == {1}
+
+
+def test_rule_2_a_worker_may_come_back_before_its_old_connection_is_read_to_its_end(
+    listener: socket.socket,
+) -> None:
+    """Also one that could make no file that tells of its life; the thread goes on."""
+    frames = exchange_frames(*WHOLE_STREAM, number=1)
+    said = encode_hello(hello())
+    intake = Intake(listener)
+    with socket.socket(socket.AF_UNIX) as former, socket.socket(socket.AF_UNIX) as present:
+        for sock in (former, present):
+            sock.connect(listener.getsockname())
+            intake.accept()
+        former.sendall(said + b"".join(encode_records(frames[:-1], 0)))
+        intake.step()
+        assert intake.open_exchanges == 1
+        present.sendall(said + b"".join(encode_records(frames, 0)))
+        former.sendall(b"unread")
+        intake.step()
+    intake.start()
+    intake.finish()
+    assert [row.outcome for row in intake.store.rows] == ["completed"]
