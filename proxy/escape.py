@@ -28,7 +28,7 @@ def escape(text: str) -> str:
 
 
 def escape_line(text: str) -> str:
-    """Make a text one line: line feeds and tabs become visible as well."""
+    """Make a text one line: escaped, with line feeds and tabs made visible as well."""
     return escape(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

@@ -34,7 +34,11 @@ def hash_keys(entries: Iterable[object]) -> tuple[str, ...]:
 
 
 def hash_key(entry: object, place: str) -> str:
-    """One entry, whose `place` is told where it is wrong, and never what it is (R7)."""
+    """Hash one entry, as ``sha256:<64 hex digits>``.
+
+    Raises:
+        ValueError: it cannot be a key; `place` is told, and never what it is (R7).
+    """
     text = entry.strip() if isinstance(entry, str) else ""
     if found := _HASHED.fullmatch(text):
         return f"sha256:{found[1].lower()}"

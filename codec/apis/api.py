@@ -34,7 +34,7 @@ class Api:
         name: of the API; frames, spans and metrics carry it.
         path_end: how the paths of its requests end. Azure, Z.ai, OpenRouter and others put much
             before it; a trailing slash makes another path.
-        operation: ``gen_ai.operation.name`` (``span-contract.md`` 7.1).
+        operation: ``gen_ai.operation.name`` (``span-contract.md`` 7.1), ``None`` where it has none.
         span_name: what OpenInference calls a span of it.
         span_kind: what OpenInference says that it is.
         api_type: ``openai.api.type``, ``None`` where OpenTelemetry knows none.
@@ -46,7 +46,7 @@ class Api:
 
     name: str
     path_end: str
-    operation: str
+    operation: str | None
     span_name: str
     span_kind: SpanKind = SpanKind.LLM
     api_type: str | None = None

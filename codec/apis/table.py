@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from codec.apis.api import Api
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
-
-if TYPE_CHECKING:
-    from codec.apis.api import Api
 
 __all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
@@ -17,6 +15,8 @@ APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS)
 """Every API, one with a longer end of its path before one whose end that has, too."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}
+
+_UNKNOWN: Final = Api(name="", path_end="", operation=None, span_name="LLM")
 
 _PATHS: Final = [f"…{api.path_end}" for api in APIS]
 
@@ -55,8 +55,11 @@ def find_api(method: str, target: str) -> Api | None:
 
 
 def get_api(name: str) -> Api:
-    """Get an API by its name; chat completions for a name that nobody knows."""
-    return _BY_NAME.get(name, CHAT)
+    """Get an API by its name; of one that nobody knows no more is told than that it is a model's.
+
+    A spool may have been written by a version that knows more of them.
+    """
+    return _BY_NAME.get(name, _UNKNOWN)
 
 
 def calls_model_unobserved(target: str) -> bool:

@@ -70,7 +70,7 @@ class TlsPort:
         return True
 
     def forget(self, connection: _TlsConnection) -> None:
-        """Forget a handshake that is over."""
+        """Forget a connection that is over."""
         self._open.discard(connection)
 
 

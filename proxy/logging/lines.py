@@ -123,7 +123,7 @@ def _type_and_places(error: BaseException) -> str:
 
 
 def _file(path: str) -> str:
-    """A file's name with its folder's: ``proxy/relay/tee.py``."""
+    """A file's name with its folder's: ``relay/tee.py``."""
     return "/".join(path.split("/")[-2:])
 
 

@@ -64,7 +64,7 @@ ALONE_SECONDS = 30.0
 
 
 class Blame(Enum):
-    """The cause of a failure: the spans, or the backend."""
+    """The cause of a failure, as far as it is known: the spans, or the backend."""
 
     BACKEND = auto()
     """The try is over; wait."""

@@ -83,7 +83,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
         exchange: number of the exchange, unique in its worker; every frame has it.
         at_ns: when the proxy began to handle it.
         identity: ids of its span.
-        endpoint: name of the observed endpoint, ``chat.completions`` or ``completions``.
+        endpoint: the name of the API (:class:`codec.apis.api.Api`).
         path: the path as the client sent it, without query (it may hold a key).
         headers: the recorded request headers.
         upstream: name of the upstream in the settings.

@@ -60,7 +60,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         identity: the ids of its span, decided at ``begin``.
-        endpoint: the name of the observed endpoint, ``chat.completions`` or ``completions``.
+        endpoint: the name of the API (:class:`codec.apis.api.Api`).
         method: of the request.
         path: of the request as the client sent it, without query.
         upstream: the name of the upstream in the settings.

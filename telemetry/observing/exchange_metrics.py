@@ -139,7 +139,7 @@ class ExchangeMetrics:
         labels = self._labels.get(made_of)
         if labels is None:
             labels = (
-                get_api(exchange.endpoint).operation,
+                get_api(exchange.endpoint).operation or "",
                 _find_provider(exchange.provider, exchange.server_address),
                 self._models.admit(self._shown(asked)),
                 self._models.admit(self._shown(answered)),

@@ -8,7 +8,7 @@ Rules:
 2. A worker is gone where it holds none of its segments and all of them are read. What is open of it
    then ends as ``worker_lost`` (R3).
 3. What cannot be read is told with numbers, and read past (R2). A read that fails is no damage yet:
-   it is tried again, :data:`MAX_READ_FAILURES` times, for descriptors and disks come back.
+   it is tried again for :data:`MAX_FAILING_SECONDS`, for descriptors and disks come back.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _log = logging.getLogger("spantap.telemetry")
 _LOG_SECONDS = 60.0
 """Between two log lines about a spool that cannot be read or emptied."""
 
-MAX_READ_FAILURES = 300
-"""Of one segment; at ten a second half a minute."""
+MAX_FAILING_SECONDS = 30.0
+"""For which reads of a segment may fail, one after the other."""
 
 _READ_BYTES = 256 * 1024
 """Before workers' sockets have their turn again."""
@@ -107,9 +107,9 @@ class SpoolReader:
         """Feed the next slice; whether there was one."""
         for token, worker in tuple(self._workers.items()):
             try:
-                was_slice = worker.read(self.on_begin)
-            except OSError as error:
-                self._tell("read", error)
+                was_slice = worker.read(self.on_begin, self._now_ns())
+            except _UnreadableNow as failure:
+                self._tell("read", failure.error)
                 continue
             if was_slice:
                 # The next worker's turn comes first the next time.
@@ -155,16 +155,16 @@ class _Worker:
         elif self.segments and self.segments[-1].segment.number == segment.number:
             self.segments[-1].segment = segment  # it may have grown
 
-    def read(self, on_begin: Callable[[str, int], None]) -> bool:
+    def read(self, on_begin: Callable[[str, int], None], now_ns: int) -> bool:
         """Feed the next slice; whether there was one.
 
         Raises:
-            OSError: it cannot be read now (rule 3).
+            _UnreadableNow: it cannot be read now (rule 3).
         """
         for place, segment in enumerate(self.segments):
             if segment.is_read:
                 continue
-            frames = segment.read(is_last=place == len(self.segments) - 1)
+            frames = segment.read(now_ns, is_last=place == len(self.segments) - 1)
             if frames is None:  # the next one begins where this one has ended
                 continue
             for frame in frames:
@@ -191,6 +191,18 @@ class _Worker:
             self.segments.popleft()
 
 
+class _UnreadableNow(Exception):  # noqa: N818 - names the condition
+    """A read failed that may succeed later.
+
+    Attributes:
+        error: of the system.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror)
+        self.error = error
+
+
 class _OpenSegment:
     """A segment, and how far it was read."""
 
@@ -200,17 +212,17 @@ class _OpenSegment:
         self._file: BinaryIO | None = None
         self._records = RecordReader()
         self._read_bytes = 0
-        self._failures = 0
+        self._failing_since_ns: int | None = None
 
     @property
     def unread_bytes(self) -> int:
         return 0 if self.is_read else max(0, self.segment.size_bytes - self._read_bytes)
 
-    def read(self, *, is_last: bool) -> list[Frame] | None:
+    def read(self, now_ns: int, *, is_last: bool) -> list[Frame] | None:
         """The frames of the next slice; ``None`` where there is none, for now or for good.
 
         Raises:
-            OSError: it cannot be read now (rule 3).
+            _UnreadableNow: it cannot be read now (rule 3).
         """
         path = self.segment.path
         try:
@@ -224,12 +236,11 @@ class _OpenSegment:
                     self._finish()
                 return None
         except OSError as error:
-            self._failures += 1
-            if self._failures < MAX_READ_FAILURES and not isinstance(error, FileNotFoundError):
-                raise
+            if self._may_succeed_later(error, now_ns):
+                raise _UnreadableNow(error) from error
             self._tell_damage(error)
             return None
-        self._failures = 0
+        self._failing_since_ns = None
         self._read_bytes += len(data)
         frames: list[Frame] = []
         try:
@@ -238,6 +249,13 @@ class _OpenSegment:
         except MalformedRecordError as error:
             self._tell_damage(error)
         return frames
+
+    def _may_succeed_later(self, error: OSError, now_ns: int) -> bool:
+        """Whether a failure is no damage yet (rule 3)."""
+        if self._failing_since_ns is None:
+            self._failing_since_ns = now_ns
+        failing_ns = now_ns - self._failing_since_ns
+        return not isinstance(error, FileNotFoundError) and failing_ns < MAX_FAILING_SECONDS * 1e9
 
     def _tell_damage(self, error: Exception) -> None:
         """Nothing behind it can be read (rule 3)."""

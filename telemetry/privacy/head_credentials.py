@@ -179,11 +179,19 @@ def _in_query(query: str) -> Iterator[tuple[bool, str]]:
 
 
 def _in_subprotocols(value: str) -> Iterator[tuple[bool, str]]:
-    """What follows the name of a subprotocol, as in ``openai-insecure-api-key.sk-...`` (OpenAI)."""
-    for protocol in value.split(","):
-        kind, dot, key = protocol.strip().partition(".")
-        if dot:
-            yield looks_like_credential(kind.lower()), key
+    """What follows a name: ``openai-insecure-api-key.sk-...`` (OpenAI), ``bearer, sk-...``."""
+    follows_name = False
+    for protocol in map(str.strip, value.split(",")):
+        kind, dot, key = protocol.rpartition(".")
+        if follows_name:
+            yield True, protocol
+        elif dot and not is_harmless(kind.lower()):
+            is_named = looks_like_credential(kind.lower())
+            yield is_named, key
+            yield is_named, protocol.partition(".")[2]
+        elif not dot and is_telling(protocol):
+            yield False, protocol
+        follows_name = not dot and looks_like_credential(protocol.lower())
 
 
 def _in_json(members: Any, is_named: bool) -> Iterator[tuple[bool, str]]:  # noqa: FBT001 - private

@@ -205,7 +205,8 @@ def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
     if naming is SpanNaming.OPENINFERENCE:
         return api.span_name
     model = exchange.request.model if exchange.request is not None else None
-    return f"{api.operation} {model[:MAX_NAME_CHARS]}" if model else api.operation
+    operation = api.operation or exchange.endpoint
+    return f"{operation} {model[:MAX_NAME_CHARS]}" if model else operation
 
 
 def _first_token(exchange: Exchange) -> Sequence[_Event]:

@@ -111,7 +111,7 @@ def _judge_backlogs(results: Results) -> Iterator[Budget]:
     missing = sum(r.exchanges - r.spans for r in rounds)
     yield _most("exchanges without a whole span at the backend, all works", 0, missing)
     if results.saturation:
-        missing = sum(one.answers - one.whole_spans for one in results.saturation.values())
+        missing = sum(abs(one.answers - one.whole_spans) for one in results.saturation.values())
         yield _most("and after a load that does not rest", 0, missing)
     starts = sorted(r.start_seconds for r in rounds)
     yield _most("start to the first answer, median", 1.5, starts[len(starts) // 2], " s")

@@ -103,7 +103,7 @@ async def test_the_private_parts_of_the_client_side_are_these() -> None:
 
 async def test_the_one_private_part_of_an_object_that_is_not_ours_is_this() -> None:
     """What a reader of a body holds is only handed out once its error is taken away."""
-    assert list(_foreign_private_uses()) == [("response.py", "_exception")]
+    assert list(_foreign_private_uses()) == [("upstream/response.py", "_exception")]
     loop = asyncio.get_running_loop()
     reader = aiohttp.StreamReader(ResponseHandler(loop), 1024, loop=loop)
     assert reader._exception is None
@@ -115,13 +115,13 @@ def _foreign_private_uses() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Attribute) and _is_private(node.attr):
                 owner = node.value
                 if not (isinstance(owner, ast.Name) and owner.id in {"cls", "self"}):
-                    yield path.name, node.attr
+                    yield str(path.relative_to(_PROXY)), node.attr
 
 
 def test_the_private_names_that_are_imported_are_these() -> None:
     """The connection loop takes a fault from its parser in this form, and so many requests."""
     imported = {
-        (path.name, alias.name)
+        (str(path.relative_to(_PROXY)), alias.name)
         for path in _PROXY.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aiohttp")
@@ -129,10 +129,10 @@ def test_the_private_names_that_are_imported_are_these() -> None:
         if _is_private(alias.name) or alias.name == "MAX_MSG_QUEUE_SIZE"
     }
     assert imported == {
-        ("connection.py", "_ErrInfo"),
-        ("connection.py", "MAX_MSG_QUEUE_SIZE"),
-        ("request_parser.py", "_ErrInfo"),
-        ("request_parser.py", "MAX_MSG_QUEUE_SIZE"),
+        ("downstream/connection.py", "_ErrInfo"),
+        ("downstream/connection.py", "MAX_MSG_QUEUE_SIZE"),
+        ("downstream/request_parser.py", "_ErrInfo"),
+        ("downstream/request_parser.py", "MAX_MSG_QUEUE_SIZE"),
     }
     fault = web_protocol._ErrInfo(status=400, exc=ValueError(), message="why")
     assert (fault.status, fault.message) == (400, "why")

@@ -107,6 +107,7 @@ def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> Non
     assert f"…{api.path_end}" in OBSERVED
 
 
-def test_what_has_a_name_that_nobody_knows_is_taken_for_a_chat() -> None:
-    """Frames in a spool may be of another version."""
-    assert get_api("tea") is CHAT
+def test_of_an_api_that_nobody_knows_nothing_is_guessed() -> None:
+    """Frames in a spool may be of another version (R6)."""
+    unknown = get_api("tea")
+    assert (unknown.operation, unknown.api_type) == (None, None)

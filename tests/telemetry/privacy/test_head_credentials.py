@@ -50,6 +50,8 @@ NAMED: dict[str, tuple[str, str]] = {
     "a query, of Amazon": (QUERY, f"X-Amz-Security-Token={KEY}#x"),
     "a query, in humps": (QUERY, f"accessKey={KEY}"),
     "a subprotocol": ("sec-websocket-protocol", f"realtime, openai-insecure-api-key.{KEY}, beta"),
+    "a subprotocol of many parts": ("sec-websocket-protocol", f"base64url.bearer.k8s.io.{KEY}"),
+    "the subprotocol behind its name": ("sec-websocket-protocol", f"bearer, {KEY}"),
 }
 
 
@@ -83,6 +85,7 @@ NOTHING: dict[str, tuple[str, str]] = {
     "of an SDK": ("x-stainless-runtime", WORD),
     "an id": ("x-request-id", WORD),
     "a subprotocol without a key": ("sec-websocket-protocol", f"{WORD}, realtime"),
+    "a harmless subprotocol": ("sec-websocket-protocol", f"openai-beta.{WORD}"),
     "of a browser": ("sec-ch-ua-platform", WORD),
     "a model": (QUERY, f"model={WORD}&api-version={WORD}"),
     "a URL": ("x-callback", f"https://{WORD}/"),
