@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ("hash_key", "hash_keys")
 
 MIN_KEY_CHARS = 16
-"""Of a plain key: what is shorter can be guessed, its digest even without asking us."""
+"""The least length of a plain key: a shorter one can be guessed from its digest."""
 
 _HASHED = re.compile(r"sha256:([0-9a-fA-F]{64})")
 _PLAIN = re.compile(r"[!-~]+")

@@ -28,7 +28,7 @@ class SpanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """One API that is observed.
+    """An API that is observed.
 
     Attributes:
         name: of the API; frames, spans and metrics carry it.

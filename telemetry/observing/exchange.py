@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from codec.answer import ChatResponse
+from codec.apis.table import get_api
 from codec.request import ChatRequest
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.span_identity import SpanIdentity
+
+if TYPE_CHECKING:
+    from codec.apis.api import Api
 
 __all__ = ("ClientContext", "Exchange", "Outcome")
 
@@ -142,3 +147,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kept_by: str | None = None
     is_large: bool = False
     anomalies: tuple[str, ...] = ()
+
+    @property
+    def api(self) -> Api:
+        """The API that was called."""
+        return get_api(self.endpoint)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from codec.apis.table import get_api
 from telemetry.metrics.instruments import (
     ANOMALIES,
     CLIENT_DISCONNECTS,
@@ -139,7 +138,7 @@ class ExchangeMetrics:
         labels = self._labels.get(made_of)
         if labels is None:
             labels = (
-                get_api(exchange.endpoint).operation or "",
+                exchange.api.operation or "",
                 _find_provider(exchange.provider, exchange.server_address),
                 self._models.admit(self._shown(asked)),
                 self._models.admit(self._shown(answered)),

@@ -22,7 +22,7 @@ MAX_HEADER_JSON_BYTES = 512 * 1024
 worker more than a few milliseconds, in which its other calls wait."""
 
 MAX_METADATA_DEPTH = 32
-"""Of the objects of metadata in a header; deeper ones are hostile, and left out."""
+"""Levels of objects in a header's metadata; deeper ones are hostile, and left out."""
 
 _CREDENTIAL_NAME = re.compile(
     r"auth(?!ors?(?:$|[-_]))|cookie|token|secret|passw|passphrase|jwt|credential|signature|bearer"

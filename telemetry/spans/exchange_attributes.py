@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
 
 from codec.apis.api import Content
-from codec.apis.table import get_api
 from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.spans.embedding_attributes import (
@@ -142,7 +141,7 @@ def _build_content(
     exchange: Exchange, flattening: Flattening, rules: SpanRules
 ) -> tuple[AttributePairs, ...]:
     """The lists of the exchange, in the order in which they are given room."""
-    match get_api(exchange.endpoint).content:
+    match exchange.api.content:
         case Content.TEXTS:
             return (
                 build_text_choice_attributes(exchange, flattening),
@@ -186,7 +185,7 @@ def _build_large_input(
 
 
 def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
-    if get_api(exchange.endpoint).content is Content.VECTORS:
+    if exchange.api.content is Content.VECTORS:
         return build_embedding_output_attributes(exchange, shows_vectors=rules.shows_vectors)
     if exchange.error_is_providers and rules.privacy.hides_provider_words:
         # An error inside a stream stands in the answer, and may quote the request.

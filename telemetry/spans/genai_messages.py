@@ -33,7 +33,6 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
 
 from codec.answer import ToolCall
 from codec.apis.api import Content
-from codec.apis.table import get_api
 from codec.chunk import ERROR_FINISH_REASONS
 from telemetry.attribute_values import json_text, non_empty_text
 from telemetry.errors import ConfigurationError
@@ -106,7 +105,7 @@ def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int)
         image_max_length: how many characters the ``data:`` URL of an image may have
             (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
-    content = get_api(exchange.endpoint).content
+    content = exchange.api.content
     if content is Content.VECTORS:
         return
     is_legacy = content is Content.TEXTS

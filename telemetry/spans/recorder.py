@@ -47,7 +47,6 @@ from opentelemetry.trace import (
 )
 
 from codec._version import __version__
-from codec.apis.table import get_api
 from telemetry.attribute_values import clean_text
 from telemetry.observing.exchange import Outcome
 from telemetry.semconv import (
@@ -201,7 +200,7 @@ def build_span_limits() -> SpanLimits:
 
 
 def _span_name(exchange: Exchange, naming: SpanNaming) -> str:
-    api = get_api(exchange.endpoint)
+    api = exchange.api
     if naming is SpanNaming.OPENINFERENCE:
         return api.span_name
     model = exchange.request.model if exchange.request is not None else None

@@ -35,7 +35,6 @@ from openinference.semconv.trace import (
 
 from codec.answer import ToolCall
 from codec.apis.api import Content
-from codec.apis.table import get_api
 from codec.jsontext import decode_json
 from telemetry.attribute_values import json_text, non_empty_text, strict_json_text
 from telemetry.semconv import ContentType
@@ -165,7 +164,7 @@ def build_tool_attributes(exchange: Exchange, flattening: Flattening) -> Attribu
 def build_input_attributes(exchange: Exchange) -> AttributePairs:
     """The invocation parameters, and ``input.*``: the body's text as it came."""
     if exchange.request is not None:
-        is_embedding = get_api(exchange.endpoint).content is Content.VECTORS
+        is_embedding = exchange.api.content is Content.VECTORS
         yield _parameters(exchange.request, is_embedding=is_embedding)
     if exchange.request_body is not None:
         yield SpanAttributes.INPUT_VALUE, exchange.request_body.decode("utf-8", "replace")

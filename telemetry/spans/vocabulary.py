@@ -132,7 +132,7 @@ class _Models(NamedTuple):
 def _models(exchange: Exchange) -> _Models:
     asked = exchange.request.model if exchange.request is not None else None
     answered = exchange.response.model if exchange.response is not None else None
-    if get_api(exchange.endpoint).span_kind is SpanKind.EMBEDDING:
+    if exchange.api.span_kind is SpanKind.EMBEDDING:
         return _Models(asked, answered, of_embedding=answered or asked)
     if asked and answered and asked != answered:
         # The specification wants both only where they are known and not the same.

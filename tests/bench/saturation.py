@@ -118,7 +118,7 @@ def _saturate(
     seconds: float,
     spans_before: int,
 ) -> Saturated:
-    """One load, and the wait for its spans."""
+    """Put one load on it, and wait for its spans."""
     assert contestant.spantap is not None, "spantap alone has a spool"
     folder = spool_folder(contestant.spantap.store)
     load = ClientLoad(port=contestant.port, mode=mode, connections=_CONNECTIONS, seconds=seconds)

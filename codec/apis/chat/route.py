@@ -1,4 +1,4 @@
-"""Where chat completions are found, and what their spans are called."""
+"""The route of chat completions, and the names of their spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where legacy completions are found, and what their spans are called."""
+"""The route of legacy completions, and the names of their spans."""
 
 from __future__ import annotations
 

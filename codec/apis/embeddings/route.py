@@ -1,4 +1,4 @@
-"""Where embeddings are found, and what their spans are called."""
+"""The route of embeddings, and the names of their spans."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Intake:
         return sum(len(worker.source) for worker in workers if worker.connection is not None)
 
     def break_connections(self) -> None:
-        """As a network would."""
+        """Break every connection, as a network would."""
         for connection in tuple(self._intake._connections):
             connection.sock.shutdown(socket.SHUT_RDWR)
 

@@ -74,7 +74,7 @@ typeshed has for Linux and not for macOS."""
 
 @pytest.fixture
 def variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Of a process that has what macOS has of Python, and is not watched from its start on."""
+    """Environment of a process that has what macOS has of Python, and is watched by nobody."""
     for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "sitecustomize.py").write_text(_AS_ON_MACOS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 async def test_rule_1_what_ends_an_exchange_does_not_wait_for_more(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its client has the answer: a kill of the worker would take the span with it."""
+    """The client has the answer: a kill of the worker would take the span with it."""
     monkeypatch.setattr(frame_link, "GATHER_SECONDS", 60.0)
     intake = Intake(listener)
     intake.start()
@@ -83,7 +83,7 @@ async def test_rule_2_a_spool_that_takes_nothing_hurts_nobody(
 async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exchange(
     listener: socket.socket,
 ) -> None:
-    """It sends all again; only its end makes what is open ``worker_lost``."""
+    """The worker sends all again; only its end makes what is open ``worker_lost``."""
     intake = Intake(listener)
     intake.start()
     token = "51"
