@@ -24,7 +24,7 @@ from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.jsontext import is_json
 from codec.response import decode_response
 from telemetry.frames.content_header import asks_no_content
-from telemetry.frames.ending import EndKind
+from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseHead
 from telemetry.observing.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
 from telemetry.observing.answer_headers import read_rate_limits, read_request_id
@@ -95,6 +95,7 @@ class Observation:
     _body: StreamBody | PlainBody | None = None
     _unread = False
     _reads = 0
+    _last_read_ns = 0
     _complete_at_read: int | None = None
     _undecoded_body: str | None = None
 
@@ -205,6 +206,7 @@ class Observation:
     def take_data(self, frame: ResponseData) -> None:
         """The next read of the answer; passed over where nothing tells how to decode it."""
         self._reads += 1
+        self._last_read_ns = frame.at_ns
         decoder = self._decoder
         if decoder is None:
             return
@@ -305,7 +307,7 @@ class Observation:
             error_message=judgement.error_message,
             error_is_providers=judgement.error_is_providers,
             start_ns=begin.at_ns,
-            end_ns=frame.at_ns,
+            end_ns=self._find_end(frame),
             first_chunk_ns=chunks.first_ns if chunks is not None else None,
             first_content_ns=stream.first_content_ns if stream is not None else None,
             resend_count=head.resend_count,
@@ -320,6 +322,17 @@ class Observation:
             is_large=self._weight_bytes > LARGE_BYTES,
             anomalies=tuple(self._anomalies),
         )
+
+    def _find_end(self, frame: End) -> int:
+        """When it ended: at the body's last byte, an error or a disconnect (span-contract.md 1).
+
+        A clean end is told once the client was sent the answer's last byte, which may be after
+        the caller's own span has ended.
+        """
+        is_last_byte = self._reads and frame.kind in CLEAN_ENDS
+        if is_last_byte and not frame.shed_bytes and not frame.undelivered_reads:
+            return self._last_read_ns
+        return frame.at_ns
 
     def _read_context(self) -> ClientContext:
         """What the client says of the call; of a request that is hidden nothing is taken."""

@@ -240,3 +240,27 @@ def test_every_prompt_asks_for_its_choices(asked: bytes, outcome: Outcome) -> No
     _, *frames = exchange_frames(*texts, asked=asked, kind=EndKind.UPSTREAM_BROKEN)
     frames = [tap_frames.begin(endpoint="completions"), *frames]
     assert observe(frames).outcome is outcome
+
+
+ENDS_MS: dict[str, tuple[int, list[bytes], dict[str, Any]]] = {
+    "a stream that ended": (160, [*WHOLE_STREAM[:-1], b"", DONE], {"asked": ASKED_STREAM}),
+    "an answer that the connection's end ended": (
+        100,
+        [ANSWER],
+        {"kind": EndKind.UPSTREAM_UNFRAMED_END},
+    ),
+    "an answer without a body": (1000, [], {"status": 204}),
+    "an answer that broke off": (1000, [ANSWER[:9]], {"kind": EndKind.UPSTREAM_BROKEN}),
+    "a client that went": (1000, [HEL], {"kind": EndKind.CLIENT_GONE}),
+    "a client that did not take all": (1000, [HEL, LO], {"undelivered_reads": 1}),
+    "reads that telemetry did not get": (1000, [HEL], {"shed_bytes": 7}),
+}
+
+
+@pytest.mark.parametrize(("ms", "data", "members"), ENDS_MS.values(), ids=ENDS_MS)
+def test_a_clean_end_is_at_the_last_byte_and_any_other_is_at_its_event(
+    ms: int, data: list[bytes], members: dict[str, Any]
+) -> None:
+    """A clean end is told after the client was sent it: its span has ended (span-contract.md 1)."""
+    exchange = observe(exchange_frames(*data, **members))
+    assert exchange.end_ns == tap_frames.START_NS + ms * tap_frames.MS
