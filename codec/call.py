@@ -370,6 +370,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return ()
 
     @property
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls of all messages."""
+        return [call for answer in self.answers for call in answer.message.tool_calls]
+
+    @property
     def choices_of_answers(self) -> Sequence[Answer]:
         """The same with one message for each choice, where the API has several for one."""
         return self.answers
