@@ -28,7 +28,8 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 stream that never ends its event must not take the memory of all others."""
 
 _BOM = b"\xef\xbb\xbf"
-_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
+_LINE_ENDS = b"\r\n"
+_CR, _LF = _LINE_ENDS  # as numbers, which are searched for as they are
 
 _MAX_COMMENTS = 1_024
 """Of one event; they are read where it says nothing else."""
@@ -40,7 +41,6 @@ _EVENT_END = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
 _LINE = re.compile(rb"[^\r\n]+")
 _FIELDS = frozenset({b"event", b"id", b"retry", b"error"})
 
-_MAY_BE_BOM = {b"", _BOM[:1]}
 _SHORTEST_LINE = len(b"data: \n\n")
 _LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may be still to come
 
@@ -67,7 +67,7 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_single_line(self) -> bool:
         """Whether the event is one line and nothing else, a comment or second field included."""
-        line = self.raw.strip(b"\r\n")
+        line = self.raw.strip(_LINE_ENDS)
         return bool(line) and _LF not in line and _CR not in line
 
 
@@ -96,22 +96,17 @@ class SseDecoder:
             LimitExceeded: an event passes :data:`MAX_EVENT_BYTES`. Events that were complete
                 before it are returned first, and the next call raises. The decoder is finished.
         """
-        events: list[ServerSentEvent] = []
-        if not self._begun and not self._pending and data[:1] not in _MAY_BE_BOM:
-            self._begun = True
-        if (
-            self._pending
-            or not self._begun
-            or self._exceeded
-            or _CR in data
-            or len(data) > MAX_EVENT_BYTES
-        ):
-            self._feed_any(data, events)
-            return events
+        if self._pending or not self._begun or self._exceeded:
+            data = self._join(data)
         if (payload := read_line(data)) is not None:
-            events.append(ServerSentEvent(data=payload, raw=data))
+            return [ServerSentEvent(data=payload, raw=data)]
+        events: list[ServerSentEvent] = []
+        if _CR in data or len(data) > MAX_EVENT_BYTES:
+            self._split(data, events)
+            if not events:
+                self._check_limit()
             return events
-        # The usual case: between two events, LF only. What remains is left to the general way.
+        # The usual case: line feeds only.
         *blocks, rest = data.split(b"\n\n")
         for block in blocks:
             if block.startswith(b"data:") and b"\n" not in block:
@@ -141,8 +136,7 @@ class SseDecoder:
         Raises:
             LimitExceeded: as :meth:`feed`.
         """
-        if self._exceeded:
-            raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
+        self._check_limit()
         if not self._pending:
             return None
         block = bytes(self._pending)
@@ -150,49 +144,45 @@ class SseDecoder:
         self._searched = 0
         return _parse(block)
 
-    def _feed_any(self, data: bytes, events: list[ServerSentEvent]) -> None:
+    def _join(self, data: bytes) -> bytes:
+        """Join a read to the event under way, and return all of it once an event ends there."""
+        self._check_limit()
         pending = self._pending
-        if not self._exceeded:
-            pending += data
-            if not self._begun:
-                self._begin()
-            if self._begun:
-                self._take_events(events)
-        if self._exceeded and not events:
-            raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
-
-    def _begin(self) -> None:
-        pending = self._pending
-        if len(pending) < len(_BOM) and _BOM.startswith(bytes(pending)):
-            return
-        if pending.startswith(_BOM):
-            del pending[: len(_BOM)]
-        self._begun = True
-
-    def _take_events(self, events: list[ServerSentEvent]) -> None:
-        pending = self._pending
-        start = 0
-        while True:
-            if not self._searched:
-                start = _skip_blank_lines(pending, start)
-            match = _EVENT_END.search(pending, max(start, self._searched))
-            if match is None or _may_grow(match, len(pending)):
-                break
-            if match.end() - start > MAX_EVENT_BYTES:
-                self._exceed()
-                return
-            if event := _parse(bytes(pending[start : match.end()])):
-                events.append(event)
-            start = match.end()
+        pending += data
+        if not self._begun:
+            if _BOM.startswith(pending):
+                return b""  # what is there may still be the begin of a BOM
+            pending = self._pending = pending.removeprefix(_BOM).lstrip(_LINE_ENDS)
+            self._begun = True
+        match = _EVENT_END.search(pending, self._searched)
+        if match is not None and not _may_grow(match, len(pending)):
+            data = bytes(pending)
+            pending.clear()
             self._searched = 0
-        del pending[:start]
+            return data
         self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
-        if len(pending) > MAX_EVENT_BYTES:
-            self._exceed()
+        self._exceeded = len(pending) > MAX_EVENT_BYTES
+        self._check_limit()
+        return b""
 
-    def _exceed(self) -> None:
-        self._exceeded = True
-        self._pending = bytearray()
+    def _split(self, data: bytes, events: list[ServerSentEvent]) -> None:
+        """Find the events in bytes with any line ends and of any size; the rest is pending."""
+        start = _skip_blank_lines(data, 0)
+        while (match := _EVENT_END.search(data, start)) and not _may_grow(match, len(data)):
+            end = match.end()
+            if end - start > MAX_EVENT_BYTES:
+                break
+            if event := _parse(data[start:end]):
+                events.append(event)
+            start = _skip_blank_lines(data, end)
+        self._exceeded = len(data) - start > MAX_EVENT_BYTES
+        if not self._exceeded:
+            self._pending += data[start:]
+
+    def _check_limit(self) -> None:
+        if self._exceeded:
+            self._pending.clear()
+            raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
 
 
 def read_line(data: bytes) -> bytes | None:
@@ -212,9 +202,9 @@ def read_line(data: bytes) -> bytes | None:
     return None
 
 
-def _skip_blank_lines(data: bytearray, start: int) -> int:
+def _skip_blank_lines(data: bytes, start: int) -> int:
     end = len(data)
-    while start < end and data[start] in b"\r\n":
+    while start < end and data[start] in _LINE_ENDS:
         start += 1
     return start
 
