@@ -16,12 +16,13 @@ Rules:
 from __future__ import annotations
 
 import re
+from io import BytesIO
 
 import msgspec
 
 from codec.errors import LimitExceeded
 
-__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder", "read_line")
+__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder", "read_event")
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Largest event. Audio deltas and whole tool calls take up to a few megabytes in one event; a
@@ -81,11 +82,12 @@ class SseDecoder:
     b'b'
     """
 
-    __slots__ = ("_begun", "_exceeded", "_pending", "_searched")
+    __slots__ = ("_begun", "_exceeded", "_has_cr", "_pending", "_searched")
 
     def __init__(self) -> None:
         self._pending = bytearray()  # the incomplete event
         self._searched = 0  # no event ends before this offset of it
+        self._has_cr = False  # it may have other line ends than LF
         self._begun = False  # the place where a BOM may stand is behind us
         self._exceeded = False
 
@@ -96,26 +98,24 @@ class SseDecoder:
             LimitExceeded: an event passes :data:`MAX_EVENT_BYTES`. Events that were complete
                 before it are returned first, and the next call raises. The decoder is finished.
         """
+        return [event for raw in self.split(data) if (event := read_event(raw)) is not None]
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Take one read and return the bytes of the events that it completes, as :meth:`feed` does.
+
+        They are for :func:`read_event`; blank lines may be before each.
+        """
         if self._pending or not self._begun or self._exceeded:
             data = self._join(data)
-        if (payload := read_line(data)) is not None:
-            return [ServerSentEvent(data=payload, raw=data)]
-        events: list[ServerSentEvent] = []
         if _CR in data or len(data) > MAX_EVENT_BYTES:
-            self._split(data, events)
-            if not events:
-                self._check_limit()
-            return events
-        # The usual case: line feeds only.
-        *blocks, rest = data.split(b"\n\n")
-        for block in blocks:
-            if block.startswith(b"data:") and b"\n" not in block:
-                if payload := block[6:] if block.startswith(b"data: ") else block[5:]:
-                    events.append(ServerSentEvent(data=payload, raw=block + b"\n\n"))
-            elif event := _parse(block.lstrip(b"\n") + b"\n\n"):
-                events.append(event)
+            return self._split(data)
+        events, end, rest = data.rpartition(b"\n\n")
         self._pending += rest.lstrip(b"\n")
-        return events
+        # Events of one line are the usual ones, and nothing finds lines as quickly as this.
+        lines = BytesIO(events + end).readlines()
+        if lines[1::2].count(b"\n") == len(lines) // 2:
+            return [line + b"\n" for line in lines[::2]]
+        return [event + b"\n\n" for event in events.split(b"\n\n")]
 
     @property
     def pending_bytes(self) -> int:
@@ -154,30 +154,40 @@ class SseDecoder:
                 return b""  # what is there may still be the begin of a BOM
             pending = self._pending = pending.removeprefix(_BOM).lstrip(_LINE_ENDS)
             self._begun = True
-        match = _EVENT_END.search(pending, self._searched)
-        if match is not None and not _may_grow(match, len(pending)):
+        self._has_cr = self._has_cr or _CR in data
+        if self._ends():
             data = bytes(pending)
             pending.clear()
-            self._searched = 0
+            self._searched, self._has_cr = 0, False
             return data
         self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
         self._exceeded = len(pending) > MAX_EVENT_BYTES
         self._check_limit()
         return b""
 
-    def _split(self, data: bytes, events: list[ServerSentEvent]) -> None:
+    def _ends(self) -> bool:
+        """Whether an event ends in what is pending."""
+        if not self._has_cr:
+            return self._pending.find(b"\n\n", self._searched) >= 0
+        match = _EVENT_END.search(self._pending, self._searched)
+        return match is not None and not _may_grow(match, len(self._pending))
+
+    def _split(self, data: bytes) -> list[bytes]:
         """Find the events in bytes with any line ends and of any size; the rest is pending."""
+        events = []
         start = _skip_blank_lines(data, 0)
         while (match := _EVENT_END.search(data, start)) and not _may_grow(match, len(data)):
             end = match.end()
             if end - start > MAX_EVENT_BYTES:
                 break
-            if event := _parse(data[start:end]):
-                events.append(event)
+            events.append(data[start:end])
             start = _skip_blank_lines(data, end)
         self._exceeded = len(data) - start > MAX_EVENT_BYTES
         if not self._exceeded:
             self._pending += data[start:]
+        elif not events:
+            self._check_limit()
+        return events
 
     def _check_limit(self) -> None:
         if self._exceeded:
@@ -185,21 +195,12 @@ class SseDecoder:
             raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
 
 
-def read_line(data: bytes) -> bytes | None:
-    """Return the data of a read that is one event of one line, written as nearly all are.
-
-    ``None`` where it is not, or may have more in it than may be told at once.
-    """
-    size = len(data)
-    if (
-        _SHORTEST_LINE < size <= MAX_EVENT_BYTES
-        and data.startswith(b"data: ")
-        and data.find(_LF) == size - 2
-        and data.endswith(b"\n\n")
-        and _CR not in data
-    ):
-        return data[6:-2]
-    return None
+def read_event(raw: bytes) -> ServerSentEvent | None:
+    """Read the bytes of one event; ``None`` where it has nothing to tell (rule 4)."""
+    if not (raw.startswith(b"data:") and raw.find(_LF) == len(raw) - 2) or _CR in raw:
+        return _parse(raw.lstrip(_LINE_ENDS))
+    data = raw[6:-2] if raw.startswith(b"data: ") else raw[5:-2]  # one line, as nearly all are
+    return ServerSentEvent(data=data, raw=raw) if data else None
 
 
 def _skip_blank_lines(data: bytes, start: int) -> int:

@@ -42,7 +42,7 @@ INNER_NAMES = {
     "response": {"fold_body"},
     "rewrite": {"leave_body"},
     "scan": {"MAX_MEMBERS", "MAX_PIECE_BYTES", "REQUEST_MEMBERS", "Member", "Problem"},
-    "sse": {"read_line"},
+    "sse": {"read_event"},
     "usage": {"UsageFold", "merge_usage"},
     "whole_scan": {"MAX_WHOLE_BYTES"},
 }
