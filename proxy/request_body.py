@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from aiohttp.web_protocol import RequestPayloadError
 
 from codec.blocks import Blocks
-from codec.whole_scan import MAX_WHOLE_BYTES
+from codec.scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
 from proxy.logging.logs import limit_lines

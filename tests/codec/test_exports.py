@@ -40,10 +40,16 @@ INNER_NAMES = {
     "completion": {"fold_completion", "whole_object"},
     "response": {"fold_body"},
     "rewrite": {"leave_body"},
-    "scan": {"MAX_MEMBERS", "MAX_PIECE_BYTES", "REQUEST_MEMBERS", "Member", "Problem"},
+    "scan": {
+        "MAX_MEMBERS",
+        "MAX_PIECE_BYTES",
+        "MAX_WHOLE_BYTES",
+        "REQUEST_MEMBERS",
+        "Member",
+        "Problem",
+    },
     "sse": {"read_event"},
     "usage": {"UsageFold", "merge_usage"},
-    "whole_scan": {"MAX_WHOLE_BYTES"},
 }
 """What other modules have for each other, and for those who look closer."""
 

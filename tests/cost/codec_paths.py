@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.rewrite import UsagePolicy, rewrite_request
+from codec.scan import scan_request
 from codec.stream import ChatStream
 from codec.usage_filter import UsageFilter
-from codec.whole_scan import scan_request
 from tests.cost.hot_path import HotPath
 from tests.cost.traffic import in_reads, request_body, stream
 
