@@ -21,13 +21,13 @@ What a provider answered, whole or as a stream
 from __future__ import annotations
 
 from codec.accumulator import MAX_ACCUMULATED_BYTES, MAX_CHOICES, Accumulator
-from codec.anomalies import calls_tool_not_offered, find_request_fault
-from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.anomalies import calls_tool_not_offered
+from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.apis.api import Api
 from codec.apis.table import find_api
+from codec.call import Asked, ErrorObject, Said
 from codec.chunk import (
     ERROR_FINISH_REASONS,
-    ErrorObject,
     find_error,
     is_bare_value,
     is_chunk,
@@ -85,7 +85,9 @@ __all__ = (
     "USAGE_REWRITE",
     "Accumulator",
     "Api",
+    "Asked",
     "BodyScan",
+    "ChatMessage",
     "ChatRequest",
     "ChatResponse",
     "ChatStream",
@@ -101,9 +103,9 @@ __all__ = (
     "MalformedEvent",
     "MalformedRequest",
     "MalformedResponse",
-    "Message",
     "RequestScanner",
     "Rewrite",
+    "Said",
     "ServerSentEvent",
     "SseDecoder",
     "ToolCall",
@@ -125,7 +127,6 @@ __all__ = (
     "encode_json",
     "find_api",
     "find_error",
-    "find_request_fault",
     "is_bare_value",
     "is_chunk",
     "is_done",

@@ -37,7 +37,7 @@ from codec.usage import UsageFold, decode_usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from codec.chunk import ErrorObject
+    from codec.call import ErrorObject
     from codec.jsontext import JsonObject
     from codec.usage import Usage
 

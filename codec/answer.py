@@ -1,4 +1,4 @@
-"""The values of an answer. Immutable, and nothing is invented: what did not come is ``None`` (R6).
+"""The values of a chat completion's answer. Immutable, and nothing is invented (R6).
 
 :mod:`codec.response` has the way to them from a plain body, :mod:`codec.stream` that from an event
 stream.
@@ -6,37 +6,36 @@ stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from codec.chunk import ErrorObject
-from codec.cost import Cost
-from codec.usage import Usage
+from codec.call import Answer, Ending, Message, Reasoning, Refusal, Said, Stop, ToolCall
+from codec.chunk import ERROR_FINISH_REASONS
 
-__all__ = ("ChatResponse", "Choice", "Message", "ToolCall")
+if TYPE_CHECKING:
+    from codec.jsontext import JsonObject
+
+__all__ = ("ChatMessage", "ChatResponse", "Choice", "ToolCall", "whole_object")
+
+_STOPS: Final = {
+    "stop": Stop.STOP,
+    "length": Stop.LENGTH,
+    "tool_calls": Stop.TOOL_CALL,
+    "function_call": Stop.TOOL_CALL,
+    "content_filter": Stop.CONTENT_FILTER,
+    **dict.fromkeys(ERROR_FINISH_REASONS, Stop.ERROR),
+}
+
+_OBJECTS: Final = {
+    "chat.completion.chunk": "chat.completion",
+    "text_completion.chunk": "text_completion",
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    """One tool call of an answer.
-
-    Attributes:
-        id: the provider's id, first non-empty one.
-        name: the function's name.
-        arguments: the argument text exactly as sent (concatenated), JSON or not.
-        type: ``function`` unless the provider said otherwise.
-    """
-
-    id: str | None = None
-    name: str | None = None
-    arguments: str = ""
-    type: str = "function"
-
-
-class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The message of one choice.
 
     Attributes:
@@ -56,6 +55,21 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tool_calls: tuple[ToolCall, ...] = ()
     function_call: ToolCall | None = None
 
+    def read(self) -> Message:
+        """The message as the record has it: reasoning, content, refusal, then the calls."""
+        calls = self.tool_calls
+        if self.function_call is not None:
+            calls = (*calls, replace(self.function_call, type="function_call"))
+        if not (self.reasoning or self.refusal or calls):
+            return Message(self.role, self.content)
+        parts = (
+            *((Reasoning(text=self.reasoning),) if self.reasoning else ()),
+            *((self.content,) if self.content else ()),
+            *((Refusal(self.refusal),) if self.refusal else ()),
+            *calls,
+        )
+        return Message(self.role, parts)
+
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One choice, known by its own ``index``, not by its position.
@@ -66,47 +80,29 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
 
     index: int
-    message: Message
+    message: ChatMessage
     finish_reason: str | None = None
     logprobs: Mapping[str, Any] | None = None
 
 
-class ChatResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
     """One chat completion.
 
+    What is not listed here is described at :class:`codec.call.Said`; of several values that a
+    stream brings, ``id``, ``model`` and ``created`` are the first that is not empty.
+
     Attributes:
-        id: first non-empty id.
-        model: first non-empty model.
-        created: seconds since the epoch, first non-zero.
         choices: sorted by index.
         choice_count: how many choices were asked for, as far as known.
-        usage: what the provider reported, wherever it rode.
-        cost: what the provider says the answer costs.
-        error: the error object found in the body or stream.
         done: the end marker ``[DONE]`` was seen (streams only).
         event_count: events with data, end marker excluded (streams only).
-        hidden_members: names of what hidden usage events said besides the usage, and no other event
-            (streams only).
-        anomalies: short names, ``span-contract.md`` 1.8, each once, in order of first sight.
-        body: the whole as one JSON object, as the client received it. For a stream this is the
-            accumulated object of ``span-contract.md`` 1.5.
+        body: of a stream, the accumulated object of ``span-contract.md`` 1.5.
     """
 
-    id: str | None = None
-    model: str | None = None
-    created: int | None = None
-    system_fingerprint: str | None = None
-    service_tier: str | None = None
     choices: tuple[Choice, ...] = ()
     choice_count: int = 1
-    usage: Usage | None = None
-    cost: Cost | None = None
-    error: ErrorObject | None = None
     done: bool = False
     event_count: int = 0
-    hidden_members: tuple[str, ...] = ()
-    anomalies: tuple[str, ...] = ()
-    body: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
@@ -126,3 +122,57 @@ class ChatResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             and self.usage is not None
             and self.usage.completion is not None
         )
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """The messages of the choices."""
+        return [
+            Answer(
+                index=choice.index,
+                message=choice.message.read(),
+                finish_reason=choice.finish_reason,
+                stop=_STOPS.get(choice.finish_reason or ""),
+            )
+            for choice in self.choices
+        ]
+
+    @property
+    def finish_reasons(self) -> Sequence[tuple[int, str]]:
+        """Why it ended: the index of each choice that says so, and its word."""
+        return [
+            (choice.index, choice.finish_reason)
+            for choice in self.choices
+            if choice.finish_reason is not None
+        ]
+
+    @property
+    def failed_choice(self) -> tuple[int, str] | None:
+        """The first choice whose finish reason says that the answer failed, and that word."""
+        return next((end for end in self.finish_reasons if end[1] in ERROR_FINISH_REASONS), None)
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """The index of each choice that declines to answer."""
+        return [choice.index for choice in self.choices if choice.message.refusal]
+
+    def ending(self, *, streamed: bool) -> Ending:
+        """How far it came.
+
+        A plain answer that finished is whole: nothing more of it can come. Of a stream one finish
+        reason is enough where its bytes end: some server finishes one choice of several.
+        """
+        if self.is_complete if streamed else self.finished:
+            return Ending.COMPLETE
+        return Ending.STOPPED if not streamed or self.finish_reasons else Ending.OPEN
+
+    def output(self, *, streamed: bool) -> JsonObject:
+        """The answer as one JSON object, which is no chunk any more."""
+        body = dict(self.body)
+        if streamed and isinstance(name := body.get("object"), str):
+            body["object"] = whole_object(name)
+        return body
+
+
+def whole_object(name: str) -> str:
+    """Return the ``object`` of what chunks of that name make; another word stands for itself."""
+    return _OBJECTS.get(name, name)

@@ -27,7 +27,7 @@ from __future__ import annotations
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from codec.answer import Choice, Message
+from codec.answer import ChatMessage, Choice
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.jsontext import is_json, join_text
 from codec.members import merge_members, without_empty
@@ -290,7 +290,7 @@ class ChoiceFold:
         content = self._content[-1] if self.is_cumulative else self._joined_content()
         return Choice(
             index=self.index,
-            message=Message(
+            message=ChatMessage(
                 role=self._role,
                 content=content or None,
                 reasoning=self._joined_reasoning() or None if self._reasoning else None,

@@ -5,14 +5,13 @@ Everything here judges by shape, never by the name of a host or a model (``diale
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from codec.call import ErrorObject
 from codec.jsontext import compact_text
 
 __all__ = (
     "ERROR_FINISH_REASONS",
-    "ErrorObject",
     "find_error",
     "is_bare_value",
     "is_chunk",
@@ -27,23 +26,6 @@ ERROR_FINISH_REASONS = frozenset(
 """Finish reasons that say that the answer failed (``design.md`` section 6)."""
 
 _KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorObject:
-    """An error inside a body or a stream (``dialects.md`` section 4).
-
-    Attributes:
-        message: the provider's words.
-        type: the provider's error type.
-        code: the provider's code, as text (OpenRouter sends numbers).
-        raw: the object as sent.
-    """
-
-    message: str
-    type: str | None = None
-    code: str | None = None
-    raw: Any = None
 
 
 def is_done(data: bytes) -> bool:

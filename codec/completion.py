@@ -21,21 +21,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.answer import whole_object
 from codec.response import fold_body
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from codec.jsontext import JsonObject
 
-__all__ = ("build_completion", "fold_completion", "whole_object")
+__all__ = ("build_completion", "fold_completion")
 
 _NO_FUNCTION: JsonObject = {"name": "", "arguments": ""}
 _NO_CUSTOM: JsonObject = {"name": "", "input": ""}
 _OF_STREAMS = frozenset({"obfuscation", "p"})  # padding of OpenAI and of Mistral
-_OBJECTS = {
-    "chat.completion.chunk": "chat.completion",
-    "text_completion.chunk": "text_completion",
-}
 
 
 def build_completion(response: ChatResponse) -> JsonObject:
@@ -68,11 +65,6 @@ def fold_completion(response: ChatResponse) -> JsonObject:
     if response.usage is not None:
         body["usage"] = dict(response.usage.raw)
     return body
-
-
-def whole_object(name: str) -> str:
-    """Return the ``object`` of what chunks of that name make; another word stands for itself."""
-    return _OBJECTS.get(name, name)
 
 
 def _whole(choice: JsonObject, *, is_chat: bool) -> JsonObject:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.request import ChatRequest
+    from codec.call import Asked
 
 __all__ = ("decode_vector", "embedded_inputs", "embedding_items")
 
 _FLOAT_BYTES = 4
 
 
-def embedded_inputs(request: ChatRequest) -> Sequence[Any]:
+def embedded_inputs(request: Asked) -> Sequence[Any]:
     """The inputs of an embedding request: texts, lists of token ids, or neither.
 
     A list of integers is one input, of token ids (OpenAI's reference for embeddings).

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
-
+from codec.call import Asked, ReadList
 from codec.errors import MalformedRequest
-from codec.jsontext import JsonObject, decode_json_object
+from codec.jsontext import decode_json_object
+from codec.messages import read_message, read_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-__all__ = ("ChatRequest", "decode_request")
+    from codec.call import Message, Tool
+    from codec.jsontext import JsonObject
 
-_NOT_PARAMETERS = frozenset({"messages", "prompt", "functions", "tools"})
+__all__ = ("MAX_ASKED_CHOICES", "ChatRequest", "decode_request", "decode_request_object")
+
+MAX_ASKED_CHOICES = 128
+"""The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
 
 
-class ChatRequest(msgspec.Struct, frozen=True, gc=False):
+class ChatRequest(Asked, frozen=True, gc=False):
     """What a client asked for.
 
     Attributes:
         body: the whole request as a JSON object; treat it as read-only.
     """
 
-    body: JsonObject
-
-    @property
-    def model(self) -> str | None:
-        """The model asked for, ``None`` where it is absent or no string."""
-        model = self.body.get("model")
-        return model if isinstance(model, str) and model else None
-
-    @property
-    def stream(self) -> bool:
-        """Whether a stream was asked for: the JSON value ``true`` and nothing else."""
-        return self.body.get("stream") is True
+    not_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"messages", "prompt", "functions", "tools"}
+    )
 
     @property
     def messages(self) -> Sequence[Any]:
@@ -61,9 +56,41 @@ class ChatRequest(msgspec.Struct, frozen=True, gc=False):
         return tools if isinstance(tools, list) else ()
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Everything but messages, prompt, functions and tools (``span-contract.md`` 1.1)."""
-        return {key: value for key, value in self.body.items() if key not in _NOT_PARAMETERS}
+    def choice_count(self) -> int:
+        """How many choices were asked for, ``n``; where that is no number, one."""
+        count = self.body.get("n")
+        return count if type(count) is int and 0 < count <= MAX_ASKED_CHOICES else 1
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no chat completion request (``seeds.md`` S4.10).
+
+        The view of it stays usable: a wrong member reads as an absent one.
+        """
+        for name in ("messages", "tools"):
+            if not isinstance(self.body.get(name), list | None):
+                return f"{name} is no list"
+        if not isinstance(self.body.get("tool_choice"), str | dict | None):
+            return "tool_choice is neither a word nor an object"
+        return None
+
+    @property
+    def offered_names(self) -> frozenset[str] | None:
+        """The names of the tools on offer, those of the deprecated ``functions`` included."""
+        functions = self.body.get("functions")
+        names = super().offered_names
+        if names is None or not isinstance(functions, list):
+            return names
+        named = [function.get("name") for function in functions if isinstance(function, dict)]
+        return names | {name for name in named if isinstance(name, str)}
+
+    def read_messages(self) -> Sequence[Message]:
+        """Read the conversation."""
+        return ReadList(self.messages, read_message)
+
+    def read_tools(self) -> Sequence[Tool]:
+        """Read the tools on offer."""
+        return ReadList(self.tools, read_tool)
 
 
 def decode_request(body: bytes) -> ChatRequest:
@@ -72,7 +99,16 @@ def decode_request(body: bytes) -> ChatRequest:
     Raises:
         MalformedRequest: it is not UTF-8 JSON, or no object.
     """
+    return ChatRequest(decode_request_object(body))
+
+
+def decode_request_object(body: bytes) -> JsonObject:
+    """Decode the JSON object of a request body, whatever its API.
+
+    Raises:
+        MalformedRequest: it is not UTF-8 JSON, or no object.
+    """
     try:
-        return ChatRequest(decode_json_object(body))
+        return decode_json_object(body)
     except ValueError as error:
         raise MalformedRequest(f"request body: {error}") from error

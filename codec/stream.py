@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import Accumulator
-from codec.chunk import ErrorObject, find_error, is_done, is_usage_only
+from codec.call import ErrorObject
+from codec.chunk import find_error, is_done, is_usage_only
 from codec.errors import LimitExceeded
 from codec.json_size import decoded_bytes
 from codec.jsontext import decode_json

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ("Api", "Content", "SpanKind")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from codec.request import decode_request_object
+
+if TYPE_CHECKING:
+    from codec.call import Asked, Said
+    from codec.jsontext import JsonObject
+
+__all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream")
 
 
 class Content(StrEnum):
@@ -26,6 +37,44 @@ class SpanKind(StrEnum):
     EMBEDDING = "EMBEDDING"
 
 
+class Stream(Protocol):
+    """An answer that is being put together from its event stream."""
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks so far: events that are a piece of the answer."""
+
+    @property
+    def has_content(self) -> bool:
+        """Text, reasoning, a refusal or a tool call was seen."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing is missing so far; more may come, and then something may."""
+
+    def feed(self, data: bytes) -> None:
+        """Take one read of the body, its content coding undone, cut anywhere. Never raises."""
+
+    def finish(self) -> Said:
+        """The answer, after the last read."""
+
+
+class OpenStream(Protocol):
+    """Begins to put a streamed answer together."""
+
+    def __call__(
+        self, *, choice_count: int, hides_usage: bool, lend: Callable[[int], bool]
+    ) -> Stream:
+        """Begin.
+
+        Args:
+            choice_count: how many choices were asked for.
+            hides_usage: the client does not receive events that only report usage.
+            lend: whether so many more bytes may be taken beside all others
+                (:mod:`codec.budget`).
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     """An API that is observed.
@@ -40,8 +89,12 @@ class Api:
         api_type: ``openai.api.type``, ``None`` where OpenTelemetry knows none.
         content: what its requests and answers are made of.
         has_usage_option: whether a stream tells its usage only where the request asks for it.
-        answers_each_prompt: whether a request may have several prompts, each with choices of its
-            own.
+        shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
+            OpenInference's instrumentor of the API has it.
+        tool_members: members of a request that hold tools, or the names of some.
+        read_asked: reads a request's JSON object.
+        open_stream: begins to put a streamed answer together.
+        read_said: reads a plain answer's body.
     """
 
     name: str
@@ -52,4 +105,16 @@ class Api:
     api_type: str | None = None
     content: Content = Content.MESSAGES
     has_usage_option: bool = False
-    answers_each_prompt: bool = False
+    shows_past_reasoning: bool = False
+    tool_members: frozenset[str] = frozenset()
+    read_asked: Callable[[JsonObject], Asked]
+    open_stream: OpenStream
+    read_said: Callable[[bytes], Said]
+
+    def decode_asked(self, body: bytes) -> Asked:
+        """Decode a request body.
+
+        Raises:
+            MalformedRequest: it is not UTF-8 JSON, or no object.
+        """
+        return self.read_asked(decode_request_object(body))

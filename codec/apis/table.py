@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from codec.apis.api import Api
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+
+if TYPE_CHECKING:
+    from codec.apis.api import Api
 
 __all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
@@ -16,7 +19,9 @@ APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS)
 
 _BY_NAME: Final = {api.name: api for api in APIS}
 
-_UNKNOWN: Final = Api(name="", path_end="", operation=None, span_name="LLM")
+_UNKNOWN: Final = replace(
+    CHAT, name="", path_end="", operation=None, span_name="LLM", api_type=None
+)
 
 _PATHS: Final = [f"…{api.path_end}" for api in APIS]
 

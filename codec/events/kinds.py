@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from codec.chunk import ErrorObject
+from codec.call import ErrorObject
 from codec.events.partial_json import parse_payload
 from codec.jsontext import JsonObject, join_text
 

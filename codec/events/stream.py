@@ -43,7 +43,7 @@ from codec.integers import index_of
 from codec.stream import ChatStream
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse, Message, ToolCall
+    from codec.answer import ChatMessage, ChatResponse, ToolCall
     from codec.events.kinds import ChatEvent
     from codec.jsontext import JsonObject
 
@@ -145,7 +145,7 @@ class ChatEventStream:
         """Return :attr:`snapshot`, once there is no more to come (``seeds.md`` S1.8)."""
         return self.snapshot
 
-    def final_message(self, choice_index: int = 0) -> Message | None:
+    def final_message(self, choice_index: int = 0) -> ChatMessage | None:
         """Return the message of a choice; ``None`` where that choice did not come."""
         choices = self.response().choices
         return next((c.message for c in choices if c.index == choice_index), None)

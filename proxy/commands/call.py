@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.answer import ToolCall
+from codec.call import ToolCall
 from codec.jsontext import decode_json
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from typing import TextIO
 
-    from codec.answer import ToolCall
+    from codec.call import ToolCall
     from codec.jsontext import JsonObject
     from proxy.commands.call import RecordedCall, RecordedMessage
     from telemetry.store.unobserved_calls import UnobservedCalls

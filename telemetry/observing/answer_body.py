@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codec.stream import ChatStream
 from telemetry.frames.frame import MAX_ERROR_BYTES
 from telemetry.observing.chunk_timing import ChunkClock
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse
+    from codec.apis.api import Api, Stream
+    from codec.call import Said
     from telemetry.frames.frame import ResponseHead
     from telemetry.observing.open_bodies import Holding
 
@@ -24,7 +24,7 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 
 
 def make_body(
-    head: ResponseHead, first: bytes, *, choice_count: int, holding: Holding
+    head: ResponseHead, first: bytes, *, api: Api, choice_count: int, holding: Holding
 ) -> StreamBody | PlainBody | None:
     """A body by its shape, before its content type, which is often wrong (``dialects.md`` 4, 5).
 
@@ -37,7 +37,10 @@ def make_body(
     kind = next((value for name, value in head.headers if name == "content-type"), "")
     called_stream = kind.lower().startswith("text/event-stream")
     if first.startswith(_FIELDS) or (first and called_stream):
-        return StreamBody(choice_count=choice_count, hides_usage=head.hides_usage, holding=holding)
+        stream = api.open_stream(
+            choice_count=choice_count, hides_usage=head.hides_usage, lend=holding.take
+        )
+        return StreamBody(stream)
     if any(field.startswith(first) for field in _FIELDS):
         return None
     return PlainBody(MAX_PLAIN_BYTES, holding)
@@ -47,15 +50,11 @@ class StreamBody:
     """An event stream, folded as it arrives.
 
     Args:
-        choice_count: how many choices were asked for.
-        hides_usage: see :class:`codec.stream.ChatStream`.
-        holding: what the answer takes of what all may take together.
+        stream: what folds it.
     """
 
-    def __init__(self, *, choice_count: int, hides_usage: bool, holding: Holding) -> None:
-        self.stream = ChatStream(
-            choice_count=choice_count, hides_usage=hides_usage, lend=holding.take
-        )
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
         self.clock = ChunkClock()
         self.first_content_ns: int | None = None
         self._count = 0
@@ -73,7 +72,7 @@ class StreamBody:
             self.first_content_ns = at_ns
         return stream.is_complete
 
-    def finish(self) -> ChatResponse:
+    def finish(self) -> Said:
         """The answer."""
         stream = self.stream
         response = stream.finish()

@@ -38,7 +38,7 @@ from telemetry.privacy.credential_names import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.request import ChatRequest
+    from codec.call import Asked
 
 __all__ = (
     "HeaderMap",
@@ -200,7 +200,7 @@ class HeaderMap:
         return _context_of(values) if values else _NOTHING_SAID
 
 
-def add_body_context(request: ChatRequest | None, context: ClientContext) -> ClientContext:
+def add_body_context(request: Asked | None, context: ClientContext) -> ClientContext:
     """What the body says beside what the headers said (rules 3 and 4)."""
     body = request.body if request is not None else {}
     if body.keys().isdisjoint(_BODY_MEMBERS):

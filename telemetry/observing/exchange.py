@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.answer import ChatResponse
 from codec.apis.table import get_api
-from codec.request import ChatRequest
+from codec.call import Asked, Said
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.span_identity import SpanIdentity
@@ -80,7 +79,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         response: the decoded answer, ``None`` where there was nothing to decode.
         error_body: the text of a body with status >= 400, cut to a limit, without credentials of
             the request's head; so are all words of the provider but those of its answer.
-        undecoded_body: the text of a plain answer that is no chat completion: broken off half-way,
+        undecoded_body: the text of a plain answer that is none of its API: broken off half-way,
             or of some other kind.
         request_id: the provider's id of the request, from its headers.
         streamed: the answer was an event stream.
@@ -118,11 +117,11 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     provider: str | None = None
     server_address: str | None = None
     server_port: int | None = None
-    request: ChatRequest | None = None
+    request: Asked | None = None
     request_body: bytes | None = None
     request_size_bytes: int = 0
     response_status: int | None = None
-    response: ChatResponse | None = None
+    response: Said | None = None
     error_body: str | None = None
     undecoded_body: str | None = None
     request_id: str | None = None

@@ -4,8 +4,10 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
-3. A complete answer is complete, whoever closes next: [DONE], or the finish reason of every
-   choice, of as many as were asked for, and the usage, having reached the client.
+3. A complete answer is complete, whoever closes next, once it reached the client. When it is, its
+   API says (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice, of as many
+   as were asked for, and the usage. A stream that says that it stopped is complete where its bytes
+   end cleanly.
 4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
    a complete answer, and the anomalies say why it is not known better (R6).
 5. A plain answer is whole where its framing says so. Where only the connection's end does, it is
@@ -21,13 +23,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codec.chunk import ERROR_FINISH_REASONS
+from codec.call import Ending
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.observing.exchange import Outcome
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse
-    from codec.chunk import ErrorObject
+    from codec.call import ErrorObject, Said
     from telemetry.frames.frame import End
 
 __all__ = ("Judgement", "judge")
@@ -66,7 +67,7 @@ def judge(
     end: End,
     status: int | None,
     streamed: bool,
-    response: ChatResponse | None,
+    response: Said | None,
     error_body: str | None = None,
     unread: bool = False,
     delivered: bool = True,
@@ -91,9 +92,11 @@ def judge(
         return _error(Outcome.UPSTREAM_ERROR, str(status), message, providers=True)
     if (error := _judge_content(response)) is not None:
         return error
-    if _is_complete(response, streamed=streamed) and delivered:
+    ending = response.ending(streamed=streamed) if response is not None else Ending.OPEN
+    if ending is Ending.COMPLETE and delivered:
         return _COMPLETED
-    if end.kind in CLEAN_ENDS and (unread or _ends_whole(end, status, response, streamed=streamed)):
+    is_whole = ending is not Ending.OPEN if streamed else _is_whole(end, status, response)
+    if end.kind in CLEAN_ENDS and (unread or is_whole):
         return _COMPLETED
     return _judge_broken(end, streamed=streamed)
 
@@ -130,17 +133,17 @@ def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
             return _error(Outcome.TRUNCATED, "stream_truncated", end.message)
 
 
-def _judge_content(response: ChatResponse | None) -> Judgement | None:
+def _judge_content(response: Said | None) -> Judgement | None:
     """An error that the answer itself tells of."""
     if response is None:
         return None
     if (error := response.error) is not None:
         label = _error_label(error)
         return _error(Outcome.STREAM_ERROR, label, error.message, providers=True)
-    for choice in response.choices:
-        if choice.finish_reason in ERROR_FINISH_REASONS:
-            message = f"the provider ended choice {choice.index} with {choice.finish_reason!r}"
-            return _error(Outcome.STREAM_ERROR, choice.finish_reason, message)
+    if (failed := response.failed_choice) is not None:
+        index, word = failed
+        message = f"the provider ended choice {index} with {word!r}"
+        return _error(Outcome.STREAM_ERROR, word, message)
     return None
 
 
@@ -151,29 +154,13 @@ def _error_label(error: ErrorObject) -> str:
     return next(labels, "stream_error")
 
 
-def _is_complete(response: ChatResponse | None, *, streamed: bool) -> bool:
-    """Rule 3. A plain answer that could be decoded is whole: nothing more of it can come."""
-    if response is None:
-        return False
-    return response.is_complete if streamed else response.finished
-
-
-def _ends_whole(end: End, status: int, response: ChatResponse | None, *, streamed: bool) -> bool:
-    """Whether an answer that ended cleanly is whole, as far as anybody can tell."""
-    if streamed:
-        # One finish reason is enough: some server finishes one choice of several.
-        return _any_finish(response)
-    # Its framing says so; without any, that it can be read does, where there is to be an answer.
+def _is_whole(end: End, status: int, response: Said | None) -> bool:
+    """Whether a plain answer that ended cleanly is whole, as far as anybody can tell (rule 5)."""
     framed = end.kind is EndKind.UPSTREAM_EOF
     return framed or response is not None or not 200 <= status < 300
 
 
-def _any_finish(response: ChatResponse | None) -> bool:
-    choices = response.choices if response is not None else ()
-    return any(choice.finish_reason is not None for choice in choices)
-
-
-def _provider_message(response: ChatResponse | None, error_body: str | None) -> str | None:
+def _provider_message(response: Said | None, error_body: str | None) -> str | None:
     if response is not None and response.error is not None:
         return response.error.message
     return (error_body or "").strip() or None

@@ -16,13 +16,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from codec.accumulator import MAX_CHOICES as MAX_ANSWERED_CHOICES
-from codec.anomalies import calls_tool_not_offered, find_request_fault
-from codec.apis.api import Content
+from codec.anomalies import calls_tool_not_offered
 from codec.apis.table import get_api
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.jsontext import is_json
-from codec.response import decode_response
 from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseHead
@@ -40,9 +37,7 @@ from telemetry.observing.strikes import LARGE_BYTES
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from codec.answer import ChatResponse
-    from codec.apis.api import Api
-    from codec.request import ChatRequest
+    from codec.call import Said
     from telemetry.frames.frame import Begin, End, RequestBody, ResponseData
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.content_decoding import ContentDecoder
@@ -62,13 +57,11 @@ OBSERVER_DIED = "observer_died"
 _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
 
-MAX_CHOICES = 128
-"""The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
+MAX_WRITING_NS = 50_000_000
+"""From the last read of an answer to the word that it ended: some 1 ms, and what a busy machine
+adds."""
 
 _LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
-
-_OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
-"""Anomalies of an answer without choices, as one of embeddings is."""
 
 _MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
 
@@ -111,11 +104,10 @@ class Observation:
     ) -> None:
         self._strikes = strikes
         self._is_out = strikes.is_out(begin.identity.span_id)
-        self._asked = CapturedRequest(bodies)
+        self._api = get_api(begin.endpoint)
+        self._asked = CapturedRequest(bodies, self._api)
         self._holding = Holding(bodies, self._give_up_answer)
         self._begin = begin
-        self._api = get_api(begin.endpoint)
-        self._has_choices = self._api.content is not Content.VECTORS
         self._header_map = header_map
         self._credentials = credentials
         self._hides_content = asks_no_content(begin.headers)
@@ -181,7 +173,7 @@ class Observation:
                 with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
                     captured.take(body, None if is_plain else decoder)
                 request = captured.request
-                if request and self._has_choices and find_request_fault(request) is not None:
+                if request is not None and request.fault is not None:
                     self._note("request_undecodable")
         except LimitExceeded:
             captured.give_up()
@@ -237,8 +229,11 @@ class Observation:
         """The body by its first bytes, which are kept where they are too few to tell its kind."""
         if self._head is None:
             return None
-        count = _choice_count(self._asked.request, self._api)
-        body = make_body(self._head, first, choice_count=count, holding=self._holding)
+        request = self._asked.request
+        count = request.choice_count if request is not None else 1
+        body = make_body(
+            self._head, first, api=self._api, choice_count=count, holding=self._holding
+        )
         self._first = first if body is None else b""
         return body
 
@@ -324,15 +319,16 @@ class Observation:
         )
 
     def _find_end(self, frame: End) -> int:
-        """When it ended: at the body's last byte, an error or a disconnect (span-contract.md 1).
+        """When it ended: at the last upstream byte, an error or a disconnect (span-contract.md 1).
 
         A clean end is told once the client was sent the answer's last byte, which may be after
-        the caller's own span has ended.
+        the caller's own span has ended. What was told later than that takes did come later: the
+        mark that ends a chunked body, or a close.
         """
-        is_last_byte = self._reads and frame.kind in CLEAN_ENDS
-        if is_last_byte and not frame.shed_bytes and not frame.undelivered_reads:
-            return self._last_read_ns
-        return frame.at_ns
+        is_whole = frame.kind in CLEAN_ENDS and not (frame.shed_bytes or frame.undelivered_reads)
+        last_ns = self._last_read_ns
+        is_writing = is_whole and 0 < frame.at_ns - last_ns < MAX_WRITING_NS
+        return last_ns if is_writing else frame.at_ns
 
     def _read_context(self) -> ClientContext:
         """What the client says of the call; of a request that is hidden nothing is taken."""
@@ -352,7 +348,7 @@ class Observation:
             return False
         return self._asked.request.stream and 200 <= self._head.status < 300
 
-    def _finish_body(self, end: End) -> tuple[ChatResponse | None, str | None]:
+    def _finish_body(self, end: End) -> tuple[Said | None, str | None]:
         """The decoded answer, and the text of an error's body."""
         body, head = self._body, self._head
         if body is None or head is None:
@@ -370,7 +366,7 @@ class Observation:
 
     def _finish_plain(
         self, data: bytes, status: int, *, cut: bool, is_whole: bool
-    ) -> tuple[ChatResponse | None, str | None]:
+    ) -> tuple[Said | None, str | None]:
         error_body = self._mask_body(data, is_whole=is_whole) if status >= 400 else None
         if error_body is not None and not is_whole:
             # Half a secret is found by no pattern: the last word goes, and a number in groups.
@@ -382,15 +378,14 @@ class Observation:
             self._cut("observer_limit")
             return None, error_body
         try:
-            response = decode_response(data)
+            response = self._api.read_said(data)
         except MalformedResponse:
             if error_body is None:  # an error may be told in HTML
                 self._note("response_undecodable")
                 self._undecoded_body = self._mask_body(data, is_whole=is_whole)
             return None, error_body
         if error_body is None and response.anomalies:  # an error lacks all that makes an answer
-            passed_over = frozenset() if self._has_choices else _OF_CHOICES
-            self._note(*(a for a in response.anomalies if a not in passed_over))
+            self._note(*response.anomalies)
         return response, error_body
 
     def _mask_body(self, data: bytes, *, is_whole: bool) -> str:
@@ -399,15 +394,3 @@ class Observation:
         if self._decoder is not UNCHANGING:
             is_whole = is_whole and is_json(text)  # its end may be missing, and nobody notices
         return self._credentials.redact_quote(text, is_whole=is_whole)
-
-
-def _choice_count(request: ChatRequest | None, api: Api) -> int:
-    """How many choices were asked for: ``n`` for each prompt; where that is no number, one."""
-    if request is None:
-        return 1
-    count = request.body.get("n")
-    if count is None and not api.answers_each_prompt:
-        return 1
-    each = count if type(count) is int and 0 < count <= MAX_CHOICES else 1
-    prompts = len(request.prompts) if api.answers_each_prompt else 1
-    return min(each * max(prompts, 1), MAX_ANSWERED_CHOICES)

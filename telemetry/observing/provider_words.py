@@ -21,13 +21,13 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.answer import ChatResponse
+    from codec.call import Said
     from telemetry.privacy.credentials import Credentials
 
 __all__ = ("mask_error", "mask_headers")
 
 
-def mask_error(response: ChatResponse | None, credentials: Credentials) -> ChatResponse | None:
+def mask_error(response: Said | None, credentials: Credentials) -> Said | None:
     """An answer whose error is told without credentials; its body stays as it is."""
     if response is None or (error := response.error) is None or not credentials:
         return response

@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.errors import LimitExceeded, MalformedRequest
-from codec.request import ChatRequest, decode_request
 from telemetry.observing.open_bodies import MAX_DECODED_BYTES, Holding
 
 if TYPE_CHECKING:
+    from codec.apis.api import Api
+    from codec.call import Asked
     from telemetry.observing.content_decoding import ContentDecoder
     from telemetry.observing.open_bodies import OpenBodies
 
@@ -31,6 +32,7 @@ class CapturedRequest:
 
     Args:
         bodies: what all of them may take together.
+        api: what reads it.
 
     Attributes:
         body: as it came, its content coding undone; ``None`` where it was not captured, or is large
@@ -40,11 +42,12 @@ class CapturedRequest:
         is_cut: it was not captured, or given up.
     """
 
-    def __init__(self, bodies: OpenBodies) -> None:
+    def __init__(self, bodies: OpenBodies, api: Api) -> None:
+        self._api = api
         self._holding = Holding(bodies, self.give_up)
         self._parts: list[bytes] = []  # while not all have come
         self.body: bytes | None = None
-        self.request: ChatRequest | None = None
+        self.request: Asked | None = None
         self.size_bytes = 0
         self.is_cut = False
 
@@ -89,7 +92,7 @@ class CapturedRequest:
         self.is_cut = False
         self.body = body
         try:
-            self.request = decode_request(body)
+            self.request = self._api.decode_asked(body)
         except MalformedRequest:
             self._holding.give_back(size_bytes)
             self._keep(MAX_KEPT_BYTES)

@@ -18,7 +18,6 @@ from openinference.semconv.trace import (
     SpanAttributes,
 )
 
-from codec.embeddings import decode_vector, embedded_inputs, embedding_items
 from telemetry.attribute_values import json_text
 from telemetry.spans.flattening import MAX_FLATTENED_PROMPTS
 
@@ -46,9 +45,9 @@ def build_embedding_attributes(
     exchange: Exchange, flattening: Flattening, *, shows_vectors: bool
 ) -> AttributePairs:
     """``embedding.embeddings.<i>.*``: the texts, and the vectors where they are wanted."""
-    texts = embedded_inputs(exchange.request) if exchange.request is not None else ()
-    body = exchange.response.body if exchange.response is not None else {}
-    vectors = dict(embedding_items(body)) if shows_vectors else {}
+    texts = exchange.request.read_texts() if exchange.request is not None else ()
+    found = exchange.response.vectors if shows_vectors and exchange.response is not None else ()
+    vectors = {vector.index: vector for vector in found}
     # An answer may have more vectors than the request has texts, as many as may be flattened.
     count = min(max(vectors, default=-1) + 1, MAX_FLATTENED_PROMPTS)
     entries = [*texts, *(None for _ in range(count - len(texts)))]
@@ -57,8 +56,8 @@ def build_embedding_attributes(
         prefix = f"{SpanAttributes.EMBEDDING_EMBEDDINGS}.{index}"
         is_text = isinstance(text, str)
         yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_TEXT}", text if is_text else None
-        vector = decode_vector(vectors.get(index))
-        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_VECTOR}", vector
+        numbers = vectors[index].read() if index in vectors else None
+        yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_VECTOR}", numbers
 
     return flattening.take(
         SpanAttributes.EMBEDDING_EMBEDDINGS, entries, flatten, limit=MAX_FLATTENED_PROMPTS

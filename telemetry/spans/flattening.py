@@ -103,10 +103,20 @@ class Flattening:
         self._room -= attributes
         return True
 
-    def first(self, name: str, entries: Sequence[Any], limit: int) -> Iterator[tuple[int, Any]]:
-        """The first entries of a list inside an entry, with their positions."""
-        if len(entries) > limit:
-            self._note(name, len(entries))
+    def first(
+        self, name: str, entries: Sequence[Any], limit: int, length: int = 0
+    ) -> Iterator[tuple[int, Any]]:
+        """The first entries of a list inside an entry, with their positions.
+
+        Args:
+            name: of the list, for ``cut``.
+            entries: the list, or as much of it as was read.
+            limit: how many entries at most.
+            length: of the whole list, where more came than was read.
+        """
+        length = max(length, len(entries))
+        if length > limit:
+            self._note(name, length)
         return islice(enumerate(entries), limit)
 
     def _note(self, name: str, length: int) -> None:

@@ -8,9 +8,9 @@ Rules:
 
 1. A message is ``{role, parts, name?}``; :mod:`telemetry.spans.genai_parts` makes the parts. One
    without a role is left out, and one that no JSON can hold, which costs no other.
-2. An output message also has a ``finish_reason`` in the schema's words: ``tool_call`` for
-   ``tool_calls``, ``error`` for those by which a provider says that it failed. Another word stays
-   as it is. Where none came it is ``error`` if the exchange failed, and else absent (R6).
+2. An output message also has a ``finish_reason`` in the schema's words
+   (:class:`codec.call.Stop`). A word that means none of these stays as it is. Where none came it is
+   ``error`` if the exchange failed, and else absent (R6).
 3. A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions``
    is for those that are given apart from the history.
 4. A tool is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is
@@ -31,31 +31,26 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
     GEN_AI_TOOL_DEFINITIONS,
 )
 
-from codec.answer import ToolCall
 from codec.apis.api import Content
-from codec.chunk import ERROR_FINISH_REASONS
-from telemetry.attribute_values import json_text, non_empty_text
+from codec.call import ToolCall
+from telemetry.attribute_values import json_text
 from telemetry.errors import ConfigurationError
 from telemetry.spans.flattening import (
     MAX_FLATTENED_ATTRIBUTES,
     MAX_FLATTENED_CHOICES,
     MAX_FLATTENED_MESSAGES,
+    MAX_FLATTENED_PARTS,
     MAX_FLATTENED_PROMPTS,
     MAX_FLATTENED_TEXT_CHOICES,
     MAX_FLATTENED_TOOL_CALLS,
     MAX_FLATTENED_TOOLS,
 )
-from telemetry.spans.genai_parts import (
-    build_call_part,
-    build_content_parts,
-    build_response_part,
-    build_text_part,
-)
+from telemetry.spans.genai_parts import build_parts, build_text_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from codec.answer import Choice
+    from codec.call import Answer, Message, Tool
     from codec.jsontext import JsonObject
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
@@ -73,13 +68,6 @@ _CAPTURES: Final = {
     "false": False,  # the variable was a boolean before it had words
     "true": True,
 }
-
-_FINISH_REASONS: Final = {
-    "tool_calls": "tool_call",
-    "function_call": "tool_call",
-    **dict.fromkeys(ERROR_FINISH_REASONS, "error"),
-}
-"""Where the schema has another word (rule 2)."""
 
 
 def reads_genai_content(environ: Mapping[str, str]) -> bool:
@@ -110,16 +98,17 @@ def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int)
         return
     is_legacy = content is Content.TEXTS
     if (request := exchange.request) is not None and is_legacy:
-        prompts = islice(request.prompts, MAX_FLATTENED_PROMPTS)
+        prompts = islice(request.read_texts(), MAX_FLATTENED_PROMPTS)
         yield GEN_AI_INPUT_MESSAGES, _dump(map(_prompt, prompts))
     elif request is not None:
-        tools = islice(request.tools, MAX_FLATTENED_TOOLS)
+        tools = islice(request.read_tools(), MAX_FLATTENED_TOOLS)
         yield GEN_AI_TOOL_DEFINITIONS, _dump(map(_tool, tools))
-        yield GEN_AI_INPUT_MESSAGES, _dump(_newest(request.messages, image_max_length))
+        yield GEN_AI_INPUT_MESSAGES, _dump(_newest(request.read_messages(), image_max_length))
     if exchange.response is not None and (exchange.response_status or 0) < 400:
         limit = MAX_FLATTENED_TEXT_CHOICES if is_legacy else MAX_FLATTENED_CHOICES
         failed = exchange.error_type is not None
-        outputs = (_output(choice, failed=failed) for choice in exchange.response.choices[:limit])
+        answers = exchange.response.choices_of_answers[:limit]
+        outputs = (_output(answer, image_max_length, failed=failed) for answer in answers)
         yield GEN_AI_OUTPUT_MESSAGES, _dump(outputs)
 
 
@@ -129,7 +118,7 @@ def _dump(entries: Iterable[JsonObject | None]) -> str | None:
     return f"[{', '.join(written)}]" if written else None
 
 
-def _newest(messages: Sequence[Any], image_max_length: int) -> list[JsonObject]:
+def _newest(messages: Sequence[Message], image_max_length: int) -> list[JsonObject]:
     """The last messages of a conversation that have room (rule 5), in its order."""
     room = MAX_FLATTENED_ATTRIBUTES
     newest: list[JsonObject] = []
@@ -149,78 +138,33 @@ def _prompt(prompt: Any) -> JsonObject | None:
     return {"role": "user", "parts": parts} if parts else None
 
 
-def _input(message: Any, image_max_length: int) -> JsonObject | None:
-    role = non_empty_text(message.get("role")) if isinstance(message, dict) else None
-    if role is None:
+def _input(message: Message, image_max_length: int) -> JsonObject | None:
+    if message.role is None:
         return None
-    if role in {"tool", "function"}:
-        parts = [build_response_part(message)]
-    else:
-        parts = list(_said(message, image_max_length))
-    name = non_empty_text(message.get("name"))
-    return {"role": role, "parts": parts} | ({"name": name} if name is not None else {})
+    named = {"name": message.name} if message.name is not None else {}
+    return {"role": message.role, "parts": _parts(message, image_max_length)} | named
 
 
-def _said(message: JsonObject, image_max_length: int) -> Iterator[JsonObject]:
-    reasoning = non_empty_text(message.get("reasoning_content"))
-    yield from build_text_part("reasoning", reasoning or message.get("reasoning"))
-    yield from build_content_parts(message.get("content"), image_max_length=image_max_length)
-    yield from build_text_part("text", message.get("refusal"))
-    calls = message.get("tool_calls")
-    for call in islice(calls if isinstance(calls, list) else (), MAX_FLATTENED_TOOL_CALLS):
-        if isinstance(call, dict):
-            yield build_call_part(_call(call))
-    if isinstance(function := message.get("function_call"), dict):
-        yield build_call_part(_call({"function": function}))
+def _parts(message: Message, image_max_length: int) -> list[JsonObject]:
+    calls = message.tool_calls
+    said = [part for part in message.parts if not isinstance(part, ToolCall)]
+    shown = (*said[:MAX_FLATTENED_PARTS], *calls[:MAX_FLATTENED_TOOL_CALLS])
+    return [*build_parts(shown, image_max_length=image_max_length)]
 
 
-def _call(call: JsonObject) -> ToolCall:
-    """A call in a request: of a function, or of a custom tool with its free input."""
-    is_custom = isinstance(call.get("custom"), dict)
-    kind, member = ("custom", "input") if is_custom else ("function", "arguments")
-    called = call.get(kind)
-    members = called if isinstance(called, dict) else {}
-    arguments = members.get(member)
-    if isinstance(arguments, dict):  # as Ollama has it, where OpenAI has the object's text
-        arguments = json_text(arguments)
-    return ToolCall(
-        id=non_empty_text(call.get("id")),
-        name=non_empty_text(members.get("name")),
-        arguments=non_empty_text(arguments) or "",
-        type=kind,
-    )
-
-
-def _tool(tool: Any) -> JsonObject | None:
-    if not isinstance(tool, dict):
+def _tool(tool: Tool) -> JsonObject | None:
+    if tool.name is None and tool.type in {"", "function"}:
         return None
-    kind = non_empty_text(tool.get("type")) or "function"
-    members = tool.get(kind)
-    members = members if isinstance(members, dict) else {}
-    name = non_empty_text(members.get("name"))
-    if name is None and kind == "function":
-        return None
-    described = {
-        "description": non_empty_text(members.get("description")),
-        "parameters": members.get("parameters"),
-    }
+    described = {"description": tool.description, "parameters": tool.parameters}
     known = {member: value for member, value in described.items() if value is not None}
     # A tool of the provider's own, such as a web search, has no name but its type.
-    return {"type": kind, "name": name or kind, **known}
+    return {"type": tool.type, "name": tool.name or tool.type, **known}
 
 
-def _output(choice: Choice, *, failed: bool) -> JsonObject:
-    message = choice.message
-    calls = list(message.tool_calls[:MAX_FLATTENED_TOOL_CALLS])
-    if message.function_call is not None:
-        calls.append(message.function_call)
-    parts = [
-        *build_text_part("reasoning", message.reasoning),
-        *build_text_part("text", message.content),
-        *build_text_part("text", message.refusal),
-        *map(build_call_part, calls),
-    ]
-    reason = choice.finish_reason or ("error" if failed else None)
-    finish = {} if reason is None else {"finish_reason": _FINISH_REASONS.get(reason, reason)}
+def _output(answer: Answer, image_max_length: int, *, failed: bool) -> JsonObject:
+    message = answer.message
+    reason = answer.stop or answer.finish_reason or ("error" if failed else None)
+    finish = {} if reason is None else {"finish_reason": reason}
     # Whoever answers is the assistant, also where the stream broke off before it said so.
-    return {"role": message.role or "assistant", "parts": parts, **finish}
+    role = message.role or "assistant"
+    return {"role": role, "parts": _parts(message, image_max_length), **finish}

@@ -1,63 +1,163 @@
-"""What request messages and answer messages flatten in the same way (``span-contract.md`` 1.2)."""
+"""A message, flattened as OpenInference wants it (``span-contract.md`` 1.2).
+
+Rules:
+
+1. A part keeps its own position: one of a kind that has no key leaves a hole, as with the
+   in-process instrumentor, and stays readable in ``input.value`` or ``output.value``.
+2. Text that is all that a message says is its content, a refusal, too; the metadata tell that it is
+   one. What has several parts has them under ``message.contents``, and no ``message.content``: the
+   only form that Phoenix both draws once and replays.
+3. Tool calls stand under their position among the calls. Argument text is verbatim, JSON or not.
+4. Parts and calls are as many as :mod:`telemetry.spans.flattening` allows.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from openinference.semconv.trace import (
+    AudioAttributes,
+    DocumentAttributes,
+    ImageAttributes,
     MessageAttributes,
     MessageContentAttributes,
     ToolCallAttributes,
 )
 
+from codec.call import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
+from telemetry.attribute_values import json_text
+from telemetry.semconv import ContentType
+from telemetry.spans.flattening import MAX_FLATTENED_PARTS, MAX_FLATTENED_TOOL_CALLS
+
 if TYPE_CHECKING:
-    from codec.answer import ToolCall
+    from collections.abc import Sequence
+
+    from codec.call import Message, Part
     from telemetry.attribute_values import AttributePairs
-    from telemetry.semconv import ContentType
+    from telemetry.spans.flattening import Flattening
+
+__all__ = ("build_message_attributes",)
 
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 """Reads a text and makes no values of it: arguments may hold millions of small ones."""
 
-__all__ = (
-    "build_function_call_attributes",
-    "build_text_part_attributes",
-    "build_tool_call_attributes",
-)
+_CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
+_CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
+_TYPE: Final = MessageContentAttributes.MESSAGE_CONTENT_TYPE
+_TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
 
 
-def build_text_part_attributes(
-    prefix: str, content_type: ContentType, text: str | None
+def build_message_attributes(
+    prefix: str, message: Message, flattening: Flattening, *, shows_reasoning: bool = True
 ) -> AttributePairs:
-    """A part of a message that is text, said or reasoned."""
-    yield f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_TYPE}", content_type
-    yield f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_TEXT}", text
-
-
-def build_tool_call_attributes(message: str, position: int, call: ToolCall) -> AttributePairs:
-    """One tool call; the argument text is verbatim, valid JSON or not.
+    """The attributes of one message.
 
     Args:
-        message: the prefix of the message's keys.
-        position: in the message's list of calls.
-        call: what was called.
+        prefix: of their names.
+        message: what was said.
+        flattening: the limits of the exchange.
+        shows_reasoning: reasoning is a part; else it is left out.
     """
-    prefix = f"{message}.{MessageAttributes.MESSAGE_TOOL_CALLS}.{position}"
-    yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_ID}", call.id
-    yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_FUNCTION_NAME}", call.name
-    arguments = call.arguments or None
-    yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON}", arguments
+    yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", message.role
+    yield f"{prefix}.{MessageAttributes.MESSAGE_NAME}", message.name
+    content = message.content
+    if content is None or isinstance(content, str):
+        yield f"{prefix}.{_CONTENT}", content or None
+        return
+    said: list[Part] = []
+    calls: list[ToolCall] = []
+    for part in content:
+        if isinstance(part, ToolCall):
+            calls.append(part)
+        elif isinstance(part, ToolResult):
+            yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", part.id
+            said += (part.content,) if isinstance(part.content, str) else part.content or ()
+        elif shows_reasoning or not isinstance(part, Reasoning):
+            said.append(part)
+    yield from _said(prefix, said, message.part_count, flattening)
+    yield from _calls(prefix, calls, flattening)
 
 
-def build_function_call_attributes(message: str, call: ToolCall) -> AttributePairs:
+def _said(
+    prefix: str, parts: Sequence[Part], part_count: int, flattening: Flattening
+) -> AttributePairs:
+    """All that is no call; ``part_count`` where more parts came than are there."""
+    if len(parts) == 1:
+        only = parts[0]
+        if isinstance(only, (str, Refusal)):
+            yield f"{prefix}.{_CONTENT}", only if isinstance(only, str) else only.text
+            return
+        if isinstance(only, Other) and isinstance(only.value, list):
+            yield f"{prefix}.{_CONTENT}", json_text(only.value)
+            return
+    for position, part in flattening.first(_CONTENTS, parts, MAX_FLATTENED_PARTS, part_count):
+        yield from _part(f"{prefix}.{_CONTENTS}.{position}", part)
+
+
+def _part(prefix: str, part: Part) -> AttributePairs:
+    if isinstance(part, Media):
+        yield from _media(prefix, part)
+    elif isinstance(part, Reasoning):
+        yield f"{prefix}.{_TYPE}", ContentType.REASONING
+        yield f"{prefix}.{_TEXT}", part.text or None
+        yield f"{prefix}.{_ID}", part.id
+        yield f"{prefix}.{_ENCRYPTED}", part.encrypted
+    elif isinstance(part, (str, Text, Refusal)):
+        yield f"{prefix}.{_TYPE}", ContentType.TEXT
+        yield f"{prefix}.{_TEXT}", (part if isinstance(part, str) else part.text) or None
+
+
+_ID: Final = MessageContentAttributes.MESSAGE_CONTENT_ID
+_ENCRYPTED: Final = MessageContentAttributes.MESSAGE_CONTENT_ENCRYPTED_CONTENT
+
+
+def _media(prefix: str, media: Media) -> AttributePairs:
+    match media.kind:
+        case "image":
+            yield f"{prefix}.{_TYPE}", ContentType.IMAGE
+            key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_IMAGE}"
+            yield f"{key}.{ImageAttributes.IMAGE_URL}", media.url
+        case "audio":
+            yield f"{prefix}.{_TYPE}", ContentType.AUDIO
+            key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_AUDIO}"
+            url = media.url
+            if media.data is not None and media.mime_type is not None:
+                # Base64 of nobody knows what has no URL.
+                url = f"data:{media.mime_type};base64,{media.data}"
+            yield f"{key}.{AudioAttributes.AUDIO_URL}", url
+            yield f"{key}.{AudioAttributes.AUDIO_MIME_TYPE}", media.mime_type
+        case "document":
+            yield f"{prefix}.{_TYPE}", ContentType.DOCUMENT
+            key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_DOCUMENT}"
+            yield f"{key}.{DocumentAttributes.DOCUMENT_URL}", media.url
+            yield f"{key}.{DocumentAttributes.DOCUMENT_MIME_TYPE}", media.mime_type
+            yield f"{key}.{DocumentAttributes.DOCUMENT_NAME}", media.name
+            yield f"{key}.{DocumentAttributes.DOCUMENT_ID}", media.file_id
+
+
+def _calls(prefix: str, calls: Sequence[ToolCall], flattening: Flattening) -> AttributePairs:
+    if calls and calls[-1].type == "function_call":
+        yield from _function_call(prefix, calls[-1])
+        calls = calls[:-1]
+    name = MessageAttributes.MESSAGE_TOOL_CALLS
+    for position, call in flattening.first(name, calls, MAX_FLATTENED_TOOL_CALLS):
+        key = f"{prefix}.{name}.{position}"
+        yield f"{key}.{ToolCallAttributes.TOOL_CALL_ID}", call.id
+        yield f"{key}.{ToolCallAttributes.TOOL_CALL_FUNCTION_NAME}", call.name
+        arguments = call.arguments or None
+        yield f"{key}.{ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON}", arguments
+
+
+def _function_call(prefix: str, call: ToolCall) -> AttributePairs:
     """The deprecated single call of a message.
 
     Argument text that is no JSON is left out, for Phoenix's page parses it without a guard; it
     stays in the input or output value.
     """
-    yield f"{message}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}", call.name
+    yield f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}", call.name
     if _is_json_for_browsers(call.arguments):
-        key = f"{message}.{MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON}"
+        key = f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON}"
         yield key, call.arguments
 
 

@@ -27,7 +27,7 @@ from telemetry.spans.size_limits import size_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.answer import ChatResponse
+    from codec.call import Said
     from telemetry.observing.exchange import Exchange
 
 __all__ = ("MAX_METADATA_BYTES", "build_metadata", "dump_metadata")
@@ -128,7 +128,7 @@ def _own_members(
         *_time_values(exchange),
         exchange.outcome,
         exchange.on_disconnect if disconnected else None,
-        _refused_choices(response) or None if response is not None else None,
+        list(response.refused) or None if response is not None else None,
         source,
         dict(usage.raw) or None if usage is not None else None,
         cost_source,
@@ -143,7 +143,7 @@ def _own_members(
     return {name: v for name, v in zip(_TOLD, values, strict=True) if v is not None}
 
 
-def _left_out(response: ChatResponse) -> list[str]:
+def _left_out(response: Said) -> list[str]:
     return [name[:MAX_NAME_CHARS] for name in response.hidden_members[:MAX_NAMES]]
 
 
@@ -166,11 +166,6 @@ def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
 
 
 _NO_TIMES: Final = (None,) * 5
-
-
-def _refused_choices(response: ChatResponse) -> list[int]:
-    # Their text is message content, as any other's.
-    return [choice.index for choice in response.choices if choice.message.refusal]
 
 
 def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:

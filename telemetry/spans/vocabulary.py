@@ -40,9 +40,8 @@ from telemetry.provider import find_genai_provider, find_provider
 from telemetry.spans.concept_reading import OfPart, OfRequest, join_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from codec.answer import Choice
     from codec.usage import Usage
     from telemetry.observing.exchange import Exchange
     from telemetry.spans.concept_reading import Pairs, Reader
@@ -152,13 +151,6 @@ def _usage(exchange: Exchange) -> Usage | None:
     return exchange.response.usage if exchange.response is not None else None
 
 
-def _choices(exchange: Exchange) -> Sequence[Choice]:
-    """The choices of an answer; a refusal has none (contract 2.1)."""
-    if exchange.response is None or (exchange.response_status or 0) >= 400:
-        return ()
-    return exchange.response.choices
-
-
 class _Endings(NamedTuple):
     """Why an answer ended.
 
@@ -172,15 +164,11 @@ class _Endings(NamedTuple):
 
 
 def _endings(exchange: Exchange) -> _Endings | None:
-    choices = _choices(exchange)
-    if not choices:
-        return None
-    if len(choices) == 1 and choices[0].index == 0 and choices[0].finish_reason is not None:
-        reason = choices[0].finish_reason
-        return _Endings(reason, (reason,))
-    first = next((choice.finish_reason for choice in choices if choice.index == 0), None)
-    reasons = [choice.finish_reason for choice in choices if choice.finish_reason is not None]
-    return _Endings(first, tuple(reasons))
+    if exchange.response is None or (exchange.response_status or 0) >= 400:
+        return None  # an error has no choices (contract 2.1)
+    reasons = exchange.response.finish_reasons
+    first = next((word for index, word in reasons if index == 0), None)
+    return _Endings(first, tuple([word for _, word in reasons])) if reasons else None
 
 
 def _float(name: str) -> OfRequest:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codec.anomalies import calls_tool_not_offered, find_request_fault
+from codec.anomalies import calls_tool_not_offered
 from codec.request import decode_request
 from codec.response import decode_response
 
@@ -62,4 +62,4 @@ def test_tools_that_run_elsewhere_are_not_judged() -> None:
 )
 def test_a_request_of_the_wrong_shape_is_named(body: dict[str, Any], fault: str | None) -> None:
     """S4.10: what the endpoint cannot take; null is absence."""
-    assert find_request_fault(decode_request(json.dumps(body).encode())) == fault
+    assert decode_request(json.dumps(body).encode()).fault == fault

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from codec.answer import Message
+from codec.answer import ChatMessage
 from codec.budget import Budget
 from codec.choice import ChoiceFold
 
@@ -30,64 +30,68 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
     [
         pytest.param(
             [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}],
-            Message(role="assistant", content="ab"), id="S0.2 role replaced",
+            ChatMessage(role="assistant", content="ab"), id="S0.2 role replaced",
         ),
         pytest.param(
             [{"role": "assistant"}, {"role": None, "content": "a"}, {"role": ""}],
-            Message(role="assistant", content="a"), id="NIM, SGLang: role null",
+            ChatMessage(role="assistant", content="a"), id="NIM, SGLang: role null",
         ),
         pytest.param(
             [{"role": "assistant", "content": "ok", "tool_calls": None, "function_call": None,
               "refusal": None}],
-            Message(role="assistant", content="ok"), id="S0.5 nulls",
+            ChatMessage(role="assistant", content="ok"), id="S0.5 nulls",
         ),
-        pytest.param([{"content": " "}, {"content": "\n"}], Message(content=" \n"),
+        pytest.param([{"content": " "}, {"content": "\n"}], ChatMessage(content=" \n"),
                      id="S0.10 white space kept"),
-        pytest.param([{"content": ""}, {}], Message(), id="S1.3 no text is no content"),
+        pytest.param([{"content": ""}, {}], ChatMessage(), id="S1.3 no text is no content"),
         pytest.param(
-            [{"refusal": "I can"}, {"refusal": "not."}], Message(refusal="I cannot."), id="S1.1",
+            [{"refusal": "I can"}, {"refusal": "not."}],
+            ChatMessage(refusal="I cannot."),
+            id="S1.1",
         ),
         pytest.param(
             [{"reasoning_content": "think", "content": None}, {"content": "answer"}],
-            Message(reasoning="think", content="answer"), id="S0.9 S2.3 DeepSeek",
+            ChatMessage(reasoning="think", content="answer"), id="S0.9 S2.3 DeepSeek",
         ),
-        pytest.param([{"reasoning": "a"}, {"reasoning": "b"}], Message(reasoning="ab"), id="vLLM"),
+        pytest.param(
+            [{"reasoning": "a"}, {"reasoning": "b"}], ChatMessage(reasoning="ab"), id="vLLM"
+        ),
         pytest.param(
             [{"reasoning": "a", "reasoning_content": "a"}, {"reasoning_content": "b"}],
-            Message(reasoning="ab"), id="both names in a delta: once",
+            ChatMessage(reasoning="ab"), id="both names in a delta: once",
         ),
         pytest.param(
             [{"reasoning_content": "ab"}, {"reasoning": "a"}, {"reasoning": "b"}],
-            Message(reasoning="ab"), id="both names in different deltas: once",
+            ChatMessage(reasoning="ab"), id="both names in different deltas: once",
         ),
         pytest.param(
-            [{"reasoning_content": "a"}, {"reasoning": "b"}], Message(reasoning="ab"),
+            [{"reasoning_content": "a"}, {"reasoning": "b"}], ChatMessage(reasoning="ab"),
             id="both names, different text: in order",
         ),
         pytest.param(
-            [{"reasoning": "a", "reasoning_content": "b"}], Message(reasoning="ba"),
+            [{"reasoning": "a", "reasoning_content": "b"}], ChatMessage(reasoning="ba"),
             id="both names in a delta, different text: both",
         ),
         pytest.param(
             [{"content": [THINKING], "reasoning": "Hm"}, {"reasoning": "!"}],
-            Message(reasoning="Hm!"), id="a thinking part and a name in a delta: once",
+            ChatMessage(reasoning="Hm!"), id="a thinking part and a name in a delta: once",
         ),
         pytest.param(
             [{"content": [THINKING, THINKING], "reasoning_content": "HmHm", "reasoning": "HmHm"}],
-            Message(reasoning="HmHm"), id="several thinking parts and both names: once",
+            ChatMessage(reasoning="HmHm"), id="several thinking parts and both names: once",
         ),
         pytest.param(
             [{"content": [THINKING]}, {"reasoning": "H"}, {"reasoning": "m"}],
-            Message(reasoning="Hm"), id="thinking parts and a name in different deltas: once",
+            ChatMessage(reasoning="Hm"), id="thinking parts and a name in different deltas: once",
         ),
         pytest.param(
-            [{"content": [THINKING]}, {"reasoning": "m"}], Message(reasoning="Hmm"),
+            [{"content": [THINKING]}, {"reasoning": "m"}], ChatMessage(reasoning="Hmm"),
             id="thinking parts and a name, different text: in order",
         ),
         pytest.param(
             [{"content": [THINKING]}, {"content": [THINKING, {"type": "text", "text": "A"}]},
              {"content": "B"}],
-            Message(reasoning="HmHm", content="AB"), id="Mistral parts, then text again",
+            ChatMessage(reasoning="HmHm", content="AB"), id="Mistral parts, then text again",
         ),
         pytest.param(
             [{"content": [
@@ -96,17 +100,17 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
                 "A", {"text": "B"}, {"type": "image_url", "image_url": {}}, 7, None,
                 {"type": "text", "text": ""},
             ]}],
-            Message(reasoning="Hm!?", content="AB"), id="parts of other shapes",
+            ChatMessage(reasoning="Hm!?", content="AB"), id="parts of other shapes",
         ),
         pytest.param(
             [{"content": 7, "role": 7, "refusal": 7, "reasoning": {"effort": "low"},
               "tool_calls": 7, "function_call": 7}],
-            Message(), id="junk",
+            ChatMessage(), id="junk",
         ),
-        pytest.param([None, "x", 7, [1]], Message(), id="no delta"),
+        pytest.param([None, "x", 7, [1]], ChatMessage(), id="no delta"),
     ],
 )  # fmt: skip
-def test_messages(entries: list[Any], expected: Message) -> None:
+def test_messages(entries: list[Any], expected: ChatMessage) -> None:
     """What deltas say, they say together."""
     assert deltas(*entries).choice().message == expected
 
@@ -147,7 +151,7 @@ def test_a_message_beside_deltas_is_never_read() -> None:
 def test_a_message_alone_is_a_whole_answer() -> None:
     """A plain body has no deltas."""
     choice = fold({"message": {"role": "assistant", "content": "A"}, "finish_reason": "stop"})
-    assert choice.choice().message == Message(role="assistant", content="A")
+    assert choice.choice().message == ChatMessage(role="assistant", content="A")
     assert choice.finish_reason == "stop"
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.call import ErrorObject
 from codec.chunk import (
-    ErrorObject,
     find_error,
     is_bare_value,
     is_chunk,

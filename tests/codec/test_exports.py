@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 import codec
+from codec import call
 from codec.apis import api, table
 
 _TOP = [module for module in pkgutil.iter_modules(codec.__path__) if module.name[0] != "_"]
 PACKAGES = [module.name for module in _TOP if module.ispkg and module.name != "apis"]
 """For those who use the codec as a library; each has a surface of its own."""
 
-APART_MODULES = {"generator", "token_logprobs"}
+APART_MODULES = {"call", "generator", "token_logprobs"}
 """As the packages."""
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {
-    "blocks", "budget", "choice", "integers", "json_size", "members", "nesting", "template",
-    "tool_calls",
+    "blocks", "budget", "choice", "integers", "json_size", "members", "messages", "nesting",
+    "template", "tool_calls",
 }  # fmt: skip
 """What answers are read with; no name of theirs belongs to the surface."""
 
@@ -37,7 +38,9 @@ INNER_NAMES = {
         "join_text",
         "split_object",
     },
-    "completion": {"fold_completion", "whole_object"},
+    "answer": {"whole_object"},
+    "completion": {"fold_completion"},
+    "request": {"MAX_ASKED_CHOICES", "decode_request_object"},
     "response": {"fold_body"},
     "rewrite": {"leave_body"},
     "scan": {
@@ -57,6 +60,7 @@ INNER_NAMES = {
 def test_the_package_exports_what_its_modules_export() -> None:
     """Nothing is forgotten, nothing is added, and each name is the module's own object."""
     exported = {"Api": api.Api, "find_api": table.find_api}
+    exported |= {name: getattr(call, name) for name in ("Asked", "ErrorObject", "Said")}
     exported |= {
         name: getattr(importlib.import_module(f"codec.{module}"), name)
         for module in set(MODULES) - INNER_MODULES - APART_MODULES

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.errors import MalformedResponse
 from codec.response import decode_response, fold_body
 from codec.stream import ChatStream
@@ -37,7 +37,7 @@ def test_a_whole_answer() -> None:
     response = decode(body)
     assert (response.id, response.created, response.model) == ("c", 5, "m")
     assert (response.system_fingerprint, response.service_tier) == ("fp", "default")
-    message = Message(role="assistant", content="hey")
+    message = ChatMessage(role="assistant", content="hey")
     assert response.choices == (Choice(index=0, message=message, finish_reason="stop"),)
     assert response.usage is not None
     assert response.usage.total == 21

@@ -42,6 +42,7 @@ from tests.proxy.harness import (
     send_raw,
     split_answer,
 )
+from tests.telemetry.observed import chat_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -264,7 +265,7 @@ def _find_record_faults(replay: Replay) -> list[str]:
     if len(replay.exchanges) != 1:
         return [f"{len(replay.exchanges)} records"]
     recording, [exchange] = replay.recording, replay.exchanges
-    told = describe_response(exchange.response) if exchange.response is not None else {}
+    told = describe_response(chat_answer(exchange)) if exchange.response is not None else {}
     expected = fold_answer(recording.body)
     pairs: dict[str, tuple[Any, Any]] = {
         **{key: (told.get(key), expected.get(key)) for key in {*told, *expected}},

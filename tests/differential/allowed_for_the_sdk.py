@@ -87,9 +87,14 @@ def _is_count_of_embedding(pair: Pair, difference: Difference) -> bool:
 
 
 def _is_custom_call(pair: Pair, difference: Difference) -> bool:
-    is_custom = any(call.get("type") == "custom" for call in find_calls(pair.call))
-    path = rf"{_MESSAGE}\.tool_calls\.\d+\.tool_call\.function\..+"
-    return is_custom and is_extra(difference, path)
+    asked = [
+        call
+        for message in pair.call.body.get("messages", ())
+        for call in message.get("tool_calls") or ()
+    ]
+    is_custom = any(call.get("type") == "custom" for call in (*find_calls(pair.call), *asked))
+    path = r"\.message\.tool_calls\.\d+\.tool_call\.function\..+"
+    return is_custom and is_extra(difference, rf"llm\.(in|out)put_messages\.\d+{path}")
 
 
 UNSEEN = (
@@ -135,7 +140,7 @@ UNSEEN = (
         explains=_is_count_of_embedding,
     ),
     Allowance(
-        name="calls of custom tools in an answer",
+        name="calls of custom tools, in an answer or in the history",
         source="1.2",
         explains=_is_custom_call,
     ),

@@ -18,6 +18,7 @@ from tests.proxy.harness import (
     request_bytes,
     running_proxy,
 )
+from tests.telemetry.observed import chat_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -61,12 +62,11 @@ async def observe(
 
 
 def text_of(exchange: Exchange) -> str | None:
-    assert exchange.response is not None
-    return exchange.response.choices[0].message.content
+    return chat_answer(exchange).choices[0].message.content
 
 
 def assert_nothing_invented(exchange: Exchange) -> None:
     """No usage and no finish reason that did not come (R6)."""
-    assert exchange.response is not None
-    assert exchange.response.usage is None
-    assert all(choice.finish_reason is None for choice in exchange.response.choices)
+    response = chat_answer(exchange)
+    assert response.usage is None
+    assert all(choice.finish_reason is None for choice in response.choices)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits
 
-from codec.answer import ChatResponse, Choice, Message, ToolCall
-from codec.request import ChatRequest
+from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
+from codec.apis.table import get_api
 from codec.usage import Usage
 from proxy.commands.call import RecordedCall, decode_call
 from telemetry.identity import SpanIdentity
@@ -71,7 +71,7 @@ def make_exchange(number: int = 1, **members: Any) -> Exchange:
         upstream="demo",
         server_address="127.0.0.1",
         server_port=8080,
-        request=ChatRequest(request),
+        request=get_api(members.get("endpoint", "chat.completions")).read_asked(request),
         request_body=json.dumps(request).encode(),
         response_status=200,
         response=ChatResponse(
@@ -79,7 +79,7 @@ def make_exchange(number: int = 1, **members: Any) -> Exchange:
             choices=(
                 Choice(
                     index=0,
-                    message=Message(role="assistant", content="Hi, you."),
+                    message=ChatMessage(role="assistant", content="Hi, you."),
                     finish_reason="stop",
                 ),
             ),
@@ -129,7 +129,7 @@ def make_tools_exchange(number: int = 2) -> Exchange:
         ToolCall(id=f"call_{n}", name="get_weather", arguments=json.dumps({"city": city}))
         for n, city in enumerate(("Lisbon", "Oslo"), start=1)
     )
-    message = Message(role="assistant", tool_calls=calls)
+    message = ChatMessage(role="assistant", tool_calls=calls)
     choice = Choice(index=0, message=message, finish_reason="tool_calls")
     return make_exchange(
         number, request_json=request, response=ChatResponse(model="gpt-demo", choices=(choice,))

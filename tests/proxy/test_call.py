@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from proxy.commands.call import ContentPart, RecordedCall, RecordedMessage
 from proxy.commands.record import build_call_record, encode_line
 from tests.proxy.recorded_calls import (
@@ -108,7 +108,7 @@ def test_parts_of_a_message_come_back(store: Path) -> None:
 
 def test_reasoning_comes_before_text(store: Path) -> None:
     """Reasoning is a part of its own."""
-    message = Message(role="assistant", content="42", reasoning="Let me think.")
+    message = ChatMessage(role="assistant", content="42", reasoning="Let me think.")
     choice = Choice(index=0, message=message, finish_reason="stop")
     call = read_call(store, make_exchange(response=answer(choice)))
     assert call.output_messages[0].parts == (
@@ -120,7 +120,9 @@ def test_reasoning_comes_before_text(store: Path) -> None:
 def test_refusal_comes_from_the_output_value(store: Path) -> None:
     """A refusal has no attribute of its own, but its reader sees it."""
     body = {"choices": [{"index": 0, "message": {"role": "assistant", "refusal": "No."}}]}
-    choice = Choice(index=0, message=Message(role="assistant", refusal="No."), finish_reason="stop")
+    choice = Choice(
+        index=0, message=ChatMessage(role="assistant", refusal="No."), finish_reason="stop"
+    )
     call = read_call(store, make_exchange(response=answer(choice, body=body)))
     assert call.output_messages == (
         RecordedMessage(
@@ -131,7 +133,9 @@ def test_refusal_comes_from_the_output_value(store: Path) -> None:
 
 def test_choices_are_known_by_their_index(store: Path) -> None:
     """Several choices come in order of their index, each with its own refusal."""
-    choices = [Choice(index=n, message=Message(role="assistant", content=f"c{n}")) for n in (0, 2)]
+    choices = [
+        Choice(index=n, message=ChatMessage(role="assistant", content=f"c{n}")) for n in (0, 2)
+    ]
     body = {"choices": [{"index": 1, "message": {"refusal": "No."}}, {"index": "x"}, 7]}
     call = read_call(store, make_exchange(response=answer(*choices, body=body)))
     assert [(m.index, m.parts[0].text) for m in call.output_messages] == [
@@ -144,7 +148,7 @@ def test_choices_are_known_by_their_index(store: Path) -> None:
 def test_legacy_function_call_is_a_tool_call(store: Path) -> None:
     """The deprecated single call is shown like any other, and says what it is."""
     legacy = ToolCall(name="f", arguments='{"a": 1}')
-    choice = Choice(index=0, message=Message(role="assistant", function_call=legacy))
+    choice = Choice(index=0, message=ChatMessage(role="assistant", function_call=legacy))
     call = read_call(store, make_exchange(response=answer(choice)))
     (told,) = call.output_messages[0].tool_calls
     assert (told.name, told.arguments, told.type) == ("f", '{"a": 1}', "function_call")
@@ -215,7 +219,7 @@ def test_rows_of_tests_are_as_the_store_has_them(store: Path) -> None:
 
 def test_a_legacy_completion_has_prompts_and_texts(store: Path) -> None:
     """They are shown where a chat has its messages."""
-    response = answer(Choice(index=0, message=Message(content="Ahoy")))
+    response = answer(Choice(index=0, message=ChatMessage(content="Ahoy")))
     exchange = make_exchange(
         endpoint="completions",
         request_json={"model": "m", "prompt": ["Greet.", [1, 2]]},

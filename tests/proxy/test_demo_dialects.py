@@ -15,6 +15,7 @@ from proxy.demo.upstream import Pace, create_demo_upstream
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.proxy.harness import running_proxy
+from tests.telemetry.observed import chat_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -100,10 +101,9 @@ async def test_the_span_has_what_was_thought(dialect: str) -> None:
     async with _stage(dialect) as (running, client):
         await _chat(client, model=REASONING_MODEL)
         exchange = await running.sink.wait_for(1)
-    assert exchange.response is not None
-    message = exchange.response.choices[0].message
+    message = chat_answer(exchange).choices[0].message
     assert (message.reasoning, message.content) == (THOUGHTS, TEXT)
-    usage = exchange.response.usage
+    usage = chat_answer(exchange).usage
     assert usage is not None
     apart = dialect in REASONING_APART
     assert usage.completion == (TOKENS if apart else TOKENS + THOUGHT_TOKENS)

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from codec.answer import ChatResponse, Choice, Message
+from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.cost import Cost
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import format_duration, print_table
@@ -306,8 +306,8 @@ def test_anomalies_and_parent_are_shown(store: Path) -> None:
 def test_choices_refusals_and_reasoning_are_labelled(store: Path) -> None:
     """Several choices say which they are; reasoning and refusals are told from text."""
     choices = (
-        Choice(index=0, message=Message(role="assistant", content="42", reasoning="Hm.")),
-        Choice(index=1, message=Message(refusal="No.")),
+        Choice(index=0, message=ChatMessage(role="assistant", content="42", reasoning="Hm.")),
+        Choice(index=1, message=ChatMessage(refusal="No.")),
     )
     body = {"choices": [{"index": 1, "message": {"refusal": "No."}}]}
     text = show(store, make_exchange(response=ChatResponse(choices=choices, body=body)))

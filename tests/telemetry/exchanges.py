@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.answer import ChatResponse, Choice, Message
+from codec.answer import ChatMessage, ChatResponse, Choice
+from codec.apis.table import get_api
 from codec.jsontext import encode_json
-from codec.request import ChatRequest
 from codec.usage import Usage
 from telemetry.attribute_values import AttributeValue, clean_attributes
 from telemetry.identity import SpanIdentity
@@ -35,13 +35,14 @@ USAGE = Usage(
 def make_exchange(request: dict[str, Any] | None = None, **members: Any) -> Exchange:
     """An exchange with the given request and members, and the plainest of everything else."""
     body = ASKED if request is None else request
+    api = get_api(members.get("endpoint", "chat.completions"))
     defaults: dict[str, Any] = {
         "identity": IDENTITY,
         "endpoint": "chat.completions",
         "method": "POST",
         "path": "/v1/chat/completions",
         "upstream": "default",
-        "request": ChatRequest(body),
+        "request": api.read_asked(body),
         "request_body": encode_json(body).encode("utf-8", "surrogatepass"),
         "start_ns": START_NS,
         "end_ns": END_NS,
@@ -49,7 +50,9 @@ def make_exchange(request: dict[str, Any] | None = None, **members: Any) -> Exch
     return Exchange(**{**defaults, **members})
 
 
-def make_response(*messages: Message, finish_reason: str | None = "stop", **members: Any) -> Any:
+def make_response(
+    *messages: ChatMessage, finish_reason: str | None = "stop", **members: Any
+) -> Any:
     """An answer with one choice per message, all with the same finish reason."""
     choices = tuple(
         Choice(index=index, message=message, finish_reason=finish_reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.answer import ChatResponse
 from telemetry.observing.observer import Observer
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ def observe(frames: Iterable[Frame], observer: Observer | None = None) -> Exchan
     return records[0]
 
 
+def chat_answer(exchange: Exchange) -> ChatResponse:
+    """The answer of a chat or a legacy completion, as the chat's own values."""
+    assert isinstance(exchange.response, ChatResponse)
+    return exchange.response
+
+
 def content(exchange: Exchange) -> str | None:
     """The text of the first choice."""
-    assert exchange.response is not None
-    return exchange.response.choices[0].message.content
+    return chat_answer(exchange).choices[0].message.content

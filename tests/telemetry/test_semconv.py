@@ -9,7 +9,7 @@ from typing import Any
 import openinference.semconv.trace as openinference
 import pytest
 
-from codec.answer import Message, ToolCall
+from codec.answer import ChatMessage, ToolCall
 from codec.usage import Usage
 from telemetry import semconv
 from telemetry.spans.exchange_attributes import build_exchange_attributes
@@ -78,7 +78,7 @@ def rich_keys() -> list[str]:
         ],
         "tools": [{"type": "function", "function": {"name": "f", "description": "d"}}],
     }
-    answer = Message(
+    answer = ChatMessage(
         role="assistant",
         content="t",
         reasoning="r",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from codec.apis.api import Api
+from codec.request import ChatRequest
+from codec.response import decode_response
+from codec.stream import ChatStream
 
 __all__ = ("CHAT",)
 
@@ -13,5 +16,9 @@ CHAT = Api(
     span_name="ChatCompletion",
     api_type="chat_completions",
     has_usage_option=True,
+    tool_members=frozenset({"tools", "functions", "tool_choice", "function_call"}),
+    read_asked=ChatRequest,
+    open_stream=ChatStream,
+    read_said=decode_response,
 )
 """The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from codec.apis.api import Api, Content
+from codec.apis.completions.asked import CompletionRequest
+from codec.response import decode_response
+from codec.stream import ChatStream
 
 __all__ = ("COMPLETIONS",)
 
@@ -13,6 +16,8 @@ COMPLETIONS = Api(
     span_name="Completion",
     content=Content.TEXTS,
     has_usage_option=True,
-    answers_each_prompt=True,
+    read_asked=CompletionRequest,
+    open_stream=ChatStream,
+    read_said=decode_response,
 )
 """The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from codec.apis.api import Api, Content, SpanKind
+from codec.apis.embeddings.vectors import EmbeddingRequest, read_embeddings
+from codec.stream import ChatStream
 
 __all__ = ("EMBEDDINGS",)
 
@@ -13,5 +15,8 @@ EMBEDDINGS = Api(
     span_name="CreateEmbeddings",
     span_kind=SpanKind.EMBEDDING,
     content=Content.VECTORS,
+    read_asked=EmbeddingRequest,
+    open_stream=ChatStream,
+    read_said=read_embeddings,
 )
 """The name of its spans is OpenInference's; its specification says MUST."""

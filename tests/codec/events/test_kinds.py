@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from codec.chunk import ErrorObject
+from codec.call import ErrorObject
 from codec.events import kinds
 from codec.events.kinds import (
     ArgumentsDelta,

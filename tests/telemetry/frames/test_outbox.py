@@ -171,7 +171,7 @@ def test_rule_2_what_was_forgotten_is_missing_in_the_span_when_telemetry_died(
         emit(outbox, [ResponseData(1, tap_frames.START_NS, DONE), end])
     exchange = records(outbox)[1]
     assert "observer_limit" in exchange.anomalies
-    assert exchange.response is None or not exchange.response.choices
+    assert exchange.response is None or not exchange.response.answers
     outbox.rewind()
     assert "observer_limit" in records(outbox)[1].anomalies
     outbox.acknowledge([1])

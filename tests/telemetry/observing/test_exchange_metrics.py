@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import Message
+from codec.answer import ChatMessage
 from codec.usage import Usage
 from telemetry.metrics.instruments import (
     ANOMALIES,
@@ -96,14 +96,14 @@ def make_stream(*at_ms: int, **members: Any) -> Exchange:
         "streamed": True,
         "chunks": chunks,
         "first_chunk_ns": first_ns,
-        "response": make_response(Message(content="x")),
+        "response": make_response(ChatMessage(content="x")),
     }
     return make_exchange(**SERVER, **{**defaults, **members})
 
 
 def test_a_call() -> None:
     """Duration and tokens, under the labels of ``span-contract.md`` 7.3; no chunks, no waits."""
-    snapshot = record(make_exchange(response=make_response(Message(content="x")), **SERVER))
+    snapshot = record(make_exchange(response=make_response(ChatMessage(content="x")), **SERVER))
     duration = histogram(snapshot, OPERATION_DURATION)
     assert labels(OPERATION_DURATION, duration) == CALL
     assert (duration.count, duration.sum) == (1, 2.0)
@@ -123,7 +123,7 @@ def test_a_stream_is_timed_chunk_by_chunk() -> None:
     say how many those are, so ours are waits for chunks; tokens are the provider's, 4 in the row.
     """
     usage = Usage(completion=4)
-    response = make_response(Message(content="x"), usage=usage)
+    response = make_response(ChatMessage(content="x"), usage=usage)
     snapshot = record(make_stream(100, 150, 250, response=response))
     first = histogram(snapshot, TIME_TO_FIRST_CHUNK)
     assert (first.count, first.sum) == (1, 0.1)
@@ -148,7 +148,7 @@ def test_a_client_that_goes_away_is_recorded_all_the_same() -> None:
         250,
         outcome=Outcome.CLIENT_DISCONNECTED,
         end_ns=START_NS + 1_250_000_000,
-        response=make_response(Message(content="x"), usage=None),
+        response=make_response(ChatMessage(content="x"), usage=None),
     )
     snapshot = record(exchange)
     duration = histogram(snapshot, OPERATION_DURATION)
@@ -213,7 +213,7 @@ def test_rule_2_a_completed_call_is_no_disconnect() -> None:
 )
 def test_rule_3_only_reported_tokens_are_recorded(usage: Usage | None, kinds: set[str]) -> None:
     """A reported zero is a value; what was not reported is none."""
-    snapshot = record(make_exchange(response=make_response(Message(content="x"), usage=usage)))
+    snapshot = record(make_exchange(response=make_response(ChatMessage(content="x"), usage=usage)))
     recorded = snapshot.histograms[TOKEN_USAGE.name]
     assert {labels(TOKEN_USAGE, series)["gen_ai.token.type"] for series in recorded} == kinds
 
@@ -329,7 +329,7 @@ def test_rule_5_remembered_labels_are_those_that_would_be_made_again(
     exchanges = [
         make_exchange(
             ASKED | {"model": asked},
-            response=make_response(Message(content="x"), model=answered),
+            response=make_response(ChatMessage(content="x"), model=answered),
             server_address=address,
         )
         for asked, answered, address in calls

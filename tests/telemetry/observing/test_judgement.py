@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from codec.answer import ChatResponse, Choice, Message
-from codec.chunk import ErrorObject
+from codec.answer import ChatMessage, ChatResponse, Choice
+from codec.call import ErrorObject
 from codec.usage import Usage
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import End
@@ -33,7 +33,7 @@ CUT: _Row = (Outcome.TRUNCATED, "stream_truncated")
 def answer(*finish_reasons: str | None, **members: Any) -> ChatResponse:
     """An answer with a choice for each finish reason."""
     choices = tuple(
-        Choice(index=index, message=Message(content="x"), finish_reason=reason)
+        Choice(index=index, message=ChatMessage(content="x"), finish_reason=reason)
         for index, reason in enumerate(finish_reasons)
     )
     return ChatResponse(choices=choices, **members)

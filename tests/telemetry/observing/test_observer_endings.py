@@ -249,11 +249,21 @@ ENDS_MS: dict[str, tuple[int, list[bytes], dict[str, Any]]] = {
         [ANSWER],
         {"kind": EndKind.UPSTREAM_UNFRAMED_END},
     ),
-    "an answer without a body": (1000, [], {"status": 204}),
-    "an answer that broke off": (1000, [ANSWER[:9]], {"kind": EndKind.UPSTREAM_BROKEN}),
-    "a client that went": (1000, [HEL], {"kind": EndKind.CLIENT_GONE}),
-    "a client that did not take all": (1000, [HEL, LO], {"undelivered_reads": 1}),
-    "reads that telemetry did not get": (1000, [HEL], {"shed_bytes": 7}),
+    "an answer without a body": (110, [], {"status": 204}),
+    "an answer that broke off": (110, [ANSWER[:9]], {"kind": EndKind.UPSTREAM_BROKEN}),
+    "a client that went": (110, [HEL], {"kind": EndKind.CLIENT_GONE}),
+    "a client that did not take all": (120, [HEL, LO], {"undelivered_reads": 1}),
+    "reads that telemetry did not get": (110, [HEL], {"shed_bytes": 7}),
+    "an end that came long after the last byte": (
+        150,
+        [ANSWER],
+        {"at_ns": tap_frames.START_NS + 150 * tap_frames.MS},
+    ),
+    "a clock that was set back": (
+        99,
+        [ANSWER],
+        {"at_ns": tap_frames.START_NS + 99 * tap_frames.MS},
+    ),
 }
 
 
@@ -262,5 +272,6 @@ def test_a_clean_end_is_at_the_last_byte_and_any_other_is_at_its_event(
     ms: int, data: list[bytes], members: dict[str, Any]
 ) -> None:
     """A clean end is told after the client was sent it: its span has ended (span-contract.md 1)."""
-    exchange = observe(exchange_frames(*data, **members))
+    told_ns = tap_frames.START_NS + (110 + 10 * max(len(data) - 1, 0)) * tap_frames.MS
+    exchange = observe(exchange_frames(*data, **{"at_ns": told_ns, **members}))
     assert exchange.end_ns == tap_frames.START_NS + ms * tap_frames.MS

@@ -82,7 +82,10 @@ def test_rule_3_a_plain_answer_over_the_limit_is_not_kept(
 
 @pytest.mark.parametrize(
     "defect",
-    ["telemetry.observing.request_body.decode_request", "telemetry.observing.observation.judge"],
+    [
+        "codec.apis.api.decode_request_object",
+        "telemetry.observing.observation.judge",
+    ],
 )
 def test_rule_3_after_a_defect_nothing_is_held(
     defect: str, monkeypatch: pytest.MonkeyPatch
@@ -166,7 +169,7 @@ def test_rule_2_no_content_makes_it_raise_or_fail(
 @pytest.mark.parametrize(
     ("defect", "kept"),
     [
-        ("telemetry.observing.request_body.decode_request", True),
+        ("codec.apis.api.decode_request_object", True),
         ("codec.stream.ChatStream.feed", False),
         ("codec.stream.ChatStream.finish", False),
     ],
@@ -192,7 +195,7 @@ def test_rule_2_a_defect_costs_the_content_and_not_the_record(
 
 def test_without_anybody_to_tell_a_defect_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     """The record is there."""
-    monkeypatch.setattr("telemetry.observing.observation.decode_response", lambda _: 1 // 0)
+    monkeypatch.setattr("codec.response.decode_json", lambda _: 1 // 0)
     assert observe(exchange_frames(ANSWER)).anomalies == ("observer_failed",)
 
 

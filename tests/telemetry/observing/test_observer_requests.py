@@ -8,7 +8,7 @@ import pytest
 
 from telemetry.observing.client_context import HeaderMap
 from telemetry.observing.observer import Observer
-from tests.telemetry.observed import content, observe
+from tests.telemetry.observed import chat_answer, content, observe
 from tests.telemetry.tap_frames import ANSWER, ASKED, exchange_frames
 
 
@@ -69,8 +69,7 @@ def test_a_call_of_a_tool_that_was_not_offered_is_marked() -> None:
     answer = ANSWER.replace(b'"content":"Hello"', b'"tool_calls":[%b]' % call)
     exchange = observe(exchange_frames(answer))
     assert exchange.anomalies == ("tool_not_offered",)
-    assert exchange.response is not None
-    assert exchange.response.choices[0].message.tool_calls[0].name == "row"
+    assert chat_answer(exchange).choices[0].message.tool_calls[0].name == "row"
     offered = ASKED[:-1] + b',"tools":[{"type":"function","function":{"name":"row"}}]}'
     assert observe(exchange_frames(answer, asked=offered)).anomalies == ()
 

@@ -132,8 +132,8 @@ def _serve(tmp_path: Path, store: Store, frames: list[Frame]) -> TelemetryServic
 @pytest.mark.parametrize(
     "step",
     [
-        "telemetry.observing.request_body.decode_request",
-        "telemetry.observing.observation.decode_response",
+        "codec.apis.api.decode_request_object",
+        "codec.response.decode_json",
     ],
 )
 def test_the_third_time_a_span_is_made_without_bodies(

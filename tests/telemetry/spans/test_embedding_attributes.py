@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.apis.table import get_api
 from codec.jsontext import decode_json
-from codec.response import decode_response
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.telemetry.exchanges import make_exchange
@@ -29,7 +29,7 @@ def embedding(request: dict[str, Any] | None = None, **members: Any) -> Exchange
     """An embedding call."""
     defaults = {
         "endpoint": "embeddings",
-        "response": decode_response(ANSWER),
+        "response": get_api("embeddings").read_said(ANSWER),
         "response_status": 200,
     }
     return make_exchange(request or ASKED, **{**defaults, **members})
@@ -91,7 +91,7 @@ def test_an_empty_text_is_a_text() -> None:
 
 def test_vectors_without_a_text_are_there() -> None:
     """An answer of more vectors than texts; never more than are flattened, whatever the index."""
-    response = decode_response(
+    response = get_api("embeddings").read_said(
         b'{"data":[{"index":2,"embedding":[1]},{"index":99999999,"embedding":[2]}]}'
     )
     attributes = build_exchange_attributes(embedding(response=response), WITH_VECTORS)
@@ -108,7 +108,7 @@ def test_rule_2_token_ids_are_no_text(value: Any) -> None:
 
 def test_rule_3_what_is_no_vector_is_left_out() -> None:
     """Broken base64, and items that are no objects."""
-    response = decode_response(b'{"data":[{"embedding":"!"},7,{"embedding":[1]}]}')
+    response = get_api("embeddings").read_said(b'{"data":[{"embedding":"!"},7,{"embedding":[1]}]}')
     attributes = build_exchange_attributes(embedding(response=response), WITH_VECTORS)
     found = [key for key in attributes if key.endswith("vector")]
     assert found == ["embedding.embeddings.2.embedding.vector"]
@@ -129,7 +129,9 @@ def test_rule_3_what_is_no_vector_is_left_out() -> None:
 )
 def test_rule_1_vectors_of_any_form_are_left_out(body: bytes) -> None:
     """Ollama's, Cohere's, and what nobody has seen yet."""
-    attributes = build_exchange_attributes(embedding(response=decode_response(body)), BARE)
+    attributes = build_exchange_attributes(
+        embedding(response=get_api("embeddings").read_said(body)), BARE
+    )
     assert "0.777" not in str(attributes["output.value"])
 
 
@@ -145,5 +147,5 @@ def test_a_refused_embedding_has_no_output() -> None:
     """As a refused chat; text that nobody could decode is kept."""
     refused = build_exchange_attributes(embedding(response_status=401), BARE)
     assert "output.value" not in refused
-    strange = embedding(response=decode_response(b'{"data":{}}'))
+    strange = embedding(response=get_api("embeddings").read_said(b'{"data":{}}'))
     assert build_exchange_attributes(strange, BARE)["output.value"] == '{"data": {}}'

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import Message, ToolCall
+from codec.answer import ChatMessage, ToolCall
 from codec.request import ChatRequest
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.spans import exchange_attributes, request_attributes
+from telemetry.spans import exchange_attributes, message_attributes, request_attributes
 from telemetry.spans.exchange_attributes import build_exchange_attributes, build_span_content
-from telemetry.spans.flattening import MAX_FLATTENED_MESSAGES, Flattening
+from telemetry.spans.flattening import MAX_FLATTENED_MESSAGES
 from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES
 from telemetry.spans.rules import SpanRules
 from telemetry.spans.size_limits import SizeLimits
@@ -67,7 +67,7 @@ USAGE = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
 def test_plain_exchange() -> None:
     """S4.24: a plain completed chat, every attribute of it."""
     exchange = make_exchange(
-        response=make_response(Message(role="assistant", content="Hello"), body=BODY),
+        response=make_response(ChatMessage(role="assistant", content="Hello"), body=BODY),
         response_status=200,
         request_id="req_1",
         server_address="api.openai.com",
@@ -105,7 +105,7 @@ def test_streamed_exchange_with_tool_calls() -> None:
         ToolCall(id="c1", name="f", arguments='{"a":1}'),
         ToolCall(id="c2", name="g", arguments="{}"),
     )
-    message = Message(role="assistant", tool_calls=calls)
+    message = ChatMessage(role="assistant", tool_calls=calls)
     exchange = make_exchange(
         response=make_response(message, finish_reason="tool_calls", model="gpt-4o", body=BODY),
         response_status=200,
@@ -193,7 +193,7 @@ def test_no_answer(outcome: Outcome, error_type: str) -> None:
 )
 def test_partial_answer(outcome: Outcome, error_type: str | None, member: dict[str, str]) -> None:
     """What broke off keeps what came, and invents neither usage nor finish reason (R6)."""
-    message = Message(role="assistant", content="Hel")
+    message = ChatMessage(role="assistant", content="Hel")
     exchange = make_exchange(
         outcome=outcome,
         error_type=error_type,
@@ -225,7 +225,7 @@ def test_partial_answer(outcome: Outcome, error_type: str | None, member: dict[s
 
 def test_several_choices() -> None:
     """S3.14, N7: with n=2 both messages are there, and the finish reason is the first's."""
-    messages = (Message(content="a"), Message(content="b"))
+    messages = (ChatMessage(content="a"), ChatMessage(content="b"))
     attributes = build_exchange_attributes(make_exchange(response=make_response(*messages)))
     assert attributes["llm.output_messages.0.message.content"] == "a"
     assert attributes["llm.output_messages.1.message.content"] == "b"
@@ -254,7 +254,7 @@ def test_rule_1_essentials_come_last() -> None:
         "messages": [{"role": "user", "content": "q"}],
         "tools": [{"type": "function"}],
     }
-    response = make_response(Message(content="a"), body=BODY)
+    response = make_response(ChatMessage(content="a"), body=BODY)
     keys = list(build_exchange_attributes(make_exchange(request, response=response)))
     landmarks = [
         "llm.input_messages.0.message.role",
@@ -273,17 +273,19 @@ def test_a_million_messages_cost_neither_the_essentials_nor_the_time(
 ) -> None:
     """The newest are attributes, the body is whole, the cut is noted; the rest is not looked at."""
     built: list[str] = []
-    flatten = request_attributes._message
+    flatten = message_attributes.build_message_attributes
 
-    def count(prefix: str, message: dict[str, Any], flattening: Flattening) -> AttributePairs:
+    def count(prefix: str, *of_message: Any, **members: Any) -> AttributePairs:
         built.append(prefix)
-        return flatten(prefix, message, flattening)
+        return flatten(prefix, *of_message, **members)
 
-    monkeypatch.setattr(request_attributes, "_message", count)
+    monkeypatch.setattr(request_attributes, "build_message_attributes", count)
     number = 1_000_000
     body = b"the body, whole"
     request = {"model": "gpt-4o", "messages": [{"role": "a", "content": "b"}] * number}
-    exchange = make_exchange({}, request_body=body, response=make_response(Message(content="c")))
+    exchange = make_exchange(
+        {}, request_body=body, response=make_response(ChatMessage(content="c"))
+    )
     exchange = replace(exchange, request=ChatRequest(request))
     attributes = attributes_of(exchange, decode=("metadata",))
     assert len(built) <= MAX_FLATTENED_MESSAGES
@@ -298,7 +300,7 @@ def test_a_million_messages_cost_neither_the_essentials_nor_the_time(
 def test_rule_1_the_answer_has_the_first_claim_on_the_room() -> None:
     """An answer of many calls and a request of many tools leave the messages what remains."""
     calls = (ToolCall(id="c", name="f", arguments="{}"),) * 256
-    response = make_response(*(Message(tool_calls=calls),) * 20)
+    response = make_response(*(ChatMessage(tool_calls=calls),) * 20)
     request = {
         "model": "gpt-4o",
         "messages": [{"role": "a", "content": "b"}] * 100,
@@ -338,7 +340,7 @@ def test_whose_call_it_is() -> None:
 def test_values_over_a_size_are_cut_and_noted() -> None:
     """Contract 1.8, ``cut``: the essentials stay, whatever the client sent."""
     request = {"model": "m", "messages": [{"role": "user", "content": "x" * 3_000_000}]}
-    exchange = make_exchange(request, response=make_response(Message(content="y")))
+    exchange = make_exchange(request, response=make_response(ChatMessage(content="y")))
     attributes = attributes_of(exchange)
     key = "llm.input_messages.0.message.content"
     assert attributes[key].endswith("… [cut: 3000000 bytes]")
@@ -395,7 +397,7 @@ LIMITS = st.just((32_000, 1_048_576, 3_670_016)) | st.tuples(
 @given(
     BODIES,
     CONTEXTS,
-    st.none() | st.builds(make_response, st.builds(Message, role=TEXTS, content=TEXTS)),
+    st.none() | st.builds(make_response, st.builds(ChatMessage, role=TEXTS, content=TEXTS)),
     LIMITS,
 )
 def test_rule_2_the_short_way_comes_to_what_the_long_one_does(
@@ -433,5 +435,7 @@ def test_rule_2_a_usual_call_takes_the_short_way(monkeypatch: pytest.MonkeyPatch
     """Also a long one, whose body is longer than an image may be."""
     monkeypatch.delattr(exchange_attributes, "fit_attributes")
     messages = [{"role": "user", "content": "Line by line, " * 10}] * 300
-    exchange = make_exchange({"messages": messages}, response=make_response(Message(content="a")))
+    exchange = make_exchange(
+        {"messages": messages}, response=make_response(ChatMessage(content="a"))
+    )
     assert len(str(build_exchange_attributes(exchange)["input.value"])) > 32_000

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.request import ChatRequest
 from telemetry.errors import ConfigurationError
 from telemetry.spans.flattening import (
@@ -93,7 +93,7 @@ def test_a_conversation_with_tools() -> None:
         ],
         "tools": [{"type": "function", "function": {"name": "f"}}],
     }
-    answer = Message(
+    answer = ChatMessage(
         role="assistant",
         content="It is 42.",
         reasoning="Hm.",
@@ -133,7 +133,7 @@ def test_the_deprecated_call_and_a_refusal() -> None:
     assert parts_of({"role": "assistant", "function_call": call}) == [
         {"type": "tool_call", "name": "f", "arguments": {}}
     ]
-    answer = Message(refusal="No.", function_call=ToolCall(name="f", arguments="1"))
+    answer = ChatMessage(refusal="No.", function_call=ToolCall(name="f", arguments="1"))
     response = make_response(answer, finish_reason="content_filter")
     [output] = told(response=response)["gen_ai.output.messages"]
     assert output == {
@@ -163,7 +163,7 @@ def test_rule_2_finish_reasons(
     came: str | None, error_type: str | None, wanted: str | None
 ) -> None:
     """In the schema's words; R6: of an answer that the client left, none."""
-    choice = Choice(index=0, message=Message(content="a"), finish_reason=came)
+    choice = Choice(index=0, message=ChatMessage(content="a"), finish_reason=came)
     response = ChatResponse(choices=(choice,))
     [output] = told(response=response, error_type=error_type)["gen_ai.output.messages"]
     assert output.get("finish_reason") == wanted
@@ -238,7 +238,7 @@ def test_rule_4_tools(tool: Any, wanted: dict[str, Any] | None) -> None:
 def test_a_legacy_completion() -> None:
     """A prompt is what a user says; token ids are no text."""
     request = {"model": "m", "prompt": ["Once", [1, 2]], "tools": [{}]}
-    response = make_response(Message(content="upon"))
+    response = make_response(ChatMessage(content="upon"))
     attributes = told(request, response=response, endpoint="completions")
     assert attributes["gen_ai.input.messages"] == [
         {"role": "user", "parts": [{"type": "text", "content": "Once"}]}
@@ -249,10 +249,10 @@ def test_a_legacy_completion() -> None:
 
 def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
     """Embeddings, requests that nobody could read, refused calls, empty lists."""
-    assert told(endpoint="embeddings", response=make_response(Message(content="a"))) == {}
+    assert told(endpoint="embeddings", response=make_response(ChatMessage(content="a"))) == {}
     unread = replace(make_exchange(), request=None)
     assert list(build_genai_content_attributes(unread, image_max_length=1)) == []
-    refused = told(response=make_response(Message(content="a")), response_status=400)
+    refused = told(response=make_response(ChatMessage(content="a")), response_status=400)
     assert "gen_ai.output.messages" not in refused
     assert told({"messages": []}) == {}
 
@@ -279,7 +279,7 @@ def test_rule_5_parts_are_bounded_all_together() -> None:
 def test_rule_5_choices_tools_and_calls_are_bounded(endpoint: str, limit: int) -> None:
     """As OpenInference's twins are."""
     calls = (ToolCall(name="f"),) * (MAX_FLATTENED_TOOL_CALLS + 1)
-    response = make_response(Message(tool_calls=calls), *(Message(content="a"),) * limit)
+    response = make_response(ChatMessage(tool_calls=calls), *(ChatMessage(content="a"),) * limit)
     request = {"tools": [{"function": {"name": "f"}}] * (MAX_FLATTENED_TOOLS + 1)}
     attributes = told(request, response=response, endpoint=endpoint)
     assert len(attributes["gen_ai.output.messages"]) == limit

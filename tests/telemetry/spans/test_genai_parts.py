@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
-from codec.answer import ToolCall
+from codec.call import ToolCall
+from codec.messages import read_message
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS
-from telemetry.spans.genai_parts import (
-    build_call_part,
-    build_content_parts,
-    build_response_part,
-    build_text_part,
-)
+from telemetry.spans.genai_parts import build_parts
 from tests.telemetry.genai_schema import check_part
 
 LIMIT = 64
@@ -22,10 +18,24 @@ PNG = "data:image/png;base64,QUJD"
 
 def parts_of(content: Any) -> list[dict[str, Any]]:
     """The parts of a content, each as the schema has it."""
-    parts = list(build_content_parts(content, image_max_length=LIMIT))
+    message = read_message({"role": "user", "content": content})
+    parts = list(build_parts(message.parts, image_max_length=LIMIT))
     for part in parts:
         check_part(part)
     return parts
+
+
+def call_part(call: ToolCall) -> dict[str, Any]:
+    """The part of a call."""
+    (part,) = build_parts([call], image_max_length=LIMIT)
+    return part
+
+
+def result_part(message: dict[str, Any]) -> dict[str, Any]:
+    """The part of a tool's answer."""
+    told = read_message({"role": "tool", **message})
+    (part,) = build_parts(told.parts, image_max_length=LIMIT)
+    return part
 
 
 def blob(modality: str, mime_type: str | None, content: str) -> dict[str, Any]:
@@ -94,7 +104,7 @@ def test_rule_3_what_is_no_content_has_no_parts(content: Any) -> None:
 
 def test_texts_without_a_type() -> None:
     """A content that is a text, or a list of texts."""
-    assert parts_of("a") == parts_of(["a"]) == list(build_text_part("text", "a"))
+    assert parts_of("a") == parts_of(["a"]) == [{"type": "text", "content": "a"}]
 
 
 @pytest.mark.parametrize("member", ["image_url", "file"])
@@ -123,31 +133,31 @@ def test_rule_4_a_long_image_is_hidden(member: str) -> None:
 )
 def test_rule_5_arguments_are_values_where_they_are_json(arguments: str, wanted: Any) -> None:
     """And only what every reader takes for JSON."""
-    part = build_call_part(ToolCall(id="c", name="f", arguments=arguments))
+    part = call_part(ToolCall(id="c", name="f", arguments=arguments))
     assert part == {"type": "tool_call", "id": "c", "name": "f", "arguments": wanted}
 
 
 def test_rule_5_a_custom_tool_is_given_text() -> None:
     """A number, say, is what it wrote."""
-    part = build_call_part(ToolCall(name="f", arguments="5", type="custom"))
+    part = call_part(ToolCall(name="f", arguments="5", type="custom"))
     assert part == {"type": "tool_call", "name": "f", "arguments": "5"}
 
 
 def test_a_call_of_which_nothing_came() -> None:
     """The schema wants a name."""
-    assert build_call_part(ToolCall()) == {"type": "tool_call", "name": ""}
+    assert call_part(ToolCall()) == {"type": "tool_call", "name": ""}
 
 
 @pytest.mark.parametrize("content", ["42", None, {"a": 1}, ["a", {"type": "text", "text": "b"}]])
 def test_what_a_tool_answered(content: Any) -> None:
     """As it came."""
-    part = build_response_part({"tool_call_id": "c", "content": content})
+    part = result_part({"tool_call_id": "c", "content": content})
     assert part == {"type": "tool_call_response", "id": "c", "response": content}
-    assert "id" not in build_response_part({"tool_call_id": 5})
+    assert "id" not in result_part({"tool_call_id": 5})
 
 
 def test_lists_are_bounded() -> None:
     """The first ones."""
     many = ["x"] * (MAX_FLATTENED_PARTS + 1)
     assert len(parts_of(many)) == MAX_FLATTENED_PARTS
-    assert len(build_response_part({"content": many})["response"]) == MAX_FLATTENED_PARTS
+    assert len(result_part({"content": many})["response"]) == MAX_FLATTENED_PARTS

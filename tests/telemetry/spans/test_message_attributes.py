@@ -1,36 +1,44 @@
-"""What request and answer messages flatten in the same way."""
+"""One message of the record, flattened."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from codec.answer import ToolCall
-from telemetry.semconv import ContentType
-from telemetry.spans.message_attributes import (
-    build_function_call_attributes,
-    build_text_part_attributes,
-    build_tool_call_attributes,
-)
+from codec.call import Message, Reasoning, ToolCall
+from telemetry.spans.flattening import Flattening
+from telemetry.spans.message_attributes import build_message_attributes
 
 
-def test_text_part() -> None:
-    """A part is its type and its text."""
-    assert list(build_text_part_attributes("m.0", ContentType.REASONING, "r")) == [
-        ("m.0.message_content.type", "reasoning"),
-        ("m.0.message_content.text", "r"),
-    ]
+def flat(*parts: Any, shows_reasoning: bool = True) -> dict[str, Any]:
+    """The attributes of a message of these parts."""
+    message = Message(None, parts)
+    pairs = build_message_attributes("m", message, Flattening(), shows_reasoning=shows_reasoning)
+    return {key: value for key, value in pairs if value is not None}
 
 
-def test_tool_call() -> None:
-    """A call is id, name and verbatim arguments; no arguments are no attribute."""
+def test_reasoning_is_a_part_with_its_id_and_its_encrypted_form() -> None:
+    """Contract 1.2; where the history's is not wanted, the text beside it is the content."""
+    reasoning = Reasoning(text="r", id="i", encrypted="e")
+    assert flat(reasoning) == {
+        "m.message.contents.0.message_content.type": "reasoning",
+        "m.message.contents.0.message_content.text": "r",
+        "m.message.contents.0.message_content.id": "i",
+        "m.message.contents.0.message_content.encrypted_content": "e",
+    }
+    assert flat(reasoning, "t", shows_reasoning=False) == {"m.message.content": "t"}
+
+
+def test_rule_3_a_call_is_id_name_and_verbatim_arguments() -> None:
+    """No arguments are no attribute; the position is that among the calls."""
     call = ToolCall(id="c", name="f", arguments="{oops")
-    assert list(build_tool_call_attributes("m", 3, call)) == [
-        ("m.message.tool_calls.3.tool_call.id", "c"),
-        ("m.message.tool_calls.3.tool_call.function.name", "f"),
-        ("m.message.tool_calls.3.tool_call.function.arguments", "{oops"),
-    ]
-    bare = dict(build_tool_call_attributes("m", 0, ToolCall()))
-    assert set(bare.values()) == {None}
+    assert flat("t", ToolCall(), call) == {
+        "m.message.content": "t",
+        "m.message.tool_calls.1.tool_call.id": "c",
+        "m.message.tool_calls.1.tool_call.function.name": "f",
+        "m.message.tool_calls.1.tool_call.function.arguments": "{oops",
+    }
 
 
 @pytest.mark.parametrize(
@@ -47,8 +55,8 @@ def test_tool_call() -> None:
 )
 def test_function_call_arguments_must_be_json(arguments: str, kept: bool) -> None:
     """The deprecated call's arguments are written only if a browser can parse them."""
-    call = ToolCall(name="f", arguments=arguments)
+    call = ToolCall(name="f", arguments=arguments, type="function_call")
     expected = {"m.message.function_call_name": "f"}
     if kept:
         expected["m.message.function_call_arguments_json"] = arguments
-    assert dict(build_function_call_attributes("m", call)) == expected
+    assert flat(call) == expected

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatResponse, Message
+from codec.answer import ChatMessage, ChatResponse
 from codec.jsontext import decode_json
 from codec.usage import Usage
 from telemetry.observing.chunk_timing import ChunkTiming
@@ -50,7 +50,7 @@ def test_rule_2_every_member_that_applies() -> None:
         ),
         outcome=Outcome.CLIENT_DISCONNECTED,
         response=replace(
-            make_response(Message(), Message(refusal="No")), hidden_members=("timings",)
+            make_response(ChatMessage(), ChatMessage(refusal="No")), hidden_members=("timings",)
         ),
         rate_limits={"x-ratelimit-remaining-tokens": "9"},
         anomalies=("foreign_chunk",),
@@ -95,7 +95,7 @@ def test_rule_2_what_does_not_apply_is_absent() -> None:
 
 def test_an_answer_without_usage_says_so() -> None:
     """S3.13: no counts, and the source is none; nothing is estimated."""
-    exchange = make_exchange(response=make_response(Message(content="x"), usage=None))
+    exchange = make_exchange(response=make_response(ChatMessage(content="x"), usage=None))
     assert build_metadata(exchange, {}) == {**PLAIN, "usage_source": "none"}
 
 

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import SpanLimits
 from opentelemetry.trace import SpanKind, Status, StatusCode, TraceState
 
 from codec._version import __version__
-from codec.answer import Message
+from codec.answer import ChatMessage
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes
@@ -60,7 +60,7 @@ def events_of(span: ReadableSpan) -> list[tuple[str, int, dict[str, Any]]]:
 
 def test_rule_1_span_is_complete() -> None:
     """Rule 1: name, kind, scope, resource, times and attributes of a finished span."""
-    members = {"response": make_response(Message(content="a"))}
+    members = {"response": make_response(ChatMessage(content="a"))}
     span = record(**members)
     assert span.name == "ChatCompletion"
     assert span.kind is SpanKind.CLIENT
@@ -269,7 +269,7 @@ def test_rule_4_users_limit_wins(monkeypatch: pytest.MonkeyPatch, variable: str)
     """Rule 4: a limit that the user sets counts, and costs the oldest messages, no essentials."""
     monkeypatch.setenv(variable, "20")
     messages = [{"role": "user", "content": str(number)} for number in range(50)]
-    response = make_response(Message(role="assistant", content="a"), body={"id": "x"})
+    response = make_response(ChatMessage(role="assistant", content="a"), body={"id": "x"})
     span = record(request={"model": "m", "messages": messages}, response=response)
     attributes = span.attributes or {}
     assert len(attributes) == 20

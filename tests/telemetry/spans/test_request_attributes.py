@@ -169,11 +169,13 @@ def test_rule_1_malformed_parts_lose_only_what_is_malformed(
     assert parts_of(part) == attributes
 
 
-def test_rule_3_a_refusal_in_the_history_is_content() -> None:
-    """Rule 3: as a member or as a part, where there is nothing else."""
+def test_a_refusal_in_the_history_is_content() -> None:
+    """As a member or as a part; beside content it is a part, as in an answer."""
     said = {"role": "assistant", "content": None, "refusal": "No"}
     assert messages_of(said)["0.message.content"] == "No"
-    assert messages_of(said | {"content": "Aye"})["0.message.content"] == "Aye"
+    both = messages_of(said | {"content": "Aye"})
+    assert both["0.message.contents.0.message_content.text"] == "Aye"
+    assert both["0.message.contents.1.message_content.text"] == "No"
     assert "0.message.content" not in messages_of(said | {"refusal": ["No"]})
     assert parts_of({"type": "refusal", "refusal": "No"}) == {
         "0.message_content.type": "text",
@@ -244,7 +246,7 @@ def test_tools() -> None:
 
 
 def test_input_is_the_clients_own_text() -> None:
-    """Rule 4: the input value is the body as it came, the parameters are what is no content."""
+    """Rule 3: the input value is the body as it came, the parameters are what is no content."""
     body = b'{"stream":true, "model":"m" ,"seed":18446744073709551616,"messages":[],"tools":[]}'
     request = {
         "stream": True,
@@ -338,8 +340,8 @@ def test_rule_1_junk_never_raises(messages: Any, tools: Any, other: Any) -> None
         assert value.encode()
 
 
-def test_rule_5_the_newest_messages_stay_under_their_own_indexes() -> None:
-    """Rule 5: the oldest ones are cut, and stay in the body."""
+def test_rule_4_the_newest_messages_stay_under_their_own_indexes() -> None:
+    """Rule 4: the oldest ones are cut, and stay in the body."""
     messages = [{"role": "user"}] * (MAX_FLATTENED_MESSAGES + 2)
     flattening = Flattening()
     keys = dict(build_input_message_attributes(make_exchange({"messages": messages}), flattening))
@@ -349,8 +351,8 @@ def test_rule_5_the_newest_messages_stay_under_their_own_indexes() -> None:
     assert flattening.cut == {"llm.input_messages": len(messages)}
 
 
-def test_rule_5_the_first_tools_parts_and_calls_stay() -> None:
-    """Rule 5: each by its own limit, and noted with how many there were, the longest list's."""
+def test_rule_4_the_first_tools_parts_and_calls_stay() -> None:
+    """Rule 4: each by its own limit, and noted with how many there were, the longest list's."""
     parts = [{"type": "image_url"}] * (MAX_FLATTENED_PARTS + 1)
     calls = [{"id": "c"}] * (MAX_FLATTENED_TOOL_CALLS + 1)
     tools: list[dict[str, str]] = [{}] * (MAX_FLATTENED_TOOLS + 1)
@@ -405,20 +407,6 @@ def test_an_empty_prompt_is_one(prompt: object) -> None:
     }
 
 
-@given(
-    role=st.sampled_from(["user", "", "\ud800", 5, None]),
-    content=st.text(st.characters(), max_size=5),
-)
-def test_a_plain_message_is_flattened_as_any_other(role: object, content: str) -> None:
-    """The short way of a role and a text yields what the long way does."""
-    message = {"role": role, "content": content}
-    short = request_attributes._message("m.0", message, Flattening())
-    long = request_attributes._any_message("m.0", message, Flattening())
-    assert [pair for pair in short if pair[1] is not None] == [
-        pair for pair in long if pair[1] is not None
-    ]
-
-
 plain_messages = st.fixed_dictionaries(
     {"role": st.sampled_from(["user", "system", "\ud800"]), "content": st.text(min_size=1)}
 )
@@ -459,5 +447,5 @@ def test_plain_messages_are_flattened_as_any_others(messages: list[Any], room: i
 def test_plain_messages_need_no_step_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """A usual conversation takes the short way."""
     messages = [{"role": "user", "content": f"Line {number}"} for number in range(100)]
-    monkeypatch.delattr(request_attributes, "_message")
+    monkeypatch.delattr(request_attributes, "build_message_attributes")
     assert len(messages_of(*messages)) == 200

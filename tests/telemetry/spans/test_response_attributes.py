@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.answer import ChatResponse, Choice, Message, ToolCall
+from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.jsontext import decode_json
 from telemetry.spans import response_attributes
 from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
@@ -36,7 +36,7 @@ def output_of(response: ChatResponse | None) -> dict[str, Any]:
 
 def test_plain_answer() -> None:
     """A text is the message's content."""
-    assert messages_of(make_response(Message(role="assistant", content="Hello"))) == {
+    assert messages_of(make_response(ChatMessage(role="assistant", content="Hello"))) == {
         "0.message.role": "assistant",
         "0.message.content": "Hello",
     }
@@ -45,7 +45,7 @@ def test_plain_answer() -> None:
 @given(
     st.integers(-1, 2),
     st.builds(
-        Message,
+        ChatMessage,
         role=st.sampled_from([None, "", "assistant", "\ud800"]),
         content=st.none() | st.text(max_size=2),
         reasoning=st.sampled_from([None, "", "r"]),
@@ -54,7 +54,7 @@ def test_plain_answer() -> None:
         function_call=st.sampled_from([None, ToolCall(name="f")]),
     ),
 )
-def test_a_plain_answer_is_flattened_as_any_other(index: int, message: Message) -> None:
+def test_a_plain_answer_is_flattened_as_any_other(index: int, message: ChatMessage) -> None:
     """The short way of a role and a text yields what the long way does."""
     response = ChatResponse(choices=(Choice(index=index, message=message),))
     short = messages_of(response)
@@ -69,7 +69,7 @@ def test_two_tool_calls() -> None:
         ToolCall(id="c1", name="f", arguments='{"a":'),
         ToolCall(name="g"),
     )
-    assert messages_of(make_response(Message(role="assistant", tool_calls=calls))) == {
+    assert messages_of(make_response(ChatMessage(role="assistant", tool_calls=calls))) == {
         "0.message.role": "assistant",
         "0.message.tool_calls.0.tool_call.id": "c1",
         "0.message.tool_calls.0.tool_call.function.name": "f",
@@ -81,7 +81,7 @@ def test_two_tool_calls() -> None:
 @pytest.mark.parametrize(("arguments", "kept"), [('{"a":1}', True), ('{"a":', False)])
 def test_function_call(arguments: str, kept: bool) -> None:
     """The deprecated call, its arguments only where they are JSON."""
-    message = Message(function_call=ToolCall(name="f", arguments=arguments))
+    message = ChatMessage(function_call=ToolCall(name="f", arguments=arguments))
     expected = {"0.message.function_call_name": "f"}
     if kept:
         expected["0.message.function_call_arguments_json"] = arguments
@@ -91,8 +91,8 @@ def test_function_call(arguments: str, kept: bool) -> None:
 def test_rule_1_messages_stand_under_their_choices_index() -> None:
     """Rule 1: the choice's own index counts, not its position."""
     choices = (
-        Choice(index=1, message=Message(content="b")),
-        Choice(index=4, message=Message(content="e")),
+        Choice(index=1, message=ChatMessage(content="b")),
+        Choice(index=4, message=ChatMessage(content="e")),
     )
     assert messages_of(ChatResponse(choices=choices)) == {
         "1.message.content": "b",
@@ -102,7 +102,7 @@ def test_rule_1_messages_stand_under_their_choices_index() -> None:
 
 def test_rule_2_reasoning_makes_parts() -> None:
     """Rule 2: reasoning and text are two parts, and there is no plain content beside them."""
-    message = Message(role="assistant", reasoning="Let me think.", content="42")
+    message = ChatMessage(role="assistant", reasoning="Let me think.", content="42")
     assert messages_of(make_response(message)) == {
         "0.message.role": "assistant",
         "0.message.contents.0.message_content.type": "reasoning",
@@ -114,7 +114,7 @@ def test_rule_2_reasoning_makes_parts() -> None:
 
 def test_rule_2_reasoning_alone() -> None:
     """Rule 2: a stream cut while reasoning has the one part."""
-    assert messages_of(make_response(Message(reasoning="Let", content=""))) == {
+    assert messages_of(make_response(ChatMessage(reasoning="Let", content=""))) == {
         "0.message.contents.0.message_content.type": "reasoning",
         "0.message.contents.0.message_content.text": "Let",
     }
@@ -123,7 +123,7 @@ def test_rule_2_reasoning_alone() -> None:
 def test_rule_3_a_refusal_is_content() -> None:
     """Rule 3: the message is no empty card, and output.value keeps what it is."""
     body = {"choices": [{"index": 0, "message": {"refusal": "I can't."}}]}
-    response = make_response(Message(role="assistant", refusal="I can't."), body=body)
+    response = make_response(ChatMessage(role="assistant", refusal="I can't."), body=body)
     expected = {"0.message.role": "assistant", "0.message.content": "I can't."}
     assert messages_of(response) == expected
     assert '"refusal": "I can\'t."' in output_of(response)["output.value"]
@@ -132,7 +132,7 @@ def test_rule_3_a_refusal_is_content() -> None:
 @pytest.mark.parametrize("reasoning", [None, "Hm."])
 def test_rule_3_a_refusal_stands_behind_text_and_reasoning(reasoning: str | None) -> None:
     """Rule 3: whatever was said before it is said, too."""
-    message = Message(reasoning=reasoning, content="First", refusal="No")
+    message = ChatMessage(reasoning=reasoning, content="First", refusal="No")
     texts = [value for key, value in messages_of(make_response(message)).items() if "text" in key]
     assert texts == [text for text in (reasoning, "First", "No") if text]
 
@@ -179,7 +179,7 @@ def test_no_answer_no_output() -> None:
 def test_hostile_answer() -> None:
     """Lone surrogates become U+FFFD in messages, and stay escapes in the output's JSON."""
     text = "a\ud800\x00"
-    response = make_response(Message(role=text, content=text), body={"c": text})
+    response = make_response(ChatMessage(role=text, content=text), body={"c": text})
     assert messages_of(response) == {
         "0.message.role": "a\ufffd\x00",
         "0.message.content": "a\ufffd\x00",
@@ -202,8 +202,8 @@ def test_an_answer_that_could_not_be_decoded_is_plain_text() -> None:
 def test_rule_5_the_first_choices_and_calls_stay() -> None:
     """Rule 5: more than anybody asks for are cut and noted."""
     calls = (ToolCall(id="c"),) * (MAX_FLATTENED_TOOL_CALLS + 1)
-    plain = (Message(content="x"),) * MAX_FLATTENED_CHOICES
-    response = make_response(Message(tool_calls=calls), *plain)
+    plain = (ChatMessage(content="x"),) * MAX_FLATTENED_CHOICES
+    response = make_response(ChatMessage(tool_calls=calls), *plain)
     flattening = Flattening()
     attributes = dict(build_output_message_attributes(make_exchange(response=response), flattening))
     expected = [
@@ -222,7 +222,7 @@ def test_rule_5_the_first_choices_and_calls_stay() -> None:
 
 def test_texts_of_a_legacy_completion_are_flattened() -> None:
     """By the choice's own index; without an answer there are none (contract 1.6)."""
-    response = make_response(Message(content="Ahoy"), Message())
+    response = make_response(ChatMessage(content="Ahoy"), ChatMessage())
     exchange = make_exchange(endpoint="completions", response=response)
     assert dict(build_text_choice_attributes(exchange, Flattening())) == {
         "llm.choices.0.completion.text": "Ahoy"

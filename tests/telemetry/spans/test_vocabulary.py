@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatResponse, Choice, Message
+from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.apis.table import APIS
 from codec.usage import Usage
 from telemetry.observing.exchange import ClientContext
@@ -109,8 +109,8 @@ def test_rule_2_both_vocabularies() -> None:
         "service_tier": "flex",
     }
     choices = (
-        Choice(index=0, message=Message(content="a"), finish_reason="tool_calls"),
-        Choice(index=1, message=Message(content="b"), finish_reason="length"),
+        Choice(index=0, message=ChatMessage(content="a"), finish_reason="tool_calls"),
+        Choice(index=1, message=ChatMessage(content="b"), finish_reason="length"),
     )
     response = ChatResponse(
         id="chatcmpl-9",
@@ -194,7 +194,7 @@ def test_rule_2_both_vocabularies() -> None:
         ChatResponse,
         model=st.none() | st.sampled_from(["a", "b"]),
         choices=st.lists(
-            st.builds(Choice, index=st.integers(0, 2), message=st.just(Message()))
+            st.builds(Choice, index=st.integers(0, 2), message=st.just(ChatMessage()))
         ).map(tuple),
         usage=st.none() | st.just(USAGE),
     ),
@@ -284,9 +284,9 @@ def test_rule_4_unreported_counts(response: ChatResponse | None, wanted: dict[st
 
 def test_finish_reasons_are_verbatim() -> None:
     """Choice 0's wherever it stands; of all choices those that have one; none is invented."""
-    first = Choice(index=0, message=Message(), finish_reason="eos_token")
-    second = Choice(index=1, message=Message(), finish_reason="length")
-    silent = Choice(index=0, message=Message())
+    first = Choice(index=0, message=ChatMessage(), finish_reason="eos_token")
+    second = Choice(index=1, message=ChatMessage(), finish_reason="length")
+    silent = Choice(index=0, message=ChatMessage())
     both = told(response=ChatResponse(choices=(second, first)))
     assert both["llm.finish_reason"] == "eos_token"
     assert both["gen_ai.response.finish_reasons"] == ("length", "eos_token")

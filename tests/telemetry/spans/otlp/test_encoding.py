@@ -12,7 +12,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValu
 from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
-from codec.answer import Message
+from codec.answer import ChatMessage
 from telemetry.identity import SpanIdentity
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.otlp.encoding import DecodedEvent, DecodedSpan, decode_spans, encode_span
@@ -45,7 +45,7 @@ def test_rule_2_span_reads_back() -> None:
     )
     members: dict[str, Any] = {
         "identity": identity,
-        "response": make_response(Message(content="a\ud800\x00é")),
+        "response": make_response(ChatMessage(content="a\ud800\x00é")),
         "response_status": 200,
         "streamed": True,
         "first_chunk_ns": FIRST_CHUNK_NS,

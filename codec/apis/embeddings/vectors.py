@@ -1,0 +1,58 @@
+"""Embeddings: texts in, vectors out (``span-contract.md`` 1.6).
+
+All else of such an answer (model, usage, error) reads like a chat's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from codec.call import Asked, Said, Vector
+from codec.embeddings import embedded_inputs, embedding_items
+from codec.response import decode_response
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("EmbeddingRequest", "EmbeddingResponse", "read_embeddings")
+
+_OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
+"""Anomalies of an answer without choices, as one of embeddings is."""
+
+
+class EmbeddingRequest(Asked, frozen=True, gc=False):
+    """What a client asked to be embedded."""
+
+    not_parameters: ClassVar[frozenset[str]] = frozenset({"input"})
+
+    def read_texts(self) -> Sequence[Any]:
+        """Read the inputs: texts, lists of token ids, or neither."""
+        return embedded_inputs(self)
+
+
+class EmbeddingResponse(Said, frozen=True, kw_only=True, gc=False):
+    """The vectors of an answer."""
+
+    @property
+    def vectors(self) -> Sequence[Vector]:
+        """The embeddings, each with the index of its input."""
+        return [Vector(index=index, value=value) for index, value in embedding_items(self.body)]
+
+
+def read_embeddings(body: bytes) -> EmbeddingResponse:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is no JSON object.
+    """
+    read = decode_response(body)
+    return EmbeddingResponse(
+        id=read.id,
+        model=read.model,
+        created=read.created,
+        usage=read.usage,
+        cost=read.cost,
+        error=read.error,
+        anomalies=tuple([name for name in read.anomalies if name not in _OF_CHOICES]),
+        body=read.body,
+    )

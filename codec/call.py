@@ -1,0 +1,438 @@
+"""The record of a call, in the shape of no API: what was asked, and what was said.
+
+Every API reads its wire into these values (:mod:`codec.apis`). Spans, privacy, cost, metrics and
+the terminal read these values and nothing else.
+
+Rules:
+
+1. Immutable, and nothing is invented: what did not come is ``None`` or empty (R6).
+2. What nobody asks for is not read: a request may hold a million messages, of which few are shown.
+3. Nothing raises, whatever the JSON is. A member of the wrong kind reads as an absent one.
+4. What belongs to one API alone stays in ``body``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Generic, TypeVar, overload
+
+import msgspec
+
+from codec.cost import Cost
+from codec.embeddings import decode_vector
+from codec.jsontext import JsonObject
+from codec.usage import Usage
+
+__all__ = (
+    "MAX_READ_PARTS",
+    "Answer",
+    "Asked",
+    "Ending",
+    "ErrorObject",
+    "Media",
+    "Message",
+    "Other",
+    "Part",
+    "ReadList",
+    "Reasoning",
+    "Refusal",
+    "Said",
+    "Stop",
+    "Text",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "Vector",
+)
+
+MAX_READ_PARTS = 1_024
+"""Parts of one message that are read, and as many of its calls: OpenAI takes 500 images."""
+
+_Item_co = TypeVar("_Item_co", covariant=True)
+
+
+class Text(msgspec.Struct, frozen=True, gc=False):
+    """A part of a content list that is text."""
+
+    text: str
+
+
+class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a model thought before it answered.
+
+    Attributes:
+        text: the reasoning or its summary, ``None`` where only the encrypted form came.
+        id: the provider's id of it.
+        encrypted: its opaque form, to be sent back.
+    """
+
+    text: str | None
+    id: str | None = None
+    encrypted: str | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, gc=False):
+    """The words in which a model declined to answer, beside its content."""
+
+    text: str
+
+
+class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An image, a sound, a video or a document.
+
+    Attributes:
+        kind: ``image``, ``audio``, ``video`` or ``document``.
+        url: where it is, or the ``data:`` URL that holds it (RFC 2397).
+        data: the bytes in base64, where they did not come as a URL.
+        mime_type: what the bytes are, ``None`` where nobody said.
+        name: of the file.
+        file_id: the provider's id of an uploaded file.
+    """
+
+    kind: str
+    url: str | None = None
+    data: str | None = None
+    mime_type: str | None = None
+    name: str | None = None
+    file_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call of a tool.
+
+    Attributes:
+        id: what the result refers to.
+        name: the tool's name.
+        arguments: the argument text exactly as sent (concatenated), JSON or not.
+        type: ``function`` unless the provider said otherwise; ``custom`` where the arguments are
+            free text; ``function_call`` for OpenAI's deprecated single call; empty for what is
+            no call and is in the place of one.
+    """
+
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    type: str = "function"
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a tool answered, as the client tells the model.
+
+    Attributes:
+        id: of the call.
+        content: text or parts, for readers.
+        value: the content as it came.
+    """
+
+    id: str | None
+    content: str | tuple[Part, ...] | None
+    value: Any
+
+
+class Other(msgspec.Struct, frozen=True, gc=False):
+    """A part of a kind that the record has no name for, as it came."""
+
+    value: Any
+
+
+Part = str | Text | Reasoning | Refusal | Media | ToolCall | ToolResult | Other
+"""A part of a message; a plain string is text that came as such, not in a list of parts."""
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One message of a conversation.
+
+    Attributes:
+        role: as sent; none is assumed.
+        content: the text where the message is nothing else, as most are; else its parts in order;
+            ``None`` where it says nothing.
+        name: of the participant or tool.
+        part_count: how many parts came, where not all of them were read.
+    """
+
+    role: str | None
+    content: str | tuple[Part, ...] | None = None
+    name: str | None = None
+    part_count: int = 0
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The content as parts."""
+        content = self.content
+        if isinstance(content, str):
+            return (content,) if content else ()
+        return content or ()
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls among the parts, in their order."""
+        if not isinstance(self.content, tuple):
+            return ()
+        return tuple([part for part in self.content if isinstance(part, ToolCall)])
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A tool on offer.
+
+    Attributes:
+        type: ``function``, ``custom``, or what the provider calls a tool of its own; empty for what
+            is no tool.
+        name: ``None`` where it has none beside its type.
+        description: for the model.
+        parameters: the JSON schema of its arguments.
+        value: the whole definition as sent.
+    """
+
+    type: str
+    name: str | None = None
+    description: str | None = None
+    parameters: Any = None
+    value: Any = None
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """A request, read from its JSON where somebody asks.
+
+    An API derives its own from it and says where its wire has what.
+
+    Attributes:
+        body: the whole request as a JSON object; treat it as read-only.
+    """
+
+    body: JsonObject
+
+    not_parameters: ClassVar[frozenset[str]] = frozenset()
+    """Members that are content, and no parameters of the call."""
+
+    @property
+    def model(self) -> str | None:
+        """The model asked for, ``None`` where it is absent or no string."""
+        model = self.body.get("model")
+        return model if isinstance(model, str) and model else None
+
+    @property
+    def stream(self) -> bool:
+        """Whether a stream was asked for: the JSON value ``true`` and nothing else."""
+        return self.body.get("stream") is True
+
+    @property
+    def choice_count(self) -> int:
+        """How many answers were asked for, at least one."""
+        return 1
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request of its API; ``None`` where nothing does."""
+        return None
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Everything but the content, as sent (``span-contract.md`` 1.1)."""
+        return {key: value for key, value in self.body.items() if key not in self.not_parameters}
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters under the names that chat completions give them, values as sent."""
+        return self.body
+
+    def read_messages(self) -> Sequence[Message]:
+        """Read the conversation, what comes apart from it (instructions) first."""
+        return ()
+
+    def read_texts(self) -> Sequence[Any]:
+        """Read prompts, or what is to be embedded: texts, lists of token ids, or neither."""
+        return ()
+
+    def read_tools(self) -> Sequence[Tool]:
+        """Read the tools on offer."""
+        return ()
+
+    @property
+    def offered_names(self) -> frozenset[str] | None:
+        """The names of the tools on offer; ``None`` where others may be called, too.
+
+        A tool of the provider's own has no name but its type, and may call what it likes.
+        """
+        names = [tool.name for tool in self.read_tools() if tool.type]
+        return None if None in names else frozenset(filter(None, names))
+
+
+class Stop(StrEnum):
+    """Why an answer ended, in the words of OpenTelemetry's message schema."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALL = "tool_call"
+    CONTENT_FILTER = "content_filter"
+    ERROR = "error"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One message of an answer.
+
+    Attributes:
+        index: the place that the wire gives it.
+        message: what was said.
+        finish_reason: verbatim, ``None`` where none came; never invented.
+        stop: what that word means, ``None`` where the record has no word for it.
+    """
+
+    index: int
+    message: Message
+    finish_reason: str | None = None
+    stop: Stop | None = None
+
+
+class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One embedding.
+
+    Attributes:
+        index: of the input that it belongs to.
+        value: the numbers as they came: a list, or base64 of 32-bit floats.
+    """
+
+    index: int
+    value: Any
+
+    def read(self) -> tuple[float, ...] | None:
+        """Read the numbers; ``None`` where it has none."""
+        return decode_vector(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorObject:
+    """An error inside a body or a stream (``dialects.md`` section 4).
+
+    Attributes:
+        message: the provider's words.
+        type: the provider's error type.
+        code: the provider's code, as text (OpenRouter sends numbers).
+        raw: the object as sent.
+    """
+
+    message: str
+    type: str | None = None
+    code: str | None = None
+    raw: Any = None
+
+
+class Ending(StrEnum):
+    """How far an answer came, by what it says itself (``apis.md`` 1.7)."""
+
+    COMPLETE = "complete"
+    """The API's end mark was seen: whoever closes next, nothing is missing."""
+    STOPPED = "stopped"
+    """All is there if the bytes end here, and nothing marks that they do."""
+    OPEN = "open"
+    """More was to come."""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An answer, put together.
+
+    An API derives its own from it, with what its wire says more.
+
+    Attributes:
+        id: of the answer, the provider's.
+        model: the model that answered.
+        created: seconds since the epoch.
+        system_fingerprint: of the serving system.
+        service_tier: in which the call was served.
+        usage: what the provider reported, wherever it rode.
+        cost: what the provider says the answer costs.
+        error: the error that the answer tells of.
+        hidden_members: names of what events said that the client does not receive, besides usage.
+        anomalies: short names, ``span-contract.md`` 1.8, each once, in order of first sight.
+        body: the whole as one JSON object, as the client received it.
+    """
+
+    id: str | None = None
+    model: str | None = None
+    created: int | None = None
+    system_fingerprint: str | None = None
+    service_tier: str | None = None
+    usage: Usage | None = None
+    cost: Cost | None = None
+    error: ErrorObject | None = None
+    hidden_members: tuple[str, ...] = ()
+    anomalies: tuple[str, ...] = ()
+    body: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """The messages, sorted by index."""
+        return ()
+
+    @property
+    def choices_of_answers(self) -> Sequence[Answer]:
+        """The same with one message for each choice, where the API has several for one."""
+        return self.answers
+
+    @property
+    def vectors(self) -> Sequence[Vector]:
+        """The embeddings."""
+        return ()
+
+    @property
+    def finish_reasons(self) -> Sequence[tuple[int, str]]:
+        """Why it ended: the index of each choice that says so, and its word."""
+        return ()
+
+    @property
+    def failed_choice(self) -> tuple[int, str] | None:
+        """The first choice whose finish reason says that the answer failed, and that word."""
+        return None
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """The index of each message that declines to answer."""
+        return ()
+
+    def ending(self, *, streamed: bool) -> Ending:
+        """How far it came.
+
+        Args:
+            streamed: the answer came as a stream.
+        """
+        return Ending.OPEN if streamed else Ending.STOPPED
+
+    def output(self, *, streamed: bool) -> JsonObject:  # noqa: ARG002 - for those who differ
+        """The answer as one JSON object, for ``output.value``.
+
+        Args:
+            streamed: the answer came as a stream.
+        """
+        return dict(self.body)
+
+
+class ReadList(Sequence[_Item_co], Generic[_Item_co]):
+    """A list of JSON values, each read when it is asked for (rule 2).
+
+    Args:
+        values: the list as sent.
+        read: makes an item of a value.
+    """
+
+    __slots__ = ("_read", "_values")
+
+    def __init__(self, values: Sequence[Any], read: Callable[[Any], _Item_co]) -> None:
+        self._values = values
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[_Item_co]:
+        return map(self._read, self._values)
+
+    @overload
+    def __getitem__(self, at: int) -> _Item_co: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[_Item_co]: ...
+    def __getitem__(self, at: int | slice) -> _Item_co | Sequence[_Item_co]:
+        if isinstance(at, slice):
+            return ReadList(self._values[at], self._read)
+        return self._read(self._values[at])
