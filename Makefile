@@ -72,8 +72,8 @@ performance: $(VENV)/.dev.stamp .plot/.stamp  ## the figures of the last `make b
 	$(BIN)/python -m tests.bench.render docs/performance.json docs/performance.md
 	.plot/bin/python tests/bench/plot.py docs/performance.json docs/performance.png
 
-costs: $(VENV)/.dev.stamp  ## counts what the hot paths cost and records it; needs valgrind
-	$(BIN)/python -m tests.cost
+costs: $(VENV)/.dev.stamp  ## counts what the hot paths cost and records it, by Python 3.11
+	$(BIN)/python -m tests.cost --record
 
 faults: $(VENV)/.dev.stamp  ## the fault matrix with full counts; its rows go to .faults/results.jsonl
 	mkdir -p .faults && rm -f .faults/results.jsonl

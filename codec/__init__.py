@@ -66,12 +66,11 @@ from codec.rewrite import (
     names_usage_option,
     rewrite_request,
 )
-from codec.scan import BodyScan, RequestScanner
+from codec.scan import BodyScan, RequestScanner, scan_request
 from codec.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
-from codec.stream import MAX_TAIL_BYTES, MAX_WASTED_TEMPLATES, ChatStream
+from codec.stream import MAX_WASTED_TEMPLATES, ChatStream
 from codec.usage import MAX_USAGE_BYTES, Usage, UsageEstimate, decode_usage
 from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
-from codec.whole_scan import scan_request
 
 __all__ = (
     "ERROR_FINISH_REASONS",
@@ -81,7 +80,6 @@ __all__ = (
     "MAX_HELD_BYTES",
     "MAX_JSON_DEPTH",
     "MAX_STREAM_OPTIONS_BYTES",
-    "MAX_TAIL_BYTES",
     "MAX_USAGE_BYTES",
     "MAX_WASTED_TEMPLATES",
     "USAGE_REWRITE",

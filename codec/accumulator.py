@@ -102,7 +102,6 @@ class Accumulator:
         "_hidden",
         "_identity",
         "_is_whole",
-        "_padding",
         "_usage",
         "has_content",
     )
@@ -119,7 +118,6 @@ class Accumulator:
         self._body: JsonObject = {}
         self._hidden: JsonObject = {}  # what hidden usage events say besides
         self._is_whole = False  # the body is there, and nothing is merged into it
-        self._padding: JsonObject = {}  # of the last chunk, not merged yet
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
     @property
@@ -178,22 +176,15 @@ class Accumulator:
         """Whether the lender has so much for what is not folded yet; less than zero gives back."""
         return self._budget.take(0, size_bytes)
 
-    def feed_texts(self, index: int, member: str, texts: list[str], joined: int = 0) -> None:
+    def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
         """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
 
         Args:
             index: of their choice, and
             member: the member of their delta.
             texts: the new texts, for which there is room (:meth:`room_bytes`).
-            joined: how many more there were before some of them were put together.
         """
-        if "" in texts:
-            texts = [*filter(None, texts)]
-        self._choices[index].feed_texts(member, texts, joined)
-
-    def feed_padding(self, member: str, padding: str) -> None:
-        """Take the padding of such a chunk, of the last one where there were several."""
-        self._padding = {member: padding}
+        self._choices[index].feed_texts(member, [*filter(None, texts)])
 
     def _merge(self, members: JsonObject, *, hidden: bool = False) -> None:
         into, skip = (self._hidden, _OF_USAGE_EVENTS) if hidden else (self._body, _NOT_MERGED)
@@ -208,9 +199,6 @@ class Accumulator:
         self._error = self._error or error
 
     def _feed(self, chunk: Any, event_name: str | None, *, hidden_usage: bool) -> None:
-        if self._padding:
-            self._merge(self._padding)
-            self._padding = {}
         if event_name is not None or not is_plain_chunk(chunk):
             self._feed_unusual(chunk, event_name)
         if not isinstance(chunk, dict):
@@ -298,8 +286,6 @@ class Accumulator:
             done: the end marker was seen.
             event_count: events with data, end marker excluded.
         """
-        if self._padding:
-            self._merge(self._padding)
         choices = [self._choices[index] for index in sorted(self._choices)]
         usage = decode_usage(self._usage.whole())
         body, hidden = self._body, self._hidden

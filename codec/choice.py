@@ -134,19 +134,17 @@ class ChoiceFold:
         if not choice.keys() <= known:
             self._merge(self._extra, choice, known)
 
-    def feed_texts(self, member: str, texts: list[str], joined: int = 0) -> None:
+    def feed_texts(self, member: str, texts: list[str]) -> None:
         """Take deltas of which nothing but one text each is new (:mod:`codec.template`).
 
         Args:
             member: ``content`` or a name of reasoning.
             texts: not empty ones, for which there is room.
-            joined: how many more there were before some of them, behind two of which the second
-                does not begin with the first, were put together.
         """
         if not texts:
             return
         whole = "".join(texts)
-        fragments_bytes = FRAGMENT_BYTES * (len(texts) + joined)
+        fragments_bytes = FRAGMENT_BYTES * len(texts)
         self._budget.take(len(whole) + fragments_bytes, 0 if whole.isascii() else 3 * len(whole))
         if member != "content":
             self._reasoning_by_name.setdefault(member, []).append(whole)
@@ -159,9 +157,8 @@ class ChoiceFold:
         if begin[-1].startswith(begin[0]):
             self._content += texts  # each may be the text so far (rule 5)
             return
-        first = texts[: max(0, 2 - len(self._content))]
-        rest = whole[len("".join(first)) :]
-        self._content += [*first, rest] if rest else first
+        apart = texts[: max(0, 2 - len(self._content))]
+        self._content += [*apart, "".join(texts[len(apart) :])]
         self._budget.spare(fragments_bytes)
 
     def _finish(self, finish_reason: str) -> None:

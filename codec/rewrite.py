@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codec.blocks import Blocks
-from codec.whole_scan import scan_request
+from codec.scan import scan_request
 
 if TYPE_CHECKING:
     from codec.scan import BodyScan, Member

@@ -16,19 +16,21 @@ Rules:
 from __future__ import annotations
 
 import re
+from io import BytesIO
 
 import msgspec
 
 from codec.errors import LimitExceeded
 
-__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder", "read_line")
+__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder", "read_event")
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Largest event. Audio deltas and whole tool calls take up to a few megabytes in one event; a
 stream that never ends its event must not take the memory of all others."""
 
 _BOM = b"\xef\xbb\xbf"
-_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
+_LINE_ENDS = b"\r\n"
+_CR, _LF = _LINE_ENDS  # as numbers, which are searched for as they are
 
 _MAX_COMMENTS = 1_024
 """Of one event; they are read where it says nothing else."""
@@ -40,7 +42,6 @@ _EVENT_END = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
 _LINE = re.compile(rb"[^\r\n]+")
 _FIELDS = frozenset({b"event", b"id", b"retry", b"error"})
 
-_MAY_BE_BOM = {b"", _BOM[:1]}
 _SHORTEST_LINE = len(b"data: \n\n")
 _LONGEST_UNFINISHED_END = 3  # "CR LF CR", whose LF may be still to come
 
@@ -67,7 +68,7 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_single_line(self) -> bool:
         """Whether the event is one line and nothing else, a comment or second field included."""
-        line = self.raw.strip(b"\r\n")
+        line = self.raw.strip(_LINE_ENDS)
         return bool(line) and _LF not in line and _CR not in line
 
 
@@ -81,11 +82,12 @@ class SseDecoder:
     b'b'
     """
 
-    __slots__ = ("_begun", "_exceeded", "_pending", "_searched")
+    __slots__ = ("_begun", "_exceeded", "_has_cr", "_pending", "_searched")
 
     def __init__(self) -> None:
         self._pending = bytearray()  # the incomplete event
         self._searched = 0  # no event ends before this offset of it
+        self._has_cr = False  # it may have other line ends than LF
         self._begun = False  # the place where a BOM may stand is behind us
         self._exceeded = False
 
@@ -96,31 +98,24 @@ class SseDecoder:
             LimitExceeded: an event passes :data:`MAX_EVENT_BYTES`. Events that were complete
                 before it are returned first, and the next call raises. The decoder is finished.
         """
-        events: list[ServerSentEvent] = []
-        if not self._begun and not self._pending and data[:1] not in _MAY_BE_BOM:
-            self._begun = True
-        if (
-            self._pending
-            or not self._begun
-            or self._exceeded
-            or _CR in data
-            or len(data) > MAX_EVENT_BYTES
-        ):
-            self._feed_any(data, events)
-            return events
-        if (payload := read_line(data)) is not None:
-            events.append(ServerSentEvent(data=payload, raw=data))
-            return events
-        # The usual case: between two events, LF only. What remains is left to the general way.
-        *blocks, rest = data.split(b"\n\n")
-        for block in blocks:
-            if block.startswith(b"data:") and b"\n" not in block:
-                if payload := block[6:] if block.startswith(b"data: ") else block[5:]:
-                    events.append(ServerSentEvent(data=payload, raw=block + b"\n\n"))
-            elif event := _parse(block.lstrip(b"\n") + b"\n\n"):
-                events.append(event)
+        return [event for raw in self.split(data) if (event := read_event(raw)) is not None]
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Take one read and return the bytes of the events that it completes, as :meth:`feed` does.
+
+        They are for :func:`read_event`; blank lines may be before each.
+        """
+        if self._pending or not self._begun or self._exceeded:
+            data = self._join(data)
+        if _CR in data or len(data) > MAX_EVENT_BYTES:
+            return self._split(data)
+        events, end, rest = data.rpartition(b"\n\n")
         self._pending += rest.lstrip(b"\n")
-        return events
+        # Events of one line are the usual ones, and nothing finds lines as quickly as this.
+        lines = BytesIO(events + end).readlines()
+        if lines[1::2].count(b"\n") == len(lines) // 2:
+            return [line + b"\n" for line in lines[::2]]
+        return [event + b"\n\n" for event in events.split(b"\n\n")]
 
     @property
     def pending_bytes(self) -> int:
@@ -141,8 +136,7 @@ class SseDecoder:
         Raises:
             LimitExceeded: as :meth:`feed`.
         """
-        if self._exceeded:
-            raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
+        self._check_limit()
         if not self._pending:
             return None
         block = bytes(self._pending)
@@ -150,71 +144,68 @@ class SseDecoder:
         self._searched = 0
         return _parse(block)
 
-    def _feed_any(self, data: bytes, events: list[ServerSentEvent]) -> None:
+    def _join(self, data: bytes) -> bytes:
+        """Join a read to the event under way, and return all of it once an event ends there."""
+        self._check_limit()
         pending = self._pending
+        pending += data
+        if not self._begun:
+            if _BOM.startswith(pending):
+                return b""  # what is there may still be the begin of a BOM
+            pending = self._pending = pending.removeprefix(_BOM).lstrip(_LINE_ENDS)
+            self._begun = True
+        self._has_cr = self._has_cr or _CR in data
+        if self._ends():
+            data = bytes(pending)
+            pending.clear()
+            self._searched, self._has_cr = 0, False
+            return data
+        self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
+        self._exceeded = len(pending) > MAX_EVENT_BYTES
+        self._check_limit()
+        return b""
+
+    def _ends(self) -> bool:
+        """Whether an event ends in what is pending."""
+        if not self._has_cr:
+            return self._pending.find(b"\n\n", self._searched) >= 0
+        match = _EVENT_END.search(self._pending, self._searched)
+        return match is not None and not _may_grow(match, len(self._pending))
+
+    def _split(self, data: bytes) -> list[bytes]:
+        """Find the events in bytes with any line ends and of any size; the rest is pending."""
+        events = []
+        start = _skip_blank_lines(data, 0)
+        while (match := _EVENT_END.search(data, start)) and not _may_grow(match, len(data)):
+            end = match.end()
+            if end - start > MAX_EVENT_BYTES:
+                break
+            events.append(data[start:end])
+            start = _skip_blank_lines(data, end)
+        self._exceeded = len(data) - start > MAX_EVENT_BYTES
         if not self._exceeded:
-            pending += data
-            if not self._begun:
-                self._begin()
-            if self._begun:
-                self._take_events(events)
-        if self._exceeded and not events:
+            self._pending += data[start:]
+        elif not events:
+            self._check_limit()
+        return events
+
+    def _check_limit(self) -> None:
+        if self._exceeded:
+            self._pending.clear()
             raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
 
-    def _begin(self) -> None:
-        pending = self._pending
-        if len(pending) < len(_BOM) and _BOM.startswith(bytes(pending)):
-            return
-        if pending.startswith(_BOM):
-            del pending[: len(_BOM)]
-        self._begun = True
 
-    def _take_events(self, events: list[ServerSentEvent]) -> None:
-        pending = self._pending
-        start = 0
-        while True:
-            if not self._searched:
-                start = _skip_blank_lines(pending, start)
-            match = _EVENT_END.search(pending, max(start, self._searched))
-            if match is None or _may_grow(match, len(pending)):
-                break
-            if match.end() - start > MAX_EVENT_BYTES:
-                self._exceed()
-                return
-            if event := _parse(bytes(pending[start : match.end()])):
-                events.append(event)
-            start = match.end()
-            self._searched = 0
-        del pending[:start]
-        self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
-        if len(pending) > MAX_EVENT_BYTES:
-            self._exceed()
-
-    def _exceed(self) -> None:
-        self._exceeded = True
-        self._pending = bytearray()
+def read_event(raw: bytes) -> ServerSentEvent | None:
+    """Read the bytes of one event; ``None`` where it has nothing to tell (rule 4)."""
+    if not (raw.startswith(b"data:") and raw.find(_LF) == len(raw) - 2) or _CR in raw:
+        return _parse(raw.lstrip(_LINE_ENDS))
+    data = raw[6:-2] if raw.startswith(b"data: ") else raw[5:-2]  # one line, as nearly all are
+    return ServerSentEvent(data=data, raw=raw) if data else None
 
 
-def read_line(data: bytes) -> bytes | None:
-    """Return the data of a read that is one event of one line, written as nearly all are.
-
-    ``None`` where it is not, or may have more in it than may be told at once.
-    """
-    size = len(data)
-    if (
-        _SHORTEST_LINE < size <= MAX_EVENT_BYTES
-        and data.startswith(b"data: ")
-        and data.find(_LF) == size - 2
-        and data.endswith(b"\n\n")
-        and _CR not in data
-    ):
-        return data[6:-2]
-    return None
-
-
-def _skip_blank_lines(data: bytearray, start: int) -> int:
+def _skip_blank_lines(data: bytes, start: int) -> int:
     end = len(data)
-    while start < end and data[start] in b"\r\n":
+    while start < end and data[start] in _LINE_ENDS:
         start += 1
     return start
 

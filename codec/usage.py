@@ -40,6 +40,10 @@ MAX_USAGE_BYTES = 64 * 1024
 """What a merged usage object may take, as an estimate. Real ones have less than 2 KiB; without a
 limit a stream could add members to it for ever."""
 
+_SHARED_BYTES = MAX_USAGE_BYTES // 2
+"""Of an object that need not be merged to know that it fits: merging it takes less than twice its
+size (:func:`codec.budget.size_bytes`)."""
+
 _BASIC_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _BASIC_NAMES = frozenset(_BASIC_COUNTS)
 # Where else than in details the tokens from a cache may be.
@@ -188,11 +192,12 @@ class UsageFold:
         raw: the merged object, empty until one came. It changes in place.
     """
 
-    __slots__ = ("_alone_after", "_budget", "_of_prompts", "_repeats", "raw")
+    __slots__ = ("_alone_after", "_budget", "_is_shared", "_of_prompts", "_repeats", "raw")
 
     def __init__(self) -> None:
         self.raw: JsonObject = {}
         self._budget = Budget(MAX_USAGE_BYTES)
+        self._is_shared = False  # with the chunk that it came in: most streams have one usage
         self._alone_after = 0
         self._of_prompts: dict[int, tuple[int | None, ...]] = {}
         self._repeats = False  # usage came otherwise than once for each prompt
@@ -222,13 +227,22 @@ class UsageFold:
         if not isinstance(raw, dict):
             return
         sums = _sums(self.raw, raw) if 0 < self._alone_after < alone_after else {}
-        merge_usage(self.raw, raw, self._budget)
+        self._merge(raw)
         self.raw.update(sums)  # of counts that are there: nothing grows
         self._alone_after = alone_after or self._alone_after
         if prompt_of is None or prompt_of in self._of_prompts:
             self._repeats = True
         else:
             self._of_prompts[prompt_of] = _basic_counts(raw)
+
+    def _merge(self, raw: JsonObject) -> None:
+        if not self.raw and size_bytes(raw) <= _SHARED_BYTES:
+            self.raw, self._is_shared = raw, True
+            return
+        if self._is_shared:
+            first, self.raw, self._is_shared = self.raw, {}, False
+            merge_usage(self.raw, first, self._budget)
+        merge_usage(self.raw, raw, self._budget)
 
     def whole(self) -> JsonObject:
         """Return the usage of all choices.
@@ -237,8 +251,10 @@ class UsageFold:
         different prompts are taken for TGI's, one of each prompt: they are summed. Where the
         prompts count the same there is no telling, and the last one stands.
         """
+        if self._repeats or not self._of_prompts:
+            return self.raw
         counts = [*zip(*self._of_prompts.values(), strict=True)]
-        if self._repeats or not counts or len(set(counts[0])) == 1:
+        if len(set(counts[0])) == 1:
             return self.raw
         if any(None in column for column in counts):
             return self.raw

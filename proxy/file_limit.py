@@ -13,7 +13,7 @@ import resource
 import sys
 from typing import TYPE_CHECKING, Any
 
-from proxy.logging.logs import limit_lines
+from proxy.logging.logs import limit_lines, log_limited
 
 if TYPE_CHECKING:
     import asyncio
@@ -59,12 +59,9 @@ def quieten_file_limit(loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         error = context.get("exception")
         if not isinstance(error, OSError) or error.errno not in _AT_THE_LIMIT:
             loop.default_exception_handler(context)
-        elif (suppressed := lines.admit()) is not None:
-            _log.error(
-                "no more connections can be accepted for now: %s; raise the limit of open files "
-                "(ulimit -n) (%d more such lines suppressed)",
-                error.strerror,
-                suppressed,
-            )
+        else:
+            advice = "raise the limit of open files (ulimit -n)"
+            text = f"no more connections can be accepted for now: {error.strerror}; {advice}"
+            log_limited(_log, lines, text, logging.ERROR)
 
     loop.set_exception_handler(handle)

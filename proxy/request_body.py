@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from aiohttp.web_protocol import RequestPayloadError
 
 from codec.blocks import Blocks
-from codec.whole_scan import MAX_WHOLE_BYTES
+from codec.scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
-from proxy.logging.logs import limit_lines
+from proxy.logging.logs import limit_lines, log_limited
 
 if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
@@ -133,14 +133,8 @@ class BodyBudget:
         if self.held_bytes + size_bytes <= self._max_bytes:
             self.held_bytes += size_bytes
             return True
-        if (suppressed := self._full_lines.admit()) is not None:
-            more = f" ({suppressed} more since the last such line)" if suppressed else ""
-            _log.warning(
-                "relayed a request as it is: the bodies of open calls take %d bytes "
-                "(max_bodies_bytes)%s",
-                self.held_bytes,
-                more,
-            )
+        held = f"the bodies of open calls take {self.held_bytes} bytes (max_bodies_bytes)"
+        log_limited(_log, self._full_lines, f"relayed a request as it is: {held}")
         return False
 
 

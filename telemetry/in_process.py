@@ -20,7 +20,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
-from telemetry.frames.shedding import FRAME_BYTES, Shedding, body_bytes
+from telemetry.frames.kept import frame_bytes
+from telemetry.frames.shedding import Shedding
 from telemetry.metrics.instruments import SPANS_DROPPED, TAP_QUEUE, TAP_SHED, DropReason
 from telemetry.pipeline import Pipeline
 
@@ -96,7 +97,7 @@ class InProcessTelemetry:
         """Take one frame (rule 1)."""
         admitted = self.shedding.admit(frame, self.queued_bytes)
         if admitted is not None:
-            self._emitted_bytes += FRAME_BYTES + body_bytes(admitted)
+            self._emitted_bytes += frame_bytes(admitted)
             self._queue.append(admitted)
 
     def close(self, timeout_seconds: float) -> bool:
@@ -114,7 +115,7 @@ class InProcessTelemetry:
         """Everything that is there now; what comes meanwhile waits for the next look."""
         for _ in range(len(self._queue)):
             frame = self._queue.popleft()
-            self._consumed_bytes += FRAME_BYTES + body_bytes(frame)
+            self._consumed_bytes += frame_bytes(frame)
             self._service.feed(frame)
         self._service.commit()
 

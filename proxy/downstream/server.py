@@ -15,7 +15,7 @@ from proxy.clock import Clock, SystemClock
 from proxy.downstream.connection import READ_BUFFER_BYTES, DownstreamConnection
 from proxy.downstream.overflow import MAX_TURNED_AWAY, Overflow
 from proxy.limits import DownstreamLimits
-from proxy.logging.logs import limit_lines
+from proxy.logging.logs import limit_lines, log_limited
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -98,24 +98,21 @@ class DownstreamServer(Server):
     def count_refused(self, message: str) -> None:
         """Note a request that was refused before it became an exchange."""
         self.refused_count += 1
-        _tell(self._refusals, f"refused a request: {message}")
+        log_limited(_log, self._refusals, f"refused a request: {message}")
 
     def count_stalled(self) -> None:
         """Note a client that was cut because it took nothing of its answer."""
         self.stalled_count += 1
         seconds = self.limits.stall_seconds
-        _tell(
-            self._stalled_lines, f"cut a client that took nothing of its answer for {seconds:g} s"
-        )
+        text = f"cut a client that took nothing of its answer for {seconds:g} s"
+        log_limited(_log, self._stalled_lines, text)
 
     def count_turned_away(self) -> None:
         """Note a connection past the limit."""
         self.turned_away_count += 1
         count = self.limits.max_connections
-        _tell(
-            self._full_lines,
-            f"turned a client away: {count} connections are open (max_connections)",
-        )
+        text = f"turned a client away: {count} connections are open (max_connections)"
+        log_limited(_log, self._full_lines, text)
 
     def has_room(self) -> bool:
         """Whether one more connection can be served."""
@@ -161,9 +158,3 @@ class DownstreamServer(Server):
 
 async def _refuse_request(_: web.BaseRequest) -> web.StreamResponse:
     raise AssertionError("connections call the handler themselves")
-
-
-def _tell(lines: RateLimit, text: str) -> None:
-    if (suppressed := lines.admit()) is not None:
-        more = f" ({suppressed} more since the last such line)" if suppressed else ""
-        _log.warning("%s%s", text, more)

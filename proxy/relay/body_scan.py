@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from codec.scan import RequestScanner
-from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
+from codec.scan import MAX_WHOLE_BYTES, RequestScanner, scan_request
 
 if TYPE_CHECKING:
     from codec.scan import BodyScan

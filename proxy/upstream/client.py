@@ -29,7 +29,7 @@ from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
 
 from proxy.clock import Clock, SystemClock
 from proxy.errors import GatewayError
-from proxy.logging.logs import limit_lines
+from proxy.logging.logs import limit_lines, log_limited
 from proxy.request_body import RequestBody
 from proxy.tasks import spawn
 from proxy.upstream.connection import UpstreamConnector, get_protocol
@@ -193,9 +193,7 @@ class UpstreamClient:
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
         self.failure_count += 1
         lines = self._failure_lines.setdefault(upstream.name, limit_lines(self._clock))
-        if (suppressed := lines.admit()) is not None:
-            more = f" ({suppressed} more since the last such line)" if suppressed else ""
-            _log.warning("%s%s", error.message, more)
+        log_limited(_log, lines, error.message)
 
     async def _connect(self, way: _Way) -> Connection:
         try:

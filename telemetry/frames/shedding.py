@@ -16,7 +16,7 @@ import msgspec
 
 from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData
 
-__all__ = ("FRAME_BYTES", "MAX_HELD_BYTES", "Shedding", "body_bytes")
+__all__ = ("MAX_HELD_BYTES", "Shedding", "body_bytes")
 
 MAX_HELD_BYTES = 96 * 1024 * 1024
 """What may wait in all, but for the ends of open exchanges."""
@@ -24,9 +24,6 @@ MAX_HELD_BYTES = 96 * 1024 * 1024
 SHED_SHARE = 2 / 3
 """Which part of it may be bodies: 64 MB are one second of a thousand fast streams; the rest is for
 another 20,000 exchanges without bodies, while an observer that is stuck is found out."""
-
-FRAME_BYTES = 512
-"""What a frame takes beside its body, as an estimate: streams come in reads of a few bytes."""
 
 
 class Shedding:

@@ -182,7 +182,7 @@ def _float(name: str) -> OfRequest:
             return None
         return number if math.isfinite(number) else None
 
-    return OfRequest((name,), read)
+    return OfRequest(read)
 
 
 def _int(*names: str) -> OfRequest:
@@ -192,7 +192,7 @@ def _int(*names: str) -> OfRequest:
         values = [body.get(name) for name in names]
         return next((value for value in values if type(value) is int), None)
 
-    return OfRequest(names, read)
+    return OfRequest(read)
 
 
 def _choice_count(body: Mapping[str, Any]) -> int | None:
@@ -212,7 +212,7 @@ def _texts(body: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _texts_of(name: str) -> OfRequest:
-    return OfRequest((name,), lambda body: _texts(body, name))
+    return OfRequest(lambda body: _texts(body, name))
 
 
 def _service_tier(body: Mapping[str, Any]) -> str | None:
@@ -292,7 +292,7 @@ CONCEPTS: Final = (
     Concept(
         meaning="a stream was asked for",
         opentelemetry=gen_ai.GEN_AI_REQUEST_STREAM,
-        read=OfRequest(("stream",), _stream),
+        read=OfRequest(_stream),
     ),
     Concept(
         meaning="temperature",
@@ -328,7 +328,7 @@ CONCEPTS: Final = (
     Concept(
         meaning="how many choices were asked for, if not one",
         opentelemetry=gen_ai.GEN_AI_REQUEST_CHOICE_COUNT,
-        read=OfRequest(("n",), _choice_count),
+        read=OfRequest(_choice_count),
     ),
     Concept(
         meaning="stop sequences",
@@ -343,12 +343,12 @@ CONCEPTS: Final = (
     Concept(
         meaning="form of the output: text, json, speech, image",
         opentelemetry=gen_ai.GEN_AI_OUTPUT_TYPE,
-        read=OfRequest(("modalities", "response_format"), _output_type),
+        read=OfRequest(_output_type),
     ),
     Concept(
         meaning="service tier asked for",
         opentelemetry=openai.OPENAI_REQUEST_SERVICE_TIER,
-        read=OfRequest(("service_tier",), _service_tier),
+        read=OfRequest(_service_tier),
     ),
     Concept(
         meaning="service tier of the answer",

@@ -182,9 +182,6 @@ class StoreFile:
             except BaseException:
                 connection.close()
                 raise
-            # A check against a list builds a table of that list for each row, a third of what
-            # recording costs; what is written from here on is of SpanState and SpanStatus.
-            connection.execute("PRAGMA ignore_check_constraints = ON")
             self._connection = connection
             self.openings += 1
         return self._connection

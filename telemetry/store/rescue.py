@@ -22,10 +22,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from telemetry.store.checksum import is_whole
-from telemetry.store.rows import SpanState
+from telemetry.store.rows import SpanState, SpanStatus
 from telemetry.store.schema import APPLICATION_ID, explain_os_errors, open_file, transaction
 from telemetry.store.tally import count_added, read_tally
 
@@ -94,7 +94,8 @@ FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
 """  # noqa: S608 - constants
 
-_STATE_AT = _COLUMNS.index("state")
+_STATE_AT, _STATUS_AT = map(_COLUMNS.index, ("state", "status"))
+_STATUSES = get_args(SpanStatus)
 
 _HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
 
@@ -272,7 +273,8 @@ def _is_whole(row: tuple[object, ...]) -> bool:
     """Whether the parts of a row that can be checked fit together."""
     _, span_id, span, size_bytes, *_, recorded = row
     return (
-        isinstance(span_id, str)
+        row[_STATUS_AT] in _STATUSES
+        and isinstance(span_id, str)
         and len(span_id) == 16
         and isinstance(span, bytes)
         and len(span) == size_bytes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from codec.blocks import Blocks
 from codec.rewrite import UsagePolicy, leave_body, rewrite_request
-from codec.whole_scan import scan_request
+from codec.scan import scan_request
 
 BLOCKS = st.lists(st.binary(min_size=1, max_size=5), max_size=6)
 

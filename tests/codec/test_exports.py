@@ -25,7 +25,6 @@ MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {
     "blocks", "budget", "choice", "integers", "json_size", "members", "messages", "nesting",
     "template", "tool_calls",
-    "usual_answer",
 }  # fmt: skip
 """What answers are read with; no name of theirs belongs to the surface."""
 
@@ -44,10 +43,16 @@ INNER_NAMES = {
     "request": {"MAX_ASKED_CHOICES", "decode_request_object"},
     "response": {"fold_body"},
     "rewrite": {"leave_body"},
-    "scan": {"MAX_MEMBERS", "MAX_PIECE_BYTES", "REQUEST_MEMBERS", "Member", "Problem"},
-    "sse": {"read_line"},
+    "scan": {
+        "MAX_MEMBERS",
+        "MAX_PIECE_BYTES",
+        "MAX_WHOLE_BYTES",
+        "REQUEST_MEMBERS",
+        "Member",
+        "Problem",
+    },
+    "sse": {"read_event"},
     "usage": {"UsageFold", "merge_usage"},
-    "whole_scan": {"MAX_WHOLE_BYTES"},
 }
 """What other modules have for each other, and for those who look closer."""
 

@@ -22,7 +22,7 @@ from codec.rewrite import (
     names_usage_option,
     rewrite_request,
 )
-from codec.whole_scan import scan_request
+from codec.scan import scan_request
 from tests.codec.test_scan import json_values, layouts
 
 ALWAYS, IF_ABSENT, NEVER = UsagePolicy

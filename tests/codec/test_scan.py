@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import nesting, whole_scan
+from codec import nesting
 from codec import scan as scan_module
 from codec.jsontext import decode_json
 from codec.nesting import MAX_DEPTH
-from codec.scan import MAX_MEMBERS, BodyScan, Problem, RequestScanner
-from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
+from codec.scan import (
+    MAX_MEMBERS,
+    MAX_WHOLE_BYTES,
+    BodyScan,
+    Problem,
+    RequestScanner,
+    scan_request,
+)
 from tests.call_count import count_calls
 
 if TYPE_CHECKING:
@@ -100,7 +106,7 @@ def test_a_damaged_body_is_a_problem_or_still_the_same_object(
 
 def follow(body: bytes) -> BodyScan:
     """Scan a whole body without asking the parser."""
-    with mock.patch.object(whole_scan, "MAX_WHOLE_BYTES", -1):
+    with mock.patch.object(scan_module, "MAX_WHOLE_BYTES", -1):
         return scan_request(body)
 
 
@@ -172,8 +178,8 @@ def test_a_damaged_body_in_one_piece_is_found_as_it_is_followed(
     ],
 )
 def test_a_body_is_parsed_where_that_leaves_no_doubt(body: bytes, is_parsed: bool) -> None:
-    """``whole_scan`` rule 2: one that is too long, odd, or has a name twice is followed."""
-    found = whole_scan._find_members(body, scan_module.REQUEST_MEMBERS)
+    """Rule 6: one that is too long, odd, or has a name twice is followed."""
+    found = scan_module._find_members(body, scan_module.REQUEST_MEMBERS)
     assert (found is not None) == is_parsed
     assert scan_request(body) == follow(body)
 
@@ -194,12 +200,11 @@ depths = st.recursive(
 def test_the_limits_are_the_same_whether_a_body_is_parsed_or_followed(
     members: list[tuple[str, str]], depth: int, count: int
 ) -> None:
-    """Brackets in strings, names that come twice, limits reached: ``whole_scan`` rule 2."""
+    """Brackets in strings, names that come twice, limits reached: Rule 6."""
     body = "{" + ",".join(f'"{name}":{text}' for name, text in members) + "}"
     with (
         mock.patch.object(nesting, "MAX_DEPTH", depth),
-        mock.patch.multiple(whole_scan, MAX_DEPTH=depth, MAX_MEMBERS=count),
-        mock.patch.object(scan_module, "MAX_MEMBERS", count),
+        mock.patch.multiple(scan_module, MAX_DEPTH=depth, MAX_MEMBERS=count),
     ):
         assert scan_request(body.encode()) == follow(body.encode())
 

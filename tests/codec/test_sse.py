@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from codec import sse
 from codec.errors import LimitExceeded
-from codec.sse import ServerSentEvent, SseDecoder, read_line
+from codec.sse import ServerSentEvent, SseDecoder
 
 LINES = [
     b"data: {}", b"data:{}", b"data:", b"data", b"data:  two", b": note", b":", b"event: error",
@@ -149,27 +148,6 @@ def test_fields(raw: bytes, expected: list[tuple[object, ...]]) -> None:
     warm.feed(b"data: first\n\n")
     again = [(e.id, e.event, e.retry, e.comments, e.data) for e in warm.feed(raw)]
     assert again == expected, "the quick way differs from the general one"
-
-
-@given(
-    st.sampled_from([b"data: ", b"data:", b"data: \xef\xbb\xbf", b"id: ", b": ", b"\n", b""]),
-    st.text(st.sampled_from("a:\n\r{ "), max_size=6),
-    st.sampled_from([b"\n\n", b"\n", b"\r\n\r\n", b"\n\r\n", b"\n\n\n", b""]),
-)
-def test_an_event_of_one_line_is_read_as_any_other(begin: bytes, text: str, end: bytes) -> None:
-    """Where it is read at once, the general way has this one event, and nothing waits."""
-    data = begin + text.encode() + end
-    payload = read_line(data)
-    decoder = SseDecoder()
-    decoder.feed(b": begun\n\n")
-    with mock.patch.object(sse, "read_line", return_value=None):
-        events = decoder.feed(data)
-    if payload is not None:
-        assert events == [ServerSentEvent(data=payload, raw=data)]
-        assert events[0].is_single_line
-        assert decoder.between_events
-    elif begin == b"data: " and text and end == b"\n\n":
-        assert "\n" in text or "\r" in text
 
 
 def test_a_crlf_cut_in_two_is_one_line_end() -> None:

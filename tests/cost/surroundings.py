@@ -24,8 +24,6 @@ from telemetry.frames.records import Hello, encode_acks
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from tests.cost.counters import Aside
-
 __all__ = ("HELLO", "START_NS", "Surroundings")
 
 START_NS = 1_700_000_000_000_000_000
@@ -71,14 +69,9 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Surroundings:
-    """Runs a worker, and calls on it.
+    """Runs a worker, and calls on it."""
 
-    Args:
-        aside: entered while the surroundings act, which is nothing that the worker costs.
-    """
-
-    def __init__(self, aside: Aside) -> None:
-        self._aside = aside
+    def __init__(self) -> None:
         self._passed_ns = 0
         self._steps: Iterator[bool] = iter(())
         self._calls = self._answers = 0
@@ -93,11 +86,10 @@ class Surroundings:
 
     def act(self) -> bool:
         """Take the next step; whether the worker is to get something of it."""
-        with self._aside():
-            sent = next(self._steps, None)
-            if sent is None:
-                self._loop.stop()
-            return bool(sent)
+        sent = next(self._steps, None)
+        if sent is None:
+            self._loop.stop()
+        return bool(sent)
 
     def _run(self, steps: Steps) -> None:
         """Let the worker live through some steps, until it waits after the last."""

@@ -16,13 +16,12 @@ from codec.events.partial_json import parse_partial_json
 from codec.jsontext import decode_json
 from codec.response import decode_response
 from codec.rewrite import UsagePolicy, rewrite_request
-from codec.scan import RequestScanner
+from codec.scan import RequestScanner, scan_request
 from codec.sse import ServerSentEvent, SseDecoder
 from codec.stream import ChatStream
 from codec.usage_filter import UsageFilter
 from codec.values.requests import decode_request_values, encode_request_values
 from codec.values.responses import decode_response_values, encode_response_values
-from codec.whole_scan import scan_request
 
 __all__ = ("TARGETS", "run")
 

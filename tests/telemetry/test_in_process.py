@@ -137,9 +137,9 @@ def test_rule_2_small_reads_are_counted_with_what_their_frames_take(
     for at_ns in range(10_000):
         telemetry.emit(ResponseData(1, at_ns, b"x"))
     assert telemetry.queued_bytes <= 1_000_000 + 1000
-    assert telemetry.shedding.shed_bytes > 7000
+    assert telemetry.shedding.shed_bytes > 5000
     release(telemetry, service)
-    assert len(service.kinds(1)) < 3000
+    assert len(service.kinds(1)) < 5000
 
 
 def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(

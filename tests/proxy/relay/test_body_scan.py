@@ -10,8 +10,7 @@ import pytest
 
 from codec.blocks import Blocks
 from codec.rewrite import USAGE_REWRITE
-from codec.scan import RequestScanner
-from codec.whole_scan import MAX_WHOLE_BYTES, scan_request
+from codec.scan import MAX_WHOLE_BYTES, RequestScanner, scan_request
 from proxy.clock import SystemClock
 from proxy.relay.body_scan import SCAN_BYTES, BodyScans
 from proxy.relay.rejections import MAX_KEY_BYTES, Rejections

@@ -205,7 +205,6 @@ def test_rule_3_rows_that_make_no_sense_are_left_out(
 ) -> None:
     """SQLite has no checksums: what cannot be a span is left out alone."""
     with contextlib.closing(sqlite3.connect(damaged, isolation_level=None)) as old:
-        old.execute("PRAGMA ignore_check_constraints = ON")
         old.execute("UPDATE spans SET size_bytes = 1 WHERE seq = 200")
         old.execute("UPDATE spans SET span_id = 'x' WHERE seq = 201")
         old.execute("UPDATE span_bytes SET span = 'text' WHERE seq = 202")

@@ -1,4 +1,4 @@
-"""The hot paths of the worker and of the telemetry process.
+"""The hot paths: pieces of work of which a regression is to be noticed.
 
 What telemetry is fed are the very frames that the worker sent: a call is counted on both sides.
 """
@@ -9,9 +9,14 @@ import contextlib
 import socket
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from codec.rewrite import UsagePolicy, rewrite_request
+from codec.scan import scan_request
+from codec.stream import ChatStream
+from codec.usage_filter import UsageFilter
 from proxy.processes.frame_intake import FrameIntake
 from telemetry.export.delivery import Answer, Verdict
 from telemetry.export.exporter import Exporter
@@ -21,17 +26,16 @@ from telemetry.resource import build_resource
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.store import Store
-from tests.cost.hot_path import HotPath
 from tests.cost.surroundings import HELLO, START_NS, Surroundings
-from tests.cost.traffic import answer, in_reads, request, streamed_answer
+from tests.cost.traffic import answer, in_reads, request, request_body, stream, streamed_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.cost.counters import Aside
-    from tests.cost.hot_path import Prepare
+__all__ = ("HotPath", "hot_paths")
 
-__all__ = ("process_paths",)
+Prepare: TypeAlias = "Callable[[], Callable[[], object]]"
+"""Makes ready, uncounted, one run of what is counted."""
 
 _BATCH = 5
 """Calls whose spans telemetry commits at once; under load there are a hundred."""
@@ -40,6 +44,29 @@ _FEW, _MANY = 20, 60
 """Chunks of two streams: what one costs is the difference over their difference."""
 
 _MESSAGES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotPath:
+    """A piece of work.
+
+    Attributes:
+        name: what a unit of it is.
+        prepare: the work.
+        units: in it.
+        without: the same work without these units, where their cost is the difference.
+    """
+
+    name: str
+    prepare: Prepare
+    units: int = 1
+    without: Prepare | None = None
+
+    def cost(self, count: Callable[[Callable[[], object]], int]) -> int:
+        """What a unit costs, as it is counted."""
+        whole = count(self.prepare())
+        rest = 0 if self.without is None else count(self.without())
+        return round((whole - rest) / self.units)
 
 
 class _Backend:
@@ -89,12 +116,12 @@ class _Telemetry:
 
 
 @contextlib.contextmanager
-def process_paths(aside: Aside) -> Iterator[list[HotPath]]:
-    """Them, within a running worker and a telemetry process in one thread.
+def hot_paths() -> Iterator[list[HotPath]]:
+    """Those of the codec, and those within a running worker and a telemetry process in one thread.
 
     The clocks of this process stand still from here on.
     """
-    surroundings = Surroundings(aside)
+    surroundings = Surroundings()
     with (
         tempfile.TemporaryDirectory() as folder,
         surroundings.running(),
@@ -102,7 +129,8 @@ def process_paths(aside: Aside) -> Iterator[list[HotPath]]:
         # Else how long it takes says how often it commits, and looks at the store's size.
         time.monotonic, time.time_ns = lambda: 0.0, lambda: START_NS
         telemetry = _Telemetry(Path(folder))
-        yield _worker_paths(surroundings) + _telemetry_paths(surroundings, telemetry)
+        processes = _worker_paths(surroundings) + _telemetry_paths(surroundings, telemetry)
+        yield _codec_paths() + processes
         telemetry.check()
 
 
@@ -113,6 +141,34 @@ _LONG_CHAT: _Call = request(streams=False, messages=2 + _MESSAGES), [answer()]
 _STREAM: _Call = request(streams=True), in_reads(streamed_answer(200))
 _FEW_READS: _Call = request(streams=True), streamed_answer(_FEW)
 _MANY_READS: _Call = request(streams=True), streamed_answer(_MANY)
+
+
+def _codec_paths() -> list[HotPath]:
+    body = request_body(streams=True, messages=20)
+    events = stream(200)
+    large_reads = in_reads(events)
+
+    def feeds(fold: type[ChatStream | UsageFilter], reads: Sequence[bytes], units: int) -> HotPath:
+        def feed() -> None:
+            reader = fold()
+            for read in reads:
+                reader.feed(read)
+            reader.finish()
+
+        size = "event in a read of its own" if reads is events else "event of a large read"
+        return HotPath(name=f"codec: {fold.__name__}, {size}", prepare=lambda: feed, units=units)
+
+    return [
+        HotPath(
+            name="codec: request of 20 messages",
+            prepare=lambda: lambda: rewrite_request(body, scan_request(body), UsagePolicy.ALWAYS),
+        ),
+        *(
+            feeds(fold, reads, len(events))
+            for fold in (UsageFilter, ChatStream)
+            for reads in (events, large_reads)
+        ),
+    ]
 
 
 def _worker_paths(surroundings: Surroundings) -> list[HotPath]:
