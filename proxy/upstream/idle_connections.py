@@ -2,8 +2,7 @@
 
 Rules:
 
-1. A connection is kept :data:`KEEP_IDLE_SECONDS` at most, and as its connector's: what is kept is
-   not given back to it, and looked up by nothing.
+1. A connection is kept :data:`KEEP_IDLE_SECONDS` at most.
 2. It is looked at before it is used: what an upstream has ended, or sent something on, is dropped.
 3. The one that was used last is used next, so that the others have their time and end.
 """
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING
 from proxy.readable import has_unread
 
 if TYPE_CHECKING:
-    from aiohttp.connector import Connection
+    from proxy.upstream.connection import UpstreamConnection
 
-__all__ = ("KEEP_IDLE_SECONDS", "IdleConnections", "abort_connection")
+__all__ = ("KEEP_IDLE_SECONDS", "IdleConnections")
 
 KEEP_IDLE_SECONDS = 4.0
 """Shorter than the 5 s after which common servers (Node, uvicorn) drop idle connections."""
@@ -31,24 +30,24 @@ class IdleConnections:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[tuple[Connection, float]] = []  # with the time, the longest first
+        self._waiting: list[tuple[UpstreamConnection, float]] = []  # longest first
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._waiting)
 
-    def take(self) -> Connection | None:
+    def take(self) -> UpstreamConnection | None:
         """One that is fit to be written to, if there is one."""
         while self._waiting:
             connection, since = self._waiting.pop()
             is_young = self._loop.time() - since <= KEEP_IDLE_SECONDS
             if is_young and not has_unread(connection.transport):
                 return connection
-            abort_connection(connection)
+            connection.abort()
         return None
 
-    def put(self, connection: Connection) -> None:
+    def put(self, connection: UpstreamConnection) -> None:
         """Keep one whose exchange is over."""
         self._waiting.append((connection, self._loop.time()))
         if self._timer is None:
@@ -61,7 +60,7 @@ class IdleConnections:
         expired = [connection for connection, since in self._waiting if since <= until]
         del self._waiting[: len(expired)]
         for connection in expired:
-            connection.close()
+            connection.transport.close()
         if self._waiting:
             self._timer = self._loop.call_at(self._waiting[0][1] + KEEP_IDLE_SECONDS, self._expire)
 
@@ -71,11 +70,4 @@ class IdleConnections:
             self._timer.cancel()
             self._timer = None
         while self._waiting:
-            self._waiting.pop()[0].close()
-
-
-def abort_connection(connection: Connection) -> None:
-    """Drop it at once; what has not been sent is not sent."""
-    if connection.protocol is not None:
-        connection.protocol.abort()
-    connection.close()
+            self._waiting.pop()[0].transport.close()
