@@ -164,12 +164,19 @@ class AnswerParser:
             self._pass_interim(status)
             return
         headers = Head(self._fields)
-        is_counted = headers.has(b"content-length") or _is_chunked(headers)
+        is_chunked = _is_chunked(headers)
         has_body = not self._head_only and status not in {204, 304}
-        reason = self._reason.decode("utf-8", "surrogateescape")
-        self.head = AnswerHead(status, reason, headers, has_body, is_counted or not has_body)
-        self.keeps_connection = self._parser.should_keep_alive()
+        self.head = AnswerHead(
+            status,
+            self._reason.decode("utf-8", "surrogateescape"),
+            headers,
+            has_body,
+            is_framed=is_chunked or headers.has(b"content-length") or not has_body,
+        )
         self.is_over = self._head_only
+        # Behind a head alone, the parser tells of a body (rule 5) but not of the end of chunks.
+        is_sure = not (self._head_only and is_chunked)
+        self.keeps_connection = is_sure and self._parser.should_keep_alive()
 
     def _pass_interim(self, status: int) -> None:
         """Rule 2."""
