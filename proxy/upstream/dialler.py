@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import ipaddress
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -131,14 +132,16 @@ class Dialler:
         Raises:
             OSError: it has none.
         """
+        if (addresses := _read_address(origin)) is not None:
+            return addresses
         now = asyncio.get_running_loop().time()
         lookup, until = self._lookups.get(origin, (None, now))
         if lookup is None or (lookup.done() and (now >= until or lookup.exception())):
             lookup = spawn(_look_up(origin), name="look up")
             self._lookups[origin] = lookup, now + KEEP_NAME_SECONDS
-        addresses = await asyncio.shield(lookup)
-        addresses.append(addresses.pop(0))
-        return [addresses[-1], *addresses[:-1]]
+        found = await asyncio.shield(lookup)
+        found.append(found.pop(0))
+        return [found[-1], *found[:-1]]
 
     async def _connect_through(self, proxy: URL, origin: URL) -> UpstreamConnection:
         """Connect to a forward proxy, and for TLS through it to the origin (rule 3)."""
@@ -190,6 +193,16 @@ class Dialler:
 def _host(origin: URL) -> str:
     """The name that a certificate has to hold."""
     return (origin.raw_host or "").rstrip(".")
+
+
+def _read_address(origin: URL) -> list[AddrInfoType] | None:
+    """The address that stands in the place of a name."""
+    host = origin.raw_host or ""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return aiohappyeyeballs.addr_to_addr_infos((host, origin.port or 0))
 
 
 async def _look_up(origin: URL) -> list[AddrInfoType]:

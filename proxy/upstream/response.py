@@ -62,6 +62,7 @@ class UpstreamResponse:
         self._connection = connection
         self._pieces: list[bytes] = []  # that nobody has read yet
         self._size_bytes = 0
+        self._peeked_count = 0
         self._has_ended = False
         self._broken: UpstreamBroken | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -108,9 +109,13 @@ class UpstreamResponse:
         pieces = self._pieces
         if not pieces:
             return b""
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        self._size_bytes = 0
+        if self._peeked_count:
+            self._peeked_count -= 1
+            data = pieces.pop(0)
+        else:
+            data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            pieces.clear()
+        self._size_bytes -= len(data)
         self._connection.resume_reading()
         return data
 
@@ -141,13 +146,14 @@ class UpstreamResponse:
             self._waiter = self._taker = None
 
     async def peek(self, limit_bytes: int) -> bytes:
-        """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out all the same.
+        """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out read by read.
 
         Args:
             limit_bytes: :data:`READ_BUFFER_BYTES` at most.
         """
         while self._size_bytes < limit_bytes and not self._has_ended:
             await self._wait()
+        self._peeked_count = len(self._pieces)
         return b"".join(self._pieces)[:limit_bytes]
 
     def when_uploaded(self, callback: Callable[[], None]) -> None:
