@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,7 +18,6 @@ from proxy.logging.logs import limit_lines
 from proxy.request_body import RequestBody
 from proxy.upstream.dialler import Dialler
 from proxy.upstream.errors import UpstreamError, explain_upstream_error
-from proxy.upstream.idle_connections import IdleConnections
 from proxy.upstream.routes import Upstream
 from proxy.upstream.sending import Sending
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from proxy.errors import GatewayError
-    from proxy.upstream.connection import UpstreamConnection
     from proxy.upstream.forward_proxy import ForwardProxy
     from proxy.upstream.response import UpstreamResponse
     from telemetry.rate_limit import RateLimit
@@ -110,19 +108,13 @@ class UpstreamClient:
         self._timeouts = timeouts
         self._forward_proxy = forward_proxy
         self._max_header_bytes = max_header_bytes
-        self._ways: dict[URL, _Way] = {}  # by origin
-        self._dialler = Dialler(
-            tls=tls,
-            connect_seconds=timeouts.connect_seconds,
-            forward_proxy=forward_proxy,
-            max_header_bytes=max_header_bytes,
-        )
+        self._tls = tls
+        self._diallers: dict[URL, Dialler] = {}  # by origin
 
     async def close(self) -> None:
         """Drop all connections."""
-        for way in self._ways.values():
-            way.idle.close()
-        await self._dialler.close()
+        for dialler in self._diallers.values():
+            await dialler.close()
 
     async def send(self, request: UpstreamRequest) -> UpstreamResponse:
         """Send a request and read the answer's head.
@@ -132,10 +124,10 @@ class UpstreamClient:
                 client's body broke off, or did not go on, while it was relayed.
         """
         origin = request.upstream.origin
-        way = self._ways.get(origin) or self._find_way(origin)
+        dialler = self._diallers.get(origin) or self._add_dialler(origin)
         try:
-            connection = way.idle.take() or await self._dial(origin, way)
-            sending = Sending(connection, request, self._timeouts, way.authorization)
+            connection = dialler.idle.take() or await dialler.dial()
+            sending = Sending(connection, request, self._timeouts, dialler.authorization)
             try:
                 return await sending.run(self._max_header_bytes)
             except BaseException:
@@ -148,15 +140,15 @@ class UpstreamClient:
             self._note_failure(request.upstream, told)
             raise told from error
 
-    def _find_way(self, origin: URL) -> _Way:
-        way = _Way(IdleConnections(), self._forward_proxy.authorization(origin))
-        self._ways[origin] = way
-        return way
-
-    async def _dial(self, origin: URL, way: _Way) -> UpstreamConnection:
-        connection = await self._dialler.dial(origin)
-        connection.idle_connections = way.idle
-        return connection
+    def _add_dialler(self, origin: URL) -> Dialler:
+        dialler = self._diallers[origin] = Dialler(
+            origin,
+            self._forward_proxy.find(origin),
+            tls=self._tls,
+            connect_seconds=self._timeouts.connect_seconds,
+            max_header_bytes=self._max_header_bytes,
+        )
+        return dialler
 
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
         self.failure_count += 1
@@ -164,15 +156,3 @@ class UpstreamClient:
         if (suppressed := lines.admit()) is not None:
             more = f" ({suppressed} more since the last such line)" if suppressed else ""
             _log.warning("%s%s", error.message, more)
-
-
-class _Way(NamedTuple):
-    """The way to an origin.
-
-    Attributes:
-        idle: connections to it that wait.
-        authorization: see :meth:`proxy.upstream.forward_proxy.ForwardProxy.authorization`.
-    """
-
-    idle: IdleConnections
-    authorization: bytes | None

@@ -1,11 +1,11 @@
-"""Makes connections to upstreams: names, TCP, TLS and forward proxies.
+"""Connections to one origin: names, TCP, TLS, forward proxies, and those that wait.
 
 Rules:
 
 1. A name is asked for once at a time, and its addresses are used for :data:`KEEP_NAME_SECONDS`, in
    turn: a burst of calls asks once, and goes to all of them.
-2. Where an upstream has several addresses the next is tried when one does not answer soon (RFC
-   8305), and when TLS fails at one.
+2. Where there are several addresses the next is tried when one does not answer soon (RFC 8305),
+   and when TLS fails at one.
 3. Nothing of a forward proxy's doing is blamed on the upstream.
 4. There is no limit of the number of connections: there is at most one per open request of a
    client, and queueing here would be waiting nobody sees.
@@ -32,12 +32,11 @@ from proxy.upstream.errors import (
     UpstreamUnreachableError,
 )
 from proxy.upstream.forward_proxy import encode_credentials
+from proxy.upstream.idle_connections import IdleConnections
 
 if TYPE_CHECKING:
     from aiohappyeyeballs import AddrInfoType
     from yarl import URL
-
-    from proxy.upstream.forward_proxy import ForwardProxy
 
 __all__ = ("Dialler",)
 
@@ -49,136 +48,145 @@ NEXT_ADDRESS_SECONDS = 0.25
 
 
 class Dialler:
-    """Makes connections.
+    """Makes connections to one origin, and keeps them between two exchanges.
 
     Args:
-        tls: for origins of https, and for forward proxies of https.
+        origin: scheme, host and port.
+        proxy: the forward proxy on the way; ``None`` without one.
+        tls: for the origin and the proxy, where they are of https.
         connect_seconds: how long it may take to make a connection; 0 means for ever.
-        forward_proxy: what is between us and the upstreams.
-        max_header_bytes: of one field of a forward proxy's answer.
+        max_header_bytes: of one field of the proxy's answer.
+
+    Attributes:
+        idle: connections that wait.
+        authorization: what a plain HTTP request carries for its proxy: ``b""`` without
+            credentials, ``None`` without a proxy (or with TLS, which is tunnelled).
     """
 
     def __init__(
         self,
+        origin: URL,
+        proxy: URL | None,
         *,
         tls: ssl.SSLContext,
         connect_seconds: float,
-        forward_proxy: ForwardProxy,
         max_header_bytes: int,
     ) -> None:
+        self.idle = IdleConnections()
+        self._origin = origin
+        self._proxy = proxy
+        self._is_tunnelled = proxy is not None and origin.scheme == "https"
         self._tls = tls
         self._connect_seconds = connect_seconds
-        self._forward_proxy = forward_proxy
         self._max_header_bytes = max_header_bytes
+        self._credentials = b"" if proxy is None else encode_credentials(proxy)
+        self.authorization = None if proxy is None or self._is_tunnelled else self._credentials
         self._open: set[UpstreamConnection] = set()
         self._make_connection = functools.partial(UpstreamConnection, self._open)
-        self._lookups: dict[URL, tuple[asyncio.Task[list[AddrInfoType]], float]] = {}
+        self._lookup: asyncio.Task[list[AddrInfoType]] | None = None
+        self._lookup_until = 0.0
 
-    async def dial(self, origin: URL) -> UpstreamConnection:
-        """A new connection to an origin.
+    async def dial(self) -> UpstreamConnection:
+        """A new connection.
 
         Raises:
             UpstreamError: there is none to be had.
         """
-        proxy = self._forward_proxy.find(origin)
         try:
             async with asyncio.timeout(self._connect_seconds or None):
-                if proxy is None:
-                    return await self._connect(origin)
-                return await self._connect_through(proxy, origin)
+                if self._proxy is None:
+                    connection = await self._connect(self._origin)
+                else:
+                    connection = await self._connect_through(self._proxy)
         except TimeoutError as error:
             raise ConnectTimeoutError from error
+        connection.idle_connections = self.idle
+        return connection
 
     async def close(self) -> None:
         """End all connections at once."""
+        self.idle.close()
         while self._open:
             for connection in tuple(self._open):
                 connection.abort()
             await asyncio.sleep(0)
 
-    async def _connect(self, origin: URL) -> UpstreamConnection:
-        """Connect directly, by each address of the name (rule 2)."""
+    async def _connect(self, url: URL) -> UpstreamConnection:
+        """Connect directly, by each address of the host (rule 2)."""
         try:
-            addresses = await self._find_addresses(origin)
-        except OSError as error:
-            raise UpstreamUnreachableError(_words(error)) from error
-        while True:
-            try:
-                return await self._connect_to(addresses, origin)
-            except UpstreamError:
-                aiohappyeyeballs.pop_addr_infos_interleave(addresses)
-                if not addresses:
-                    raise
-
-    async def _connect_to(self, addresses: list[AddrInfoType], origin: URL) -> UpstreamConnection:
-        tls, loop = origin.scheme == "https", asyncio.get_running_loop()
-        try:
-            sock = await aiohappyeyeballs.start_connection(
-                addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS
-            )
-            _, connection = await loop.create_connection(
-                self._make_connection,
-                sock=sock,
-                ssl=self._tls if tls else None,
-                server_hostname=_host(origin) if tls else None,
-            )
+            addresses = await self._find_addresses(url)
+            while True:
+                try:
+                    return await self._connect_to(addresses, url)
+                except OSError:
+                    aiohappyeyeballs.pop_addr_infos_interleave(addresses)
+                    if not addresses:
+                        raise
         except OSError as error:
             raise _explain(error) from error
-        return connection
 
-    async def _find_addresses(self, origin: URL) -> list[AddrInfoType]:
-        """The addresses of a host, another one first each time (rule 1).
-
-        Raises:
-            OSError: it has none.
-        """
-        if (addresses := _read_address(origin)) is not None:
-            return addresses
-        now = asyncio.get_running_loop().time()
-        lookup, until = self._lookups.get(origin, (None, now))
-        if lookup is None or (lookup.done() and (now >= until or lookup.exception())):
-            lookup = spawn(_look_up(origin), name="look up")
-            self._lookups[origin] = lookup, now + KEEP_NAME_SECONDS
+    async def _find_addresses(self, url: URL) -> list[AddrInfoType]:
+        """The addresses of a host, another one first each time (rule 1)."""
+        host, now = url.raw_host or "", asyncio.get_running_loop().time()
+        if _is_address(host):
+            return aiohappyeyeballs.addr_to_addr_infos((host, url.port or 0)) or []
+        lookup = self._lookup
+        if lookup is None or (lookup.done() and (now >= self._lookup_until or lookup.exception())):
+            lookup = self._lookup = spawn(_look_up(host, url.port), name="look up")
+            self._lookup_until = now + KEEP_NAME_SECONDS
         found = await asyncio.shield(lookup)
         found.append(found.pop(0))
         return [found[-1], *found[:-1]]
 
-    async def _connect_through(self, proxy: URL, origin: URL) -> UpstreamConnection:
+    async def _connect_to(self, addresses: list[AddrInfoType], url: URL) -> UpstreamConnection:
+        sock = await aiohappyeyeballs.start_connection(
+            addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS
+        )
+        is_tls = url.scheme == "https"
+        _, connection = await asyncio.get_running_loop().create_connection(
+            self._make_connection,
+            sock=sock,
+            ssl=self._tls if is_tls else None,
+            server_hostname=_name(url) if is_tls else None,
+        )
+        return connection
+
+    async def _connect_through(self, proxy: URL) -> UpstreamConnection:
         """Connect to a forward proxy, and for TLS through it to the origin (rule 3)."""
         try:
             connection = await self._connect(proxy)
-            if origin.scheme != "https":
+            if not self._is_tunnelled:
                 return connection
-            try:
-                await self._ask_for_tunnel(connection, proxy, origin)
-            except BaseException:
-                connection.abort()
-                raise
-        except ForwardProxyError:
-            raise
+            status = await self._ask_for_tunnel(connection)
         except UpstreamError as error:
             raise ForwardProxyError from error
-        return await self._start_tls(connection, origin)
+        if status != 200:
+            connection.abort()
+            raise ForwardProxyError(str(status))
+        return await self._start_tls(connection)
 
-    async def _ask_for_tunnel(
-        self, connection: UpstreamConnection, proxy: URL, origin: URL
-    ) -> None:
-        """Ask by CONNECT (RFC 9110 section 9.3.6); what follows the answer's head is no body."""
-        connection.begin(head_only=True, max_header_bytes=self._max_header_bytes, stall_seconds=0)
-        authority = f"{origin.host_subcomponent}:{origin.port}".encode("ascii")
+    async def _ask_for_tunnel(self, connection: UpstreamConnection) -> int:
+        """Ask by CONNECT (RFC 9110 section 9.3.6); the status of what is answered."""
+        authority = f"{self._origin.host_subcomponent}:{self._origin.port}".encode("ascii")
         head = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (authority, authority)
-        if credentials := encode_credentials(proxy):
-            head += b"Proxy-Authorization: %b\r\n" % credentials
-        connection.transport.write(head + b"\r\n")
-        response = await connection.read_head()
-        if response.status != 200:
-            raise ForwardProxyError(str(response.status))
+        if self._credentials:
+            head += b"Proxy-Authorization: %b\r\n" % self._credentials
+        try:
+            connection.begin(
+                head_only=True, max_header_bytes=self._max_header_bytes, stall_seconds=0
+            )
+            connection.transport.write(head + b"\r\n")
+            return (await connection.read_head()).status
+        except BaseException:
+            connection.abort()
+            raise
 
-    async def _start_tls(self, tunnel: UpstreamConnection, origin: URL) -> UpstreamConnection:
+    async def _start_tls(self, tunnel: UpstreamConnection) -> UpstreamConnection:
+        """The connection inside a tunnel, which has a protocol of its own."""
         connection = self._make_connection()
         try:
             transport = await asyncio.get_running_loop().start_tls(
-                tunnel.transport, connection, self._tls, server_hostname=_host(origin)
+                tunnel.transport, connection, self._tls, server_hostname=_name(self._origin)
             )
         except OSError as error:
             raise _explain(error) from error
@@ -190,36 +198,27 @@ class Dialler:
         return connection
 
 
-def _host(origin: URL) -> str:
-    """The name that a certificate has to hold."""
-    return (origin.raw_host or "").rstrip(".")
-
-
-def _read_address(origin: URL) -> list[AddrInfoType] | None:
-    """The address that stands in the place of a name."""
-    host = origin.raw_host or ""
+def _is_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        return None
-    return aiohappyeyeballs.addr_to_addr_infos((host, origin.port or 0))
+        return False
+    return True
 
 
-async def _look_up(origin: URL) -> list[AddrInfoType]:
-    loop = asyncio.get_running_loop()
-    return [
-        *await loop.getaddrinfo(
-            origin.raw_host, origin.port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-        )
-    ]
+def _name(url: URL) -> str:
+    """The name that a certificate has to hold."""
+    return (url.raw_host or "").rstrip(".")
+
+
+async def _look_up(host: str, port: int | None) -> list[AddrInfoType]:
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+    )
+    return list(found)
 
 
 def _explain(error: OSError) -> UpstreamError:
-    return (UpstreamTlsError if isinstance(error, ssl.SSLError) else UpstreamUnreachableError)(
-        _words(error)
-    )
-
-
-def _words(error: OSError) -> str:
-    """The system's own words."""
-    return error.strerror or str(error)
+    """The error in the system's own words."""
+    kind = UpstreamTlsError if isinstance(error, ssl.SSLError) else UpstreamUnreachableError
+    return kind(error.strerror or str(error))

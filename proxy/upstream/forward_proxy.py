@@ -49,18 +49,6 @@ class ForwardProxy:
         bypass = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]
         return None if bypass(host, dict(self.proxies)) else URL(proxy)
 
-    def authorization(self, origin: URL) -> bytes | None:
-        """What a plain HTTP request to ``origin`` carries for its proxy.
-
-        Returns:
-            ``None`` without a proxy (or with TLS, which is tunnelled), ``b""`` for a proxy
-            without credentials, else the value of ``Proxy-Authorization``.
-        """
-        proxy = self.find(origin)
-        if proxy is None or origin.scheme != "http":
-            return None
-        return encode_credentials(proxy)
-
 
 def _check(name: str, text: str) -> None:
     """Refuse what is no proxy URL, without quoting it: it may hold a password (R7)."""

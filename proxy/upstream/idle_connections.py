@@ -65,9 +65,8 @@ class IdleConnections:
             self._timer = self._loop.call_at(self._waiting[0][1] + KEEP_IDLE_SECONDS, self._expire)
 
     def close(self) -> None:
-        """End them all."""
+        """Keep none any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._waiting:
-            self._waiting.pop()[0].transport.close()
+        self._waiting.clear()

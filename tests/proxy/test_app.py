@@ -48,7 +48,7 @@ async def test_a_start_that_fails_leaves_nothing_open() -> None:
             match="another program listens there: name another port with --port or SPANTAP_PORT",
         ):
             await proxy.start()
-    assert not proxy._client._dialler._open
+    assert not proxy._client._diallers
 
 
 # Going down.

@@ -113,9 +113,9 @@ async def test_a_connection_is_kept_for_four_seconds() -> None:
         await read_all(await client.send(get(upstream.url)))
         await read_all(await client.send(get(upstream.url)))
         assert upstream.connections == 1
-        [way] = client._ways.values()
-        connection, since = way.idle._waiting.pop()
-        way.idle._waiting.append((connection, since - 4.1))
+        [dialler] = client._diallers.values()
+        connection, since = dialler.idle._waiting.pop()
+        dialler.idle._waiting.append((connection, since - 4.1))
         await read_all(await client.send(get(upstream.url)))
         assert upstream.connections == 2
 
@@ -212,8 +212,8 @@ async def test_a_body_longer_than_one_piece_is_written_beside_the_answer() -> No
         response = await client.send(get(upstream.url, method="POST", body=body))
         assert response.status == 413
         assert await read_all(response) == b"too long"
-        [way] = client._ways.values()
-        assert not len(way.idle)  # half a request went over it
+        [dialler] = client._diallers.values()
+        assert not len(dialler.idle)  # half a request went over it
 
 
 @pytest.mark.parametrize("size", [WRITE_BYTES, WRITE_BYTES + 1, 3_000_000])

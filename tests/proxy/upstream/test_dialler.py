@@ -14,7 +14,6 @@ from yarl import URL
 from proxy.upstream import dialler
 from proxy.upstream.dialler import Dialler
 from proxy.upstream.errors import UpstreamUnreachableError
-from proxy.upstream.forward_proxy import ForwardProxy
 from tests.proxy.harness import Connection, ScriptedUpstream
 
 if TYPE_CHECKING:
@@ -28,13 +27,13 @@ NAME = URL("http://upstream.invalid")
 
 
 @contextlib.asynccontextmanager
-async def open_dialler(authority: trustme.CA | None = None) -> AsyncIterator[Dialler]:
+async def open_dialler(
+    origin: URL = NAME, authority: trustme.CA | None = None
+) -> AsyncIterator[Dialler]:
     tls = ssl.create_default_context()
     if authority is not None:
         authority.configure_trust(tls)
-    opened = Dialler(
-        tls=tls, connect_seconds=5, forward_proxy=ForwardProxy(), max_header_bytes=65536
-    )
+    opened = Dialler(origin, None, tls=tls, connect_seconds=5, max_header_bytes=65536)
     yield opened
     await opened.close()
 
@@ -74,15 +73,15 @@ async def test_rule_1_a_burst_asks_once_and_goes_to_all_addresses(
     async with ScriptedUpstream(wait) as one, ScriptedUpstream(wait) as other, open_dialler() as d:
         names = Names(one.address, other.address)
         use(names, monkeypatch)
-        burst = await asyncio.gather(*[d.dial(NAME) for _ in range(4)])
+        burst = await asyncio.gather(*[d.dial() for _ in range(4)])
         reached = [c.transport.get_extra_info("peername") for c in burst]
         assert reached == [one.address, other.address] * 2
-        await d.dial(NAME)
+        await d.dial()
         assert names.asked_count == 1
         monkeypatch.setattr(dialler, "KEEP_NAME_SECONDS", 0)
-        d._lookups.clear()
+        d._lookup = None
         for _ in range(2):
-            await d.dial(NAME)
+            await d.dial()
         assert names.asked_count == 3
 
 
@@ -91,12 +90,12 @@ async def test_rule_1_a_failure_is_not_remembered(monkeypatch: pytest.MonkeyPatc
     async with ScriptedUpstream(wait) as upstream, open_dialler() as d:
         names = Names()
         use(names, monkeypatch)
-        told = await asyncio.gather(*[d.dial(NAME) for _ in range(3)], return_exceptions=True)
+        told = await asyncio.gather(*[d.dial() for _ in range(3)], return_exceptions=True)
         assert [type(error) for error in told] == [UpstreamUnreachableError] * 3
         assert str(told[0]) == "Name or service not known"
         assert names.asked_count == 1
         names.addresses = (upstream.address,)
-        await d.dial(NAME)
+        await d.dial()
 
 
 async def test_rule_1_who_gives_up_takes_the_answer_from_nobody(
@@ -105,7 +104,7 @@ async def test_rule_1_who_gives_up_takes_the_answer_from_nobody(
     """The first to ask may leave before the name is found."""
     async with ScriptedUpstream(wait) as upstream, open_dialler() as d:
         use(Names(upstream.address), monkeypatch)
-        first, second = (asyncio.ensure_future(d.dial(NAME)) for _ in range(2))
+        first, second = (asyncio.ensure_future(d.dial()) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
         assert (await second).transport.get_extra_info("peername") == upstream.address
@@ -125,18 +124,18 @@ async def test_rule_2_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch)
         async with (
             await asyncio.start_server(hang_up, "127.0.0.1", 0) as no_tls,
             ScriptedUpstream(wait, tls=tls) as upstream,
-            open_dialler(authority) as d,
+            open_dialler(NAME.with_scheme("https"), authority) as d,
         ):
             hangs_up = no_tls.sockets[0].getsockname()
             use(Names(closed.getsockname(), hangs_up, upstream.address), monkeypatch)
-            connection = await d.dial(NAME.with_scheme("https"))
+            connection = await d.dial()
             assert connection.transport.get_extra_info("peername") == upstream.address
 
 
 async def test_closing_ends_all_connections() -> None:
     """In use or not; whoever waits for an answer is told."""
-    async with ScriptedUpstream(wait) as upstream, open_dialler() as d:
-        connections = [await d.dial(URL(upstream.url)) for _ in range(3)]
+    async with ScriptedUpstream(wait) as upstream, open_dialler(URL(upstream.url)) as d:
+        connections = [await d.dial() for _ in range(3)]
         connections[0].begin(head_only=False, max_header_bytes=100, stall_seconds=0)
         await d.close()
         assert all(connection.transport.is_closing() for connection in connections)

@@ -360,13 +360,3 @@ def test_exceptions_are_matched_by_name_suffix_and_port(no_proxy: str, *, proxie
     forward = ForwardProxy({"https": "http://proxy:3128", "no": no_proxy})
     assert (forward.find(URL("https://api.example")) is not None) == proxied
     assert forward.find(URL("http://api.example")) is None
-
-
-def test_only_plain_http_carries_the_proxys_credentials_itself() -> None:
-    """With TLS they go with CONNECT."""
-    proxies = {"http": "http://a:b@proxy:1", "https": "http://a:b@proxy:1"}
-    forward = ForwardProxy(proxies)
-    assert forward.authorization(URL("http://api.example")) == b"Basic YTpi"
-    assert forward.authorization(URL("https://api.example")) is None
-    assert ForwardProxy({"http": "http://proxy:1"}).authorization(URL("http://a.example")) == b""
-    assert ForwardProxy().authorization(URL("http://api.example")) is None

@@ -34,8 +34,8 @@ async def test_rule_1_whoever_waits_too_long_is_ended_without_being_asked_for(
         await read_all(first)
         await asyncio.sleep(0.03)
         await read_all(second)
-        [way] = client._ways.values()
-        idle = way.idle
+        [dialler] = client._diallers.values()
+        idle = dialler.idle
         assert len(idle) == 2
         await both.wait()
         assert ended == [1, 2]
@@ -56,8 +56,8 @@ async def test_rule_3_the_one_that_was_used_last_is_used_next() -> None:
             assert await read_all(response) == ANSWER
         assert await read_all(await client.send(get(upstream.url))) == ANSWER
         assert asked[2] is asked[1] is not asked[0]
-        [way] = client._ways.values()
-        idle = way.idle
+        [dialler] = client._diallers.values()
+        idle = dialler.idle
         last, _ = idle._waiting[-1]
         last.transport.abort()
         await asyncio.sleep(0.01)
@@ -78,8 +78,8 @@ async def test_closing_ends_those_that_wait() -> None:
     async with ScriptedUpstream(script) as upstream:
         async with open_client() as client:
             assert await read_all(await client.send(get(upstream.url))) == ANSWER
-            [way] = client._ways.values()
-            idle = way.idle
+            [dialler] = client._diallers.values()
+            idle = dialler.idle
             assert idle._timer is not None
         await closed.wait()
         assert len(idle) == 0
