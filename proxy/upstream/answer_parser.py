@@ -41,15 +41,7 @@ _LEAST_FIELD_BYTES = len(b": \r\n")
 
 
 class AnswerHead(NamedTuple):
-    """The head of an answer.
-
-    Attributes:
-        status: as received.
-        reason: as received; undecodable bytes as surrogates.
-        headers: raw fields.
-        has_body: a body follows.
-        is_framed: something other than the end of the connection tells where the answer ends.
-    """
+    """The head of an answer, of which :class:`proxy.upstream.response.UpstreamResponse` tells."""
 
     status: int
     reason: str
@@ -104,8 +96,9 @@ class AnswerParser:
                 self.fault = _explain(error)
         pieces = self._pieces
         if not pieces:
-            if self._bytes_without_body > MAX_HEAD_FACTOR * self._max_header_bytes:
-                self._refuse_more()
+            is_much = self._bytes_without_body > MAX_HEAD_FACTOR * self._max_header_bytes
+            if is_much and self.fault is None and not self.is_over:
+                self.fault = InvalidAnswerError("too much that is none of its body")
             return b""
         self._bytes_without_body = 0
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -115,10 +108,9 @@ class AnswerParser:
             return b""
         return body
 
-    def _refuse_more(self) -> None:
-        """Rule 3, of what has no end yet."""
-        if self.fault is None and not self.is_over:
-            self.fault = InvalidAnswerError("too much that is none of its body")
+    def close(self) -> None:
+        """Let go of llhttp, which knows us: nothing is left for the garbage collector."""
+        del self._parser
 
     # The parser calls these.
 
@@ -161,7 +153,11 @@ class AnswerParser:
         self._bytes_without_body = 0
         status = self._parser.get_status_code()
         if 100 <= status < 200:
-            self._pass_interim(status)
+            self._interim_count += 1
+            if status == 101:
+                raise InvalidAnswerError("101 without having been asked to upgrade")
+            if self._interim_count > MAX_INTERIM_ANSWERS:
+                raise InvalidAnswerError("too many interim answers")
             return
         headers = Head(self._fields)
         is_chunked = _is_chunked(headers)
@@ -177,14 +173,6 @@ class AnswerParser:
         # Behind a head alone, the parser tells of a body (rule 5) but not of the end of chunks.
         is_sure = not (self._head_only and is_chunked)
         self.keeps_connection = is_sure and self._parser.should_keep_alive()
-
-    def _pass_interim(self, status: int) -> None:
-        """Rule 2."""
-        self._interim_count += 1
-        if status == 101:
-            raise InvalidAnswerError("101 without having been asked to upgrade")
-        if self._interim_count > MAX_INTERIM_ANSWERS:
-            raise InvalidAnswerError("too many interim answers")
 
     def on_message_complete(self) -> None:
         """End an answer; the body of an interim one is nobody's."""

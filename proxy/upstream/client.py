@@ -7,6 +7,7 @@ upstream had dropped is an error that says so (``design.md`` section 6).
 
 from __future__ import annotations
 
+import functools
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,11 +32,7 @@ if TYPE_CHECKING:
     from proxy.upstream.response import UpstreamResponse
     from telemetry.rate_limit import RateLimit
 
-__all__ = (
-    "UpstreamClient",
-    "UpstreamRequest",
-    "UpstreamTimeouts",
-)
+__all__ = ("UpstreamClient", "UpstreamRequest", "UpstreamTimeouts")
 
 _log = logging.getLogger("spantap.upstream")
 
@@ -107,8 +104,9 @@ class UpstreamClient:
         self.failure_count = 0
         self._timeouts = timeouts
         self._forward_proxy = forward_proxy
-        self._max_header_bytes = max_header_bytes
-        self._tls = tls
+        self._make_dialler = functools.partial(
+            Dialler, tls=tls, timeouts=timeouts, max_header_bytes=max_header_bytes
+        )
         self._diallers: dict[URL, Dialler] = {}  # by origin
 
     async def close(self) -> None:
@@ -124,31 +122,18 @@ class UpstreamClient:
                 client's body broke off, or did not go on, while it was relayed.
         """
         origin = request.upstream.origin
-        dialler = self._diallers.get(origin) or self._add_dialler(origin)
+        dialler = self._diallers.get(origin)
+        if dialler is None:
+            dialler = self._make_dialler(origin, self._forward_proxy.find(origin))
+            self._diallers[origin] = dialler
         try:
             connection = dialler.idle.take() or await dialler.dial()
             sending = Sending(connection, request, self._timeouts, dialler.authorization)
-            try:
-                return await sending.run(self._max_header_bytes)
-            except BaseException:
-                sending.abort()
-                if sending.client_fault is not None:
-                    raise sending.client_fault from None
-                raise
+            return await sending.run()
         except UpstreamError as error:
             told = explain_upstream_error(request.upstream, error)
             self._note_failure(request.upstream, told)
             raise told from error
-
-    def _add_dialler(self, origin: URL) -> Dialler:
-        dialler = self._diallers[origin] = Dialler(
-            origin,
-            self._forward_proxy.find(origin),
-            tls=self._tls,
-            connect_seconds=self._timeouts.connect_seconds,
-            max_header_bytes=self._max_header_bytes,
-        )
-        return dialler
 
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
         self.failure_count += 1

@@ -25,6 +25,7 @@ from proxy.upstream.errors import UpstreamClosedError, UpstreamSilentError, Upst
 from proxy.upstream.response import UpstreamResponse
 
 if TYPE_CHECKING:
+    from proxy.errors import GatewayError
     from proxy.upstream.errors import UpstreamError
     from proxy.upstream.idle_connections import IdleConnections
 
@@ -35,18 +36,28 @@ class UpstreamConnection(asyncio.Protocol):
     """Sends one request at a time, and reads its answer.
 
     Args:
+        idle_connections: where it waits between two exchanges.
         open_connections: where it is as long as it is open.
+        max_header_bytes: of one field of an answer.
+        stall_seconds: how long the upstream may take nothing of a request (0: for ever).
 
     Attributes:
-        idle_connections: where it waits between two exchanges; ended at once where there is none.
         transport: once it is connected.
     """
 
     transport: asyncio.Transport
 
-    def __init__(self, open_connections: set[UpstreamConnection]) -> None:
-        self.idle_connections: IdleConnections | None = None
+    def __init__(
+        self,
+        idle_connections: IdleConnections,
+        open_connections: set[UpstreamConnection],
+        *,
+        max_header_bytes: int,
+        stall_seconds: float,
+    ) -> None:
+        self._idle_connections = idle_connections
         self._open_connections = open_connections
+        self._max_header_bytes = max_header_bytes
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._parser: AnswerParser | None = None  # while an answer is on its way
@@ -58,27 +69,24 @@ class UpstreamConnection(asyncio.Protocol):
         self._limit_seconds = 0.0
         self._last_read = 0.0
         self._watch: asyncio.TimerHandle | None = None
-        self._stall_watch = StallWatch(0.0, self._give_up_stalled)
+        self._stall_watch = StallWatch(stall_seconds, self._give_up_stalled)
 
     # The exchange.
 
-    def begin(self, *, head_only: bool, max_header_bytes: int, stall_seconds: float) -> None:
+    def begin(self, *, head_only: bool) -> None:
         """Prepare for one answer.
 
         Args:
             head_only: it will have no body, whatever its head says.
-            max_header_bytes: of one field of its head.
-            stall_seconds: how long the upstream may take nothing of the request (0: for ever).
 
         Raises:
             UpstreamClosedError: it is gone already.
         """
         if self.transport.is_closing():
             raise UpstreamClosedError
-        self._parser = AnswerParser(max_header_bytes, head_only=head_only)
+        self._parser = AnswerParser(self._max_header_bytes, head_only=head_only)
         self._head = self._loop.create_future()
         self._keeps = False
-        self._stall_watch.limit_seconds = stall_seconds
 
     async def read_head(self) -> UpstreamResponse:
         """The answer, once its head has come.
@@ -99,9 +107,9 @@ class UpstreamConnection(asyncio.Protocol):
         self._limit_seconds = 0.0
         if not is_whole:
             self.abort()
-        elif self._keeps and self.idle_connections is not None:
+        elif self._keeps:
             self.resume_reading()
-            self.idle_connections.put(self)
+            self._idle_connections.put(self)
         else:
             self.transport.close()
 
@@ -110,8 +118,12 @@ class UpstreamConnection(asyncio.Protocol):
         self._parser = None
         self.transport.abort()
 
-    def fail(self, error: UpstreamError) -> None:
-        """Fail whoever waits for the head or reads the body; what comes now is nobody's."""
+    def fail(self, error: UpstreamError | GatewayError) -> None:
+        """Fail whoever waits for the head or reads the body; what comes now is nobody's.
+
+        Args:
+            error: the client's where the request could not be sent whole.
+        """
         self._parser = None
         if self._response is not None:
             self._response.end(error)
@@ -218,6 +230,7 @@ class UpstreamConnection(asyncio.Protocol):
         elif parser.is_over and response is not None:
             self._parser = None
             self._keeps = parser.keeps_connection
+            parser.close()
             response.end()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -233,6 +246,6 @@ class UpstreamConnection(asyncio.Protocol):
         if exc is None and not is_framed and self._response is not None:
             self._response.end()
         elif exc is None or is_framed:
-            self.fail(UpstreamClosedError("the connection ended before the body did"))
+            self.fail(UpstreamClosedError())
         else:
             self.fail(UpstreamClosedError(str(exc) or type(exc).__name__))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import ipaddress
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from aiohappyeyeballs import AddrInfoType
     from yarl import URL
 
+    from proxy.upstream.client import UpstreamTimeouts
+
 __all__ = ("Dialler",)
 
 KEEP_NAME_SECONDS = 10.0
@@ -54,8 +55,8 @@ class Dialler:
         origin: scheme, host and port.
         proxy: the forward proxy on the way; ``None`` without one.
         tls: for the origin and the proxy, where they are of https.
-        connect_seconds: how long it may take to make a connection; 0 means for ever.
-        max_header_bytes: of one field of the proxy's answer.
+        timeouts: of connections.
+        max_header_bytes: of one field of an answer.
 
     Attributes:
         idle: connections that wait.
@@ -69,7 +70,7 @@ class Dialler:
         proxy: URL | None,
         *,
         tls: ssl.SSLContext,
-        connect_seconds: float,
+        timeouts: UpstreamTimeouts,
         max_header_bytes: int,
     ) -> None:
         self.idle = IdleConnections()
@@ -77,12 +78,17 @@ class Dialler:
         self._proxy = proxy
         self._is_tunnelled = proxy is not None and origin.scheme == "https"
         self._tls = tls
-        self._connect_seconds = connect_seconds
-        self._max_header_bytes = max_header_bytes
+        self._connect_seconds = timeouts.connect_seconds or None
         self._credentials = b"" if proxy is None else encode_credentials(proxy)
         self.authorization = None if proxy is None or self._is_tunnelled else self._credentials
         self._open: set[UpstreamConnection] = set()
-        self._make_connection = functools.partial(UpstreamConnection, self._open)
+        self._make_connection = functools.partial(
+            UpstreamConnection,
+            self.idle,
+            self._open,
+            max_header_bytes=max_header_bytes,
+            stall_seconds=timeouts.stall_seconds,
+        )
         self._lookup: asyncio.Task[list[AddrInfoType]] | None = None
         self._lookup_until = 0.0
 
@@ -93,15 +99,12 @@ class Dialler:
             UpstreamError: there is none to be had.
         """
         try:
-            async with asyncio.timeout(self._connect_seconds or None):
+            async with asyncio.timeout(self._connect_seconds):
                 if self._proxy is None:
-                    connection = await self._connect(self._origin)
-                else:
-                    connection = await self._connect_through(self._proxy)
+                    return await self._connect(self._origin)
+                return await self._connect_through(self._proxy)
         except TimeoutError as error:
             raise ConnectTimeoutError from error
-        connection.idle_connections = self.idle
-        return connection
 
     async def close(self) -> None:
         """End all connections at once."""
@@ -127,12 +130,9 @@ class Dialler:
 
     async def _find_addresses(self, url: URL) -> list[AddrInfoType]:
         """The addresses of a host, another one first each time (rule 1)."""
-        host, now = url.raw_host or "", asyncio.get_running_loop().time()
-        if _is_address(host):
-            return aiohappyeyeballs.addr_to_addr_infos((host, url.port or 0)) or []
-        lookup = self._lookup
+        lookup, now = self._lookup, asyncio.get_running_loop().time()
         if lookup is None or (lookup.done() and (now >= self._lookup_until or lookup.exception())):
-            lookup = self._lookup = spawn(_look_up(host, url.port), name="look up")
+            lookup = self._lookup = spawn(_look_up(url.raw_host, url.port), name="look up")
             self._lookup_until = now + KEEP_NAME_SECONDS
         found = await asyncio.shield(lookup)
         found.append(found.pop(0))
@@ -172,9 +172,7 @@ class Dialler:
         if self._credentials:
             head += b"Proxy-Authorization: %b\r\n" % self._credentials
         try:
-            connection.begin(
-                head_only=True, max_header_bytes=self._max_header_bytes, stall_seconds=0
-            )
+            connection.begin(head_only=True)
             connection.transport.write(head + b"\r\n")
             return (await connection.read_head()).status
         except BaseException:
@@ -198,24 +196,17 @@ class Dialler:
         return connection
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _name(url: URL) -> str:
     """The name that a certificate has to hold."""
     return (url.raw_host or "").rstrip(".")
 
 
-async def _look_up(host: str, port: int | None) -> list[AddrInfoType]:
-    found = await asyncio.get_running_loop().getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-    )
-    return list(found)
+async def _look_up(host: str | None, port: int | None) -> list[AddrInfoType]:
+    find, kind = asyncio.get_running_loop().getaddrinfo, socket.SOCK_STREAM
+    try:  # an address needs no other thread
+        return [*socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)]
+    except socket.gaierror:
+        return [*await find(host, port, type=kind, flags=socket.AI_ADDRCONFIG)]
 
 
 def _explain(error: OSError) -> UpstreamError:

@@ -112,7 +112,6 @@ class UpstreamClosedError(UpstreamError):
 
 def explain_upstream_error(upstream: Upstream, error: UpstreamError) -> GatewayError:
     """Put into words for the client what kept the upstream from answering."""
-    shows_cause = not isinstance(error, UpstreamClosedError)
-    cause = f" ({error})" if shows_cause and str(error) else ""
+    cause = f" ({error})" if str(error) else ""
     message = f"Upstream {upstream.name!r} ({upstream.origin}): {error.sentence}{cause}."
     return GatewayError(error.status, error.code, message, error.end)

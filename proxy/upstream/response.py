@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from proxy.errors import GatewayError
 from proxy.upstream.errors import UpstreamSilentError
 from telemetry.frames.ending import EndKind
 
@@ -52,7 +53,6 @@ class UpstreamResponse:
         headers: raw fields.
         has_body: a body follows.
         is_framed: something other than the end of the connection tells where the body ends.
-        at_end: :meth:`read` would tell the end of the body without waiting.
         upload: what sends the request, where that may take longer than its answer.
     """
 
@@ -82,7 +82,7 @@ class UpstreamResponse:
             self._connection.pause_reading()
         self._wake()
 
-    def end(self, error: UpstreamError | None = None) -> None:
+    def end(self, error: UpstreamError | GatewayError | None = None) -> None:
         """Nothing more comes, because all has come or because of an error."""
         self._taker = None
         if not self._has_ended:
@@ -179,7 +179,10 @@ class UpstreamResponse:
         self._connection.end(is_whole=is_uploaded and self._has_ended and self._broken is None)
 
 
-def _explain_break(error: UpstreamError) -> UpstreamBroken:
+def _explain_break(error: UpstreamError | GatewayError) -> UpstreamBroken:
     if isinstance(error, UpstreamSilentError):
         return UpstreamBroken("no data from the upstream within the idle timeout", EndKind.TIMEOUT)
-    return UpstreamBroken(f"the upstream's body broke off: {error}")
+    cause = str(error) or "the connection ended before the body did"
+    if isinstance(error, GatewayError):
+        cause = "the request's body broke off"
+    return UpstreamBroken(f"the upstream's body broke off: {cause}")

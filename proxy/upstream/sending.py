@@ -47,9 +47,6 @@ class Sending:
         request: what is sent.
         timeouts: how long it may take.
         authorization: for a forward proxy of plain HTTP; ``None`` without one.
-
-    Attributes:
-        client_fault: the client's body broke off, or did not go on.
     """
 
     def __init__(
@@ -65,20 +62,25 @@ class Sending:
         self._head = request.encode_head(authorization)
         self._upload: asyncio.Task[None] | None = None
         self._head_read = False
-        self.client_fault: GatewayError | None = None
 
-    async def run(self, max_header_bytes: int) -> UpstreamResponse:
+    async def run(self) -> UpstreamResponse:
         """Write the request and read the head.
 
         Raises:
             UpstreamError: there is no answer.
+            GatewayError: the client's body broke off, or did not go on.
         """
+        try:
+            return await self._run()
+        except BaseException:
+            if self._upload is not None:
+                self._upload.cancel()
+            self._connection.abort()
+            raise
+
+    async def _run(self) -> UpstreamResponse:
         request, connection = self._request, self._connection
-        connection.begin(
-            head_only=request.method == "HEAD",
-            max_header_bytes=max_header_bytes,
-            stall_seconds=self._timeouts.stall_seconds,
-        )
+        connection.begin(head_only=request.method == "HEAD")
         is_large = request.more or len(request.body) > WRITE_BYTES
         if request.rest is None and not is_large and not request.chunked:
             connection.transport.write(self._head + request.body)
@@ -99,10 +101,8 @@ class Sending:
         """
         try:
             await self._write_body()
-        except GatewayError as error:
-            self.client_fault = error
-            # An answer that has begun already breaks off, too.
-            self._connection.fail(UpstreamClosedError("the request's body broke off"))
+        except GatewayError as error:  # an answer that has begun already breaks off, too
+            self._connection.fail(error)
             self._connection.abort()
         except UpstreamClosedError:
             return
@@ -129,12 +129,6 @@ class Sending:
         if not self._request.chunked:
             return piece
         return b"".join((b"%x\r\n" % len(piece), piece, b"\r\n"))
-
-    def abort(self) -> None:
-        """Stop at once."""
-        if self._upload is not None:
-            self._upload.cancel()
-        self._connection.abort()
 
 
 def _cut(parts: tuple[bytes | memoryview, ...]) -> Iterator[memoryview]:

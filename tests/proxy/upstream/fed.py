@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from proxy.upstream.connection import UpstreamConnection
+from proxy.upstream.idle_connections import IdleConnections
 
 if TYPE_CHECKING:
     from proxy.upstream.response import UpstreamResponse
@@ -30,14 +31,14 @@ class FedConnection(asyncio.Transport):
 
     def __init__(self, *, head_only: bool = False, max_header_bytes: int = 1024) -> None:
         super().__init__()
-        self.connection = UpstreamConnection(set())
+        self.connection = UpstreamConnection(
+            IdleConnections(), set(), max_header_bytes=max_header_bytes, stall_seconds=0
+        )
         self.waiting: list[bytes] = []
         self._is_paused = False
         self._is_closed = False
         self.connection.connection_made(self)
-        self.connection.begin(
-            head_only=head_only, max_header_bytes=max_header_bytes, stall_seconds=0
-        )
+        self.connection.begin(head_only=head_only)
 
     def pause_reading(self) -> None:
         self._is_paused = True

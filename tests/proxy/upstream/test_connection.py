@@ -23,24 +23,6 @@ from tests.proxy.upstream.test_client import get, open_client, read_all
 EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 4096])
-async def test_heads_are_found_however_they_are_cut(size: int) -> None:
-    """Blank lines before them, interim ones, and bytes behind the answer that are none of its."""
-    wire = b"\r\n\r\n" + EARLY + b"\r\n" + EARLY
-    wire += b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + b"surplus"
-
-    async def script(connection: Connection) -> None:
-        for start in range(0, len(wire), size):
-            await connection.send(wire[start : start + size])
-            await asyncio.sleep(0)
-        await connection.wait_closed_by_peer()
-
-    async with ScriptedUpstream(script) as upstream, open_client() as client:
-        response = await client.send(get(upstream.url))
-        assert response.status == 200
-        assert await read_all(response) == b"ok"
-
-
 async def test_rule_1_what_comes_on_an_idle_connection_is_no_answer() -> None:
     """It ends the connection, and the next request goes out on a new one."""
     sent = asyncio.Event()

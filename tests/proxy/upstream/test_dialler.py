@@ -12,6 +12,7 @@ import trustme
 from yarl import URL
 
 from proxy.upstream import dialler
+from proxy.upstream.client import UpstreamTimeouts
 from proxy.upstream.dialler import Dialler
 from proxy.upstream.errors import UpstreamUnreachableError
 from tests.proxy.harness import Connection, ScriptedUpstream
@@ -33,7 +34,7 @@ async def open_dialler(
     tls = ssl.create_default_context()
     if authority is not None:
         authority.configure_trust(tls)
-    opened = Dialler(origin, None, tls=tls, connect_seconds=5, max_header_bytes=65536)
+    opened = Dialler(origin, None, tls=tls, timeouts=UpstreamTimeouts(), max_header_bytes=65536)
     yield opened
     await opened.close()
 
@@ -136,6 +137,6 @@ async def test_closing_ends_all_connections() -> None:
     """In use or not; whoever waits for an answer is told."""
     async with ScriptedUpstream(wait) as upstream, open_dialler(URL(upstream.url)) as d:
         connections = [await d.dial() for _ in range(3)]
-        connections[0].begin(head_only=False, max_header_bytes=100, stall_seconds=0)
+        connections[0].begin(head_only=False)
         await d.close()
         assert all(connection.transport.is_closing() for connection in connections)

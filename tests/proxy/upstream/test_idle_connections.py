@@ -35,11 +35,10 @@ async def test_rule_1_whoever_waits_too_long_is_ended_without_being_asked_for(
         await asyncio.sleep(0.03)
         await read_all(second)
         [dialler] = client._diallers.values()
-        idle = dialler.idle
-        assert len(idle) == 2
+        assert len(dialler.idle._waiting) == 2
         await both.wait()
         assert ended == [1, 2]
-        assert len(idle) == 0
+        assert not dialler.idle._waiting
 
 
 async def test_rule_3_the_one_that_was_used_last_is_used_next() -> None:
@@ -57,9 +56,7 @@ async def test_rule_3_the_one_that_was_used_last_is_used_next() -> None:
         assert await read_all(await client.send(get(upstream.url))) == ANSWER
         assert asked[2] is asked[1] is not asked[0]
         [dialler] = client._diallers.values()
-        idle = dialler.idle
-        last, _ = idle._waiting[-1]
-        last.transport.abort()
+        next(reversed(dialler.idle._waiting)).transport.abort()
         await asyncio.sleep(0.01)
         assert await read_all(await client.send(get(upstream.url))) == ANSWER
         assert asked[3] is asked[0]
@@ -79,8 +76,7 @@ async def test_closing_ends_those_that_wait() -> None:
         async with open_client() as client:
             assert await read_all(await client.send(get(upstream.url))) == ANSWER
             [dialler] = client._diallers.values()
-            idle = dialler.idle
-            assert idle._timer is not None
+            [timer] = dialler.idle._waiting.values()
         await closed.wait()
-        assert len(idle) == 0
-        assert idle._timer is None
+        assert not dialler.idle._waiting
+        assert timer.cancelled()
