@@ -73,37 +73,25 @@ class UpstreamConnection(asyncio.Protocol):
 
     # The exchange.
 
-    def begin(self, *, head_only: bool) -> None:
-        """Prepare for one answer.
+    def begin(self, *, head_only: bool) -> asyncio.Future[UpstreamResponse]:
+        """The answer to the request that is written next, once its head has come.
 
         Args:
             head_only: it will have no body, whatever its head says.
 
         Raises:
-            UpstreamClosedError: it is gone already.
+            UpstreamClosedError: the connection is gone already.
         """
         if self.transport.is_closing():
             raise UpstreamClosedError
         self._parser = AnswerParser(self._max_header_bytes, head_only=head_only)
-        self._head = self._loop.create_future()
         self._keeps = False
-
-    async def read_head(self) -> UpstreamResponse:
-        """The answer, once its head has come.
-
-        Raises:
-            UpstreamError: it does not come.
-        """
-        if self._head is None:
-            raise AssertionError("begin comes first, and each answer has one head")
-        try:
-            return await self._head
-        finally:
-            self._head = None
+        self._head = self._loop.create_future()
+        return self._head
 
     def end(self, *, is_whole: bool) -> None:
         """End the exchange; keep the connection where both bodies went over it whole."""
-        self._response = None
+        self._head = self._response = None
         self._limit_seconds = 0.0
         if not is_whole:
             self.abort()

@@ -111,7 +111,7 @@ class Dialler:
         self.idle.close()
         while self._open:
             for connection in tuple(self._open):
-                connection.abort()
+                connection.transport.abort()
             await asyncio.sleep(0)
 
     async def _connect(self, url: URL) -> UpstreamConnection:
@@ -172,9 +172,9 @@ class Dialler:
         if self._credentials:
             head += b"Proxy-Authorization: %b\r\n" % self._credentials
         try:
-            connection.begin(head_only=True)
+            answer = connection.begin(head_only=True)
             connection.transport.write(head + b"\r\n")
-            return (await connection.read_head()).status
+            return (await answer).status
         except BaseException:
             connection.abort()
             raise

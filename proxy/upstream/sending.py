@@ -80,14 +80,14 @@ class Sending:
 
     async def _run(self) -> UpstreamResponse:
         request, connection = self._request, self._connection
-        connection.begin(head_only=request.method == "HEAD")
+        head = connection.begin(head_only=request.method == "HEAD")
         is_large = request.more or len(request.body) > WRITE_BYTES
         if request.rest is None and not is_large and not request.chunked:
             connection.transport.write(self._head + request.body)
             connection.watch(self._timeouts.first_byte_seconds)
         else:
             self._upload = spawn(self._write(), name="upload")
-        response = await connection.read_head()
+        response = await head
         self._head_read = True
         response.upload = self._upload
         connection.watch(0 if response.at_end else self._timeouts.idle_seconds)

@@ -38,7 +38,7 @@ class FedConnection(asyncio.Transport):
         self._is_paused = False
         self._is_closed = False
         self.connection.connection_made(self)
-        self.connection.begin(head_only=head_only)
+        self._head = self.connection.begin(head_only=head_only)
 
     def pause_reading(self) -> None:
         self._is_paused = True
@@ -63,4 +63,4 @@ class FedConnection(asyncio.Transport):
     async def answer(self) -> UpstreamResponse:
         """The answer whose head has come."""
         async with asyncio.timeout(5):
-            return await self.connection.read_head()
+            return await self._head

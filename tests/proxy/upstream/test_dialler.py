@@ -8,19 +8,18 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
+import pytest
 import trustme
 from yarl import URL
 
 from proxy.upstream import dialler
 from proxy.upstream.client import UpstreamTimeouts
 from proxy.upstream.dialler import Dialler
-from proxy.upstream.errors import UpstreamUnreachableError
+from proxy.upstream.errors import UpstreamClosedError, UpstreamUnreachableError
 from tests.proxy.harness import Connection, ScriptedUpstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    import pytest
 
     from tests.proxy.harness import Address
 
@@ -137,6 +136,8 @@ async def test_closing_ends_all_connections() -> None:
     """In use or not; whoever waits for an answer is told."""
     async with ScriptedUpstream(wait) as upstream, open_dialler(URL(upstream.url)) as d:
         connections = [await d.dial() for _ in range(3)]
-        connections[0].begin(head_only=False)
+        answer = connections[0].begin(head_only=False)
         await d.close()
         assert all(connection.transport.is_closing() for connection in connections)
+        with pytest.raises(UpstreamClosedError):
+            await answer
