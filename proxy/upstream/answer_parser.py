@@ -70,11 +70,11 @@ class AnswerParser:
         self.keeps_connection = False
         self.fault: InvalidAnswerError | None = None
         self._max_header_bytes = max_header_bytes
+        self._max_head_bytes = MAX_HEAD_FACTOR * max_header_bytes
         self._head_only = head_only
         self._interim_count = 0
         self._reason = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._head_bytes = 0
         self._bytes_without_body = 0
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append
@@ -96,7 +96,7 @@ class AnswerParser:
                 self.fault = _explain(error)
         pieces = self._pieces
         if not pieces:
-            is_much = self._bytes_without_body > MAX_HEAD_FACTOR * self._max_header_bytes
+            is_much = self._bytes_without_body > self._max_head_bytes
             if is_much and self.fault is None and not self.is_over:
                 self.fault = InvalidAnswerError("too much that is none of its body")
             return b""
@@ -120,38 +120,35 @@ class AnswerParser:
             raise InvalidAnswerError("more than one answer")  # rule 5
         self._reason = b""
         self._fields = []
-        self._head_bytes = _LEAST_HEAD_BYTES
 
     def on_status(self, reason: bytes) -> None:
         """Take a part of the reason."""
         self._reason += reason
-        self._head_bytes += len(reason)
-        self._check_field(len(self._reason))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field, of the head or a trailer."""
-        if self.head is not None:
-            return
-        fields = self._fields
-        size_bytes = len(name) + len(value)
-        self._check_field(size_bytes)
-        self._head_bytes += size_bytes + _LEAST_FIELD_BYTES
-        fields.append((name, value.rstrip(b" \t")))
-        if len(fields) > MAX_HEADER_FIELDS:
-            raise InvalidAnswerError("too many fields")
-        if self._head_bytes > MAX_HEAD_FACTOR * self._max_header_bytes:
-            raise InvalidAnswerError("the head is too long")
-        if b"\0" in value:
-            raise InvalidAnswerError("a NUL in a field")
+        """Take a field, of the head or a trailer; a trailer is nobody's."""
+        self._fields.append((name, value))
 
-    def _check_field(self, size_bytes: int) -> None:
-        if size_bytes > self._max_header_bytes:
+    def _read_fields(self) -> Head:
+        """The fields, which are within their bounds (rule 3)."""
+        sizes = [len(name) + len(value) for name, value in self._fields]
+        head_bytes = _LEAST_HEAD_BYTES + len(self._reason) + sum(sizes)
+        head_bytes += len(sizes) * _LEAST_FIELD_BYTES
+        if max(len(self._reason), *sizes, 0) > self._max_header_bytes:
             raise InvalidAnswerError("a field is too long")
+        if len(sizes) > MAX_HEADER_FIELDS:
+            raise InvalidAnswerError("too many fields")
+        if head_bytes > self._max_head_bytes:
+            raise InvalidAnswerError("the head is too long")
+        fields = [(name, value.rstrip(b" \t")) for name, value in self._fields]
+        if b"\0" in b"".join([value for _, value in fields]):
+            raise InvalidAnswerError("a NUL in a field")
+        return Head(fields)
 
     def on_headers_complete(self) -> None:
         """End a head."""
         self._bytes_without_body = 0
-        status = self._parser.get_status_code()
+        status, headers = self._parser.get_status_code(), self._read_fields()
         if 100 <= status < 200:
             self._interim_count += 1
             if status == 101:
@@ -159,7 +156,6 @@ class AnswerParser:
             if self._interim_count > MAX_INTERIM_ANSWERS:
                 raise InvalidAnswerError("too many interim answers")
             return
-        headers = Head(self._fields)
         is_chunked = _is_chunked(headers)
         has_body = not self._head_only and status not in {204, 304}
         self.head = AnswerHead(
