@@ -67,15 +67,12 @@ class StallWatch:
     Args:
         limit_seconds: how long a peer may take nothing; 0 means for ever.
         on_stall: called once when it has taken nothing for so long.
-
-    Attributes:
-        limit_seconds: as given; may be set anew.
     """
 
-    __slots__ = ("_on_stall", "_since", "_timer", "_waiting", "limit_seconds")
+    __slots__ = ("_limit_seconds", "_on_stall", "_since", "_timer", "_waiting")
 
     def __init__(self, limit_seconds: float, on_stall: Callable[[], None]) -> None:
-        self.limit_seconds = limit_seconds
+        self._limit_seconds = limit_seconds
         self._on_stall = on_stall
         self._since = 0.0
         self._waiting = 0
@@ -83,7 +80,7 @@ class StallWatch:
 
     def begin(self, transport: asyncio.Transport) -> None:
         """Watch until nothing waits in the transport's buffer; does nothing if that is done."""
-        if self.limit_seconds and self._timer is None:
+        if self._limit_seconds and self._timer is None:
             self._note(count_unacknowledged(transport))
             self._look_later(transport)
 
@@ -98,7 +95,7 @@ class StallWatch:
         self._since = asyncio.get_running_loop().time()
 
     def _look_later(self, transport: asyncio.Transport) -> None:
-        delay = self.limit_seconds / LOOKS_IN_LIMIT
+        delay = self._limit_seconds / LOOKS_IN_LIMIT
         self._timer = asyncio.get_running_loop().call_later(delay, self._look, transport)
 
     def _look(self, transport: asyncio.Transport) -> None:
@@ -108,7 +105,7 @@ class StallWatch:
         waiting = count_unacknowledged(transport)
         if waiting != self._waiting:
             self._note(waiting)
-        elif asyncio.get_running_loop().time() - self._since >= self.limit_seconds:
+        elif asyncio.get_running_loop().time() - self._since >= self._limit_seconds:
             self._on_stall()
             return
         self._look_later(transport)

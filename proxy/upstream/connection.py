@@ -1,119 +1,130 @@
-"""Connections to upstreams: aiohttp's connector, with a client protocol of ours.
+"""One connection to an upstream: requests out, answers in, one after the other.
 
 Rules:
 
-1. Idle connections are kept a while (:mod:`proxy.upstream.idle_connections`). What an upstream
-   sends on an idle one is never taken for an answer: it ends the connection.
-2. A head is parsed apart from what came with it: aiohttp's parser forgets it where something
-   after it is wrong, such as more bytes than the length says.
-3. What is no valid HTTP in the middle of a body breaks that body: aiohttp tells only whoever
-   waits for the next head, and the body's reader would wait for ever.
-4. One timer watches over silence and looks at the time of the last read when it fires; it is not
+1. What an upstream sends while nothing is asked of it is never taken for an answer: it ends the
+   connection.
+2. One timer watches over silence and looks at the time of the last read when it fires; it is not
    set anew at every read, nor for every request. While we hold the upstream back for a slow
    client, it is not silent. An upstream that sends bytes, but none of a body (endless extensions
    of a chunk, trailers), is.
-5. An upstream that takes nothing of a request whose answer has not begun fails that request.
-6. A head is bounded as a whole: aiohttp's parser alone would keep as many fields of the largest
-   size as it takes fields.
-7. Chunks that a read holds whole go past the parser (:mod:`proxy.upstream.whole_chunks`).
-8. A slow reader pauses the connection, not the parser: what was read already, 256 KiB at most, is
-   parsed. aiohttp's parser, paused at the end of a chunk where a read ends too, would hold back
-   the end of the body, and nobody would ask for it.
-9. Chunks of rule 7 can be taken where they arrive, while the body's reader waits and nothing has
-   come that it has not got: an event that needs no waiting is relayed in the turn of the loop that
-   read it, without waking a task, and never before what its reader has still in hand.
+3. An upstream that takes nothing of a request whose answer has not begun fails that request.
+4. A body that the end of the connection delimits is broken where that end was a reset.
+5. A slow reader pauses the connection, not the parser: what was read already, 256 KiB at most, is
+   parsed.
 """
 
 from __future__ import annotations
 
-import functools
-import re
-from typing import TYPE_CHECKING, Any
-
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.helpers import EMPTY_BODY_STATUS_CODES
-from aiohttp.http import HttpProcessingError
-from aiohttp.streams import EMPTY_PAYLOAD
+import asyncio
+from typing import TYPE_CHECKING, cast
 
 from proxy.stall_watch import StallWatch
-from proxy.upstream.errors import UpstreamStalled
-from proxy.upstream.idle_connections import IdleConnections
-from proxy.upstream.whole_chunks import WholeChunks
+from proxy.upstream.answer_parser import AnswerParser
+from proxy.upstream.errors import UpstreamClosedError, UpstreamSilentError, UpstreamStalledError
+from proxy.upstream.response import UpstreamResponse
 
 if TYPE_CHECKING:
-    import asyncio
-    import ssl
-    from collections.abc import Callable
+    from proxy.errors import GatewayError
+    from proxy.upstream.errors import UpstreamError
+    from proxy.upstream.idle_connections import IdleConnections
 
-    from aiohttp.connector import Connection
-    from aiohttp.http import RawResponseMessage
-    from aiohttp.streams import StreamReader
-
-__all__ = ("UpstreamConnector", "UpstreamProtocol", "get_protocol")
-
-_BLANK_LINE = b"\r\n\r\n"
-_TO_HEAD = re.compile(rb"[\r\n]*").match
+__all__ = ("UpstreamConnection",)
 
 
-class UpstreamProtocol(ResponseHandler):
-    """One connection to an upstream.
+class UpstreamConnection(asyncio.Protocol):
+    """Sends one request at a time, and reads its answer.
+
+    Args:
+        idle_connections: where it waits between two exchanges.
+        open_connections: where it is as long as it is open.
+        max_header_bytes: of one field of an answer.
+        stall_seconds: how long the upstream may take nothing of a request (0: for ever).
 
     Attributes:
-        idle_connections: where it waits between two exchanges.
-        taker: of a reader that waits: is offered bytes of the body before that is woken, and says
-            whether it took them. From the first that are not taken on, all is the reader's, until
-            it waits again (rule 9).
+        transport: once it is connected.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop)
-        self.idle_connections: IdleConnections | None = None
-        self.taker: Callable[[bytes], bool] | None = None
-        self._idle = False
-        self._head_ending = b""
+    transport: asyncio.Transport
+
+    def __init__(
+        self,
+        idle_connections: IdleConnections,
+        open_connections: set[UpstreamConnection],
+        *,
+        max_header_bytes: int,
+        stall_seconds: float,
+    ) -> None:
+        self._idle_connections = idle_connections
+        self._open_connections = open_connections
+        self._max_header_bytes = max_header_bytes
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time
+        self._parser: AnswerParser | None = None  # while an answer is on its way
+        self._head: asyncio.Future[UpstreamResponse] | None = None  # while its head is
+        self._response: UpstreamResponse | None = None  # while its body is
+        self._keeps = False
+        self._writable: asyncio.Future[None] | None = None  # while too much waits to be sent
+        self._is_paused = False
         self._limit_seconds = 0.0
-        self._extends = False
-        self._now = loop.time
         self._last_read = 0.0
         self._watch: asyncio.TimerHandle | None = None
-        self._chunks: WholeChunks | None = None
-        self._stall_watch = StallWatch(0.0, self._give_up_stalled)
-        self._head_bytes = 0
-        self._max_head_bytes = 0  # none, until a request is sent
+        self._stall_watch = StallWatch(stall_seconds, self._give_up_stalled)
 
-    def begin(self, *, stall_seconds: float, max_head_bytes: int, **parameters: Any) -> None:
-        """Prepare for one answer.
+    # The exchange.
+
+    def begin(self, *, head_only: bool) -> asyncio.Future[UpstreamResponse]:
+        """The answer to the request that is written next, once its head has come.
 
         Args:
-            stall_seconds: how long the upstream may take nothing of the request (0: for ever).
-            max_head_bytes: of each head (rule 6).
-            parameters: aiohttp's, without a timeout of its own.
-        """
-        self._idle = False
-        self._head_ending = b""
-        self._head_bytes = 0
-        self._max_head_bytes = max_head_bytes
-        self._stall_watch.limit_seconds = stall_seconds
-        self.set_response_params(**parameters)
+            head_only: it will have no body, whatever its head says.
 
-    def end(self) -> None:
-        """The exchange is over (rule 1)."""
-        self._idle = True
-        self.taker = None
+        Raises:
+            UpstreamClosedError: the connection is gone already.
+        """
+        if self.transport.is_closing():
+            raise UpstreamClosedError
+        self._parser = AnswerParser(self._max_header_bytes, head_only=head_only)
+        self._keeps = False
+        self._head = self._loop.create_future()
+        return self._head
+
+    def end(self, *, is_whole: bool) -> None:
+        """End the exchange; keep the connection where both bodies went over it whole."""
+        self._head = self._response = None
         self._limit_seconds = 0.0
+        if not is_whole:
+            self.abort()
+        elif self._keeps:
+            self.resume_reading()
+            self._idle_connections.put(self)
+        else:
+            self.transport.close()
 
-    def watch(self, limit_seconds: float, *, extends: bool = False) -> None:
-        """Fail after so long (0: never) without a read (rule 4).
+    def abort(self) -> None:
+        """Drop the connection at once; what has not been sent is not sent."""
+        self._parser = None
+        self.transport.abort()
+
+    def fail(self, error: UpstreamError | GatewayError) -> None:
+        """Fail whoever waits for the head or reads the body; what comes now is nobody's.
 
         Args:
-            limit_seconds: from now, or from the last read.
-            extends: a read begins the time anew.
+            error: the client's where the request could not be sent whole.
         """
+        self._parser = None
+        if self._response is not None:
+            self._response.end(error)
+        elif self._head is not None and not self._head.done():
+            self._head.set_exception(error)
+
+    # Time.
+
+    def watch(self, limit_seconds: float) -> None:
+        """Fail after so long (0: never) without any of the body (rule 2)."""
         self._limit_seconds = limit_seconds
-        self._extends = extends
         if limit_seconds:
-            self._last_read = self._loop.time()
+            self._last_read = self._now()
             until = self._last_read + limit_seconds
             if self._watch is not None and self._watch.when() > until:
                 self._stop_watch()
@@ -127,245 +138,102 @@ class UpstreamProtocol(ResponseHandler):
 
     def _look(self) -> None:
         self._watch = None
-        if not (self._limit_seconds and self.is_connected()):
+        if not self._limit_seconds or self._parser is None:
             return
-        now = self._loop.time()
-        if self._reading_paused:
+        now = self._now()
+        if self._is_paused:
             self._last_read = now
         left = self._last_read + self._limit_seconds - now
         if left > 0:
             self._watch = self._loop.call_later(left, self._look)
         else:
-            self.set_exception(aiohttp.SocketTimeoutError("no data within the time limit"))
+            self.fail(UpstreamSilentError())
+
+    def _give_up_stalled(self) -> None:
+        if self._response is None:
+            self.fail(UpstreamStalledError())
+
+    # Writing.
+
+    async def write(self, data: bytes | memoryview) -> None:
+        """Write, and wait while more waits to be sent than should.
+
+        Raises:
+            UpstreamClosedError: the connection is gone.
+        """
+        if self.transport.is_closing():
+            raise UpstreamClosedError
+        self.transport.write(data)
+        if self._writable is not None:
+            await self._writable
 
     def pause_writing(self) -> None:
         """More of the request waits than the buffer should hold: see that it gets less."""
-        super().pause_writing()
-        if self.transport is not None:
-            self._stall_watch.begin(self.transport)
+        self._writable = self._loop.create_future()
+        self._stall_watch.begin(self.transport)
 
-    def _give_up_stalled(self) -> None:
-        if self._awaits_head():
-            self.set_exception(UpstreamStalled("nothing was taken within the time limit"))
+    def resume_writing(self) -> None:
+        """There is room again."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
 
-    def data_received(self, data: bytes) -> None:
-        """Take what came in one read: usually an event of a stream, for a taker (rule 9)."""
-        chunks = self._chunks
-        if (taker := self.taker) is None or chunks is None:
-            self._take(data)
-            return
-        until, body, begin = chunks.split(data)
-        if body and not until and taker(body):
-            self._last_read = self._now()
-            if begin < len(data):
-                self.taker = None
-                self._parse(data[begin:])
-            return
-        self.taker = None
-        body_bytes = self._count_body()
-        self._take_parts(data, until, body, begin)
-        if self._count_body() != body_bytes:
-            self._last_read = self._now()
-
-    def _take(self, data: bytes) -> None:
-        """Take a read for a reader, each head by itself (rule 2)."""
-        if self._idle:
-            self.force_close()
-            self.abort()
-            return
-        if self._awaits_head():
-            data = self._take_heads(data)
-        if not self._extends:
-            self._take_body(data)
-            return
-        body_bytes = self._count_body()
-        self._take_body(data)
-        if self._count_body() != body_bytes:
-            self._last_read = self._now()
-
-    def _take_heads(self, data: bytes) -> bytes:
-        """Take all heads up to that of the answer; what is behind it."""
-        at = 0
-        while at < len(data):
-            begin, end = self._find_head(data, at)
-            self._head_bytes += end - begin
-            if 0 < self._max_head_bytes < self._head_bytes:
-                self.set_exception(HttpProcessingError(message="the head is too long"))
-                break
-            self._parse(data[begin:end])
-            at = end
-            if at < len(data):
-                self._head_bytes = 0
-            if not self._awaits_head():
-                break
-        return data[at:]
-
-    def _parse(self, data: bytes) -> None:
-        """Let the parser have it: what the base class does, without what is never used here."""
-        if self._parser is None or self._upgraded:
-            super().data_received(data)
-            return
-        try:
-            messages, self._upgraded, _ = self._parser.feed_data(data)
-        except Exception as error:  # noqa: BLE001 - whatever a parser finds
-            self._break(error)
-            return
-        for message, payload in messages:
-            self._begin_body(message, payload)
-
-    def _break(self, error: Exception) -> None:
-        """Break the connection off: what came is not valid HTTP."""
-        if self.transport is not None:
-            self.transport.close()
-        told = HttpProcessingError()
-        if isinstance(error, HttpProcessingError):
-            told = HttpProcessingError(
-                code=error.code, message=error.message, headers=error.headers
-            )
-        self.set_exception(told, error)
-
-    def _begin_body(self, message: RawResponseMessage, payload: StreamReader) -> None:
-        """A head has come, and its body follows."""
-        if message.should_close:
-            self.force_close()
-        self._payload = payload
-        if self._skip_payload or message.code in EMPTY_BODY_STATUS_CODES:
-            self.feed_data((message, EMPTY_PAYLOAD))
-            return
-        self._chunks = None
-        if message.chunked and not payload.is_eof():
-            self._chunks = WholeChunks()
-            payload.begin_http_chunk_receiving()  # it wants to know before its first byte
-        self.feed_data((message, payload))
-
-    def _take_body(self, data: bytes) -> None:
-        """Take what is no head: whole chunks past the parser (rule 7), all else by it."""
-        if not data:
-            return
-        if self._chunks is None or self._payload is None:
-            self._parse(data)
-        else:
-            self._take_parts(data, *self._chunks.split(data))
-
-    def _take_parts(self, data: bytes, until: int, body: bytes, begin: int) -> None:
-        """Take a read of a body in chunks, as :meth:`WholeChunks.split` has parted it."""
-        payload = self._payload
-        if until:
-            self._parse(data[:until])
-        if self._exception is not None or payload is None:
-            return
-        if body:
-            payload.feed_data(body)
-        if begin < len(data):
-            self._parse(data[begin:])
+    # Reading.
 
     def pause_reading(self) -> None:
-        """The body's reader has enough (rule 8)."""
-        self._reading_paused = True
-        self._pause_transport_reading()
+        """The body's reader has enough (rule 5)."""
+        if not (self._is_paused or self.transport.is_closing()):
+            self._is_paused = True
+            self.transport.pause_reading()
 
-    def _count_body(self) -> int:
-        """Bytes of the body so far."""
-        return 0 if self._payload is None else self._payload.total_bytes
+    def resume_reading(self) -> None:
+        """The body's reader has taken what there was."""
+        if self._is_paused:
+            self._is_paused = False
+            self._last_read = self._now()
+            self.transport.resume_reading()
 
-    def _awaits_head(self) -> bool:
-        return self._exception is None and (self._payload is None or self._payload.is_eof())
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, without having been asked for anything."""
+        self.transport = cast("asyncio.Transport", transport)  # as sockets of TCP have
+        self._open_connections.add(self)
 
-    def _find_head(self, data: bytes, at: int) -> tuple[int, int]:
-        """The place where the head goes on in ``data``, and where it ends or the data does."""
-        known = self._head_ending
-        if not known and data.startswith(b"HTTP/", at):  # the usual case in short
-            found = data.find(_BLANK_LINE, at)
-            if found >= 0:
-                return at, found + len(_BLANK_LINE)
-        # Blank lines before a head are none of its own.
-        skipped = None if known else _TO_HEAD(data, at)
-        begin = at if skipped is None else skipped.end()
-        seam = known + data[begin : begin + len(_BLANK_LINE) - 1]
-        if known and (found := seam.find(_BLANK_LINE)) >= 0:
-            end = begin + found + len(_BLANK_LINE) - len(known)
-        else:
-            found = data.find(_BLANK_LINE, begin)
-            end = len(data) if found < 0 else found + len(_BLANK_LINE)
-        tail = known + data[max(begin, end - len(_BLANK_LINE)) : end]
-        self._head_ending = b"" if tail.endswith(_BLANK_LINE) else tail[1 - len(_BLANK_LINE) :]
-        return begin, end
-
-    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - aiohttp's
-        """Called by aiohttp after each read: nothing to do unless reading was paused."""
-        del resume_parser  # which holds nothing back
-        if self._reading_paused:
-            self._reading_paused = False
-            self._last_read = self._loop.time()
-            self._resume_transport_reading()
-
-    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
-        """Fail whoever waits for a head, and the body that is being read (rule 3)."""
-        self.taker = None
-        super().set_exception(exc, *cause)
-        payload = self._payload
-        if payload is not None and not payload.is_eof() and payload.exception() is None:
-            payload.set_exception(exc, *cause)
-            # Once more: the end of a chunk in the same read may have woken the reader, which
-            # looks for data alone and waits again.
-            self._loop.call_soon(functools.partial(payload.set_exception, exc, *cause))
+    def data_received(self, data: bytes) -> None:
+        """Take a read: usually an event of a stream."""
+        parser = self._parser
+        if parser is None:
+            self.abort()  # rule 1
+            return
+        body = parser.feed(data)
+        response = self._response
+        if response is None and parser.head is not None:
+            response = self._response = UpstreamResponse(self, parser.head)
+            if self._head is not None and not self._head.done():
+                self._head.set_result(response)
+        if body and response is not None:
+            self._last_read = self._now()
+            response.feed(body)
+        if parser.fault is not None:
+            self.fail(parser.fault)
+        elif parser.is_over and response is not None:
+            self._parser = None
+            self._keeps = parser.keeps_connection
+            parser.close()
+            response.end()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop watching."""
+        """Tell what that means for the answer (rule 4)."""
+        self._open_connections.discard(self)
         self._stop_watch()
         self._stall_watch.stop()
-        super().connection_lost(exc)
-
-
-class UpstreamConnector(aiohttp.TCPConnector):
-    """aiohttp's connector, with connections of ours and rule 1.
-
-    It has no limit of its own: there is at most one connection per open request of a client, and
-    queueing here would be waiting nobody sees.
-
-    Args:
-        tls: for upstreams of https.
-        connect_seconds: how long it may take to make a connection.
-    """
-
-    def __init__(self, *, tls: ssl.SSLContext, connect_seconds: float) -> None:
-        super().__init__(limit=0, ssl=tls)
-        self._idle: dict[aiohttp.ClientRequest, IdleConnections] = {}
-        protocol: type[ResponseHandler] = UpstreamProtocol
-        self._factory = functools.partial(protocol, loop=self._loop)
-        self._limits = aiohttp.ClientTimeout(
-            total=None, connect=connect_seconds, sock_connect=connect_seconds
-        )
-
-    async def open(self, key: aiohttp.ClientRequest) -> Connection:
-        """A connection that is fit to be written to.
-
-        Raises:
-            aiohttp.ConnectionTimeoutError: it took longer than it may.
-            aiohttp.ClientError: there is none to be had.
-        """
-        idle = self._idle.get(key)
-        if idle is None:
-            idle = self._idle[key] = IdleConnections()
-        if (connection := idle.take()) is not None:
-            return connection
-        try:
-            connection = await self.connect(key, [], self._limits)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError from error
-        get_protocol(connection).idle_connections = idle
-        return connection
-
-    async def close(self, *, abort_ssl: bool = False) -> None:
-        """End all connections."""
-        await super().close(abort_ssl=abort_ssl)  # which knows them all, and waits for their ends
-        for idle in self._idle.values():
-            idle.close()
-
-
-def get_protocol(connection: Connection) -> UpstreamProtocol:
-    """The protocol of a connection that is in use."""
-    protocol = connection.protocol
-    if isinstance(protocol, UpstreamProtocol):
-        return protocol
-    raise AssertionError("a released connection has none, and the factory makes no other")
+        self.resume_writing()
+        parser, self._parser = self._parser, None
+        if parser is None:
+            return
+        is_framed = parser.head is None or parser.head.is_framed
+        if exc is None and not is_framed and self._response is not None:
+            self._response.end()
+        elif exc is None or is_framed:
+            self.fail(UpstreamClosedError())
+        else:
+            self.fail(UpstreamClosedError(str(exc) or type(exc).__name__))

@@ -1,16 +1,12 @@
-"""What can go wrong before an upstream answers, mapped to the answer the client gets.
+"""What can go wrong with an upstream, and the answer that the client gets for it.
 
-One table: exception, status, code, sentence, and how the exchange is recorded to have ended. The
-first row that fits wins. Nothing of the request is told, only the upstream's name and origin (R7).
+Each kind of trouble is a class that says how the client is answered and how the exchange is
+recorded to have ended. Nothing of the request is told, only the upstream's name and origin (R7).
 """
 
 from __future__ import annotations
 
-import ssl
 from typing import TYPE_CHECKING
-
-import aiohttp
-from aiohttp.http import HttpProcessingError
 
 from proxy.errors import GatewayError
 from telemetry.frames.ending import EndKind
@@ -19,114 +15,103 @@ if TYPE_CHECKING:
     from proxy.upstream.routes import Upstream
 
 __all__ = (
-    "UPSTREAM_ERRORS",
+    "ConnectTimeoutError",
     "ForwardProxyError",
-    "UpstreamStalled",
-    "describe_invalid",
+    "InvalidAnswerError",
+    "UpstreamClosedError",
+    "UpstreamError",
+    "UpstreamSilentError",
+    "UpstreamStalledError",
+    "UpstreamTlsError",
+    "UpstreamUnreachableError",
     "explain_upstream_error",
 )
 
 
-class ForwardProxyError(aiohttp.ClientError):
-    """The forward proxy broke off before it had made the connection."""
+class UpstreamError(Exception):
+    """An upstream did not answer, or broke its answer off.
+
+    Its text is the cause in the words of the system or the parser; it may be empty.
+
+    Attributes:
+        status: of the answer to the client, as are `code` and `sentence`.
+        code: see :class:`proxy.errors.GatewayError`.
+        sentence: what happened, for people.
+        end: how the exchange is recorded to have ended.
+    """
+
+    status = 502
+    code: str
+    sentence: str
+    end = EndKind.CONNECT_ERROR
 
 
-class UpstreamStalled(aiohttp.SocketTimeoutError):
+class ConnectTimeoutError(UpstreamError):
+    """Names, TCP, TLS and forward proxy together took too long."""
+
+    status = 504
+    code = "upstream_connect_timeout"
+    sentence = "no connection within the connect timeout"
+    end = EndKind.TIMEOUT
+
+
+class UpstreamStalledError(UpstreamError):
     """The upstream took nothing of the request for too long."""
 
-
-UPSTREAM_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError)
-"""All that aiohttp and the system raise of an upstream."""
-
-_Row = tuple[type[BaseException] | tuple[type[BaseException], ...], int, str, str, EndKind]
-
-_TABLE: tuple[_Row, ...] = (
-    (
-        aiohttp.ConnectionTimeoutError,
-        504,
-        "upstream_connect_timeout",
-        "no connection within the connect timeout",
-        EndKind.TIMEOUT,
-    ),
-    (
-        UpstreamStalled,
-        504,
-        "upstream_timeout",
-        "it took nothing of the request within the upstream stall timeout",
-        EndKind.TIMEOUT,
-    ),
-    (
-        TimeoutError,
-        504,
-        "upstream_timeout",
-        "no answer within the first-byte timeout",
-        EndKind.TIMEOUT,
-    ),
-    (
-        (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError, ssl.SSLError),
-        502,
-        "upstream_tls_error",
-        "the TLS connection failed",
-        EndKind.CONNECT_ERROR,
-    ),
-    (
-        (aiohttp.ClientProxyConnectionError, aiohttp.ClientResponseError, ForwardProxyError),
-        502,
-        "forward_proxy_error",
-        "the forward proxy (HTTPS_PROXY, HTTP_PROXY) did not connect",
-        EndKind.CONNECT_ERROR,
-    ),
-    (
-        aiohttp.ClientConnectorError,
-        502,
-        "upstream_unreachable",
-        "no connection",
-        EndKind.CONNECT_ERROR,
-    ),
-    (
-        HttpProcessingError,
-        502,
-        "upstream_invalid_response",
-        "its answer is no valid HTTP",
-        EndKind.UPSTREAM_INVALID,
-    ),
-    (
-        (aiohttp.ClientError, OSError),
-        502,
-        "upstream_closed_before_response",
-        "it closed the connection before it answered",
-        EndKind.UPSTREAM_CLOSED,
-    ),
-)
+    status = 504
+    code = "upstream_timeout"
+    sentence = "it took nothing of the request within the upstream stall timeout"
+    end = EndKind.TIMEOUT
 
 
-def describe_invalid(error: HttpProcessingError) -> str:
-    """The parser's words for what is no valid HTTP, without what it quotes: there may be a key."""
-    return error.message.partition(":")[0]
+class UpstreamSilentError(UpstreamError):
+    """The upstream sent nothing for too long."""
+
+    status = 504
+    code = "upstream_timeout"
+    sentence = "no answer within the first-byte timeout"
+    end = EndKind.TIMEOUT
 
 
-def explain_upstream_error(upstream: Upstream, error: BaseException) -> GatewayError:
-    """What the client is told of one of :data:`UPSTREAM_ERRORS`."""
-    if isinstance(error, aiohttp.ClientConnectorError) and error.host != upstream.origin.host:
-        return explain_upstream_error(
-            upstream, ForwardProxyError()
-        )  # it was the proxy that was not reached
-    for kinds, status, code, sentence, end in _TABLE:
-        if isinstance(error, kinds):
-            cause = _cause(error)
-            message = f"Upstream {upstream.name!r} ({upstream.origin}): {sentence}{cause}."
-            return GatewayError(status, code, message, end)
-    raise AssertionError("the last row takes everything that is caught")
+class UpstreamTlsError(UpstreamError):
+    """The certificate does not hold, or no TLS is spoken there."""
+
+    code = "upstream_tls_error"
+    sentence = "the TLS connection failed"
 
 
-def _cause(error: BaseException) -> str:
-    """The system's own words, where they say more than the row does."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f" ({error.certificate_error})"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f" ({error.os_error.strerror or error.os_error})"
-    if isinstance(error, HttpProcessingError):
-        return f" ({describe_invalid(error)})"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f" ({error.status})"
-    return ""
+class ForwardProxyError(UpstreamError):
+    """The forward proxy did not make the connection."""
+
+    code = "forward_proxy_error"
+    sentence = "the forward proxy (HTTPS_PROXY, HTTP_PROXY) did not connect"
+
+
+class UpstreamUnreachableError(UpstreamError):
+    """The name has no address, or nobody listens there."""
+
+    code = "upstream_unreachable"
+    sentence = "no connection"
+
+
+class InvalidAnswerError(UpstreamError):
+    """What the upstream sent is no valid HTTP; the words about it quote none of it (R7)."""
+
+    code = "upstream_invalid_response"
+    sentence = "its answer is no valid HTTP"
+    end = EndKind.UPSTREAM_INVALID
+
+
+class UpstreamClosedError(UpstreamError):
+    """The connection ended before the answer did."""
+
+    code = "upstream_closed_before_response"
+    sentence = "it closed the connection before it answered"
+    end = EndKind.UPSTREAM_CLOSED
+
+
+def explain_upstream_error(upstream: Upstream, error: UpstreamError) -> GatewayError:
+    """Put into words for the client what kept the upstream from answering."""
+    cause = f" ({error})" if str(error) else ""
+    message = f"Upstream {upstream.name!r} ({upstream.origin}): {error.sentence}{cause}."
+    return GatewayError(error.status, error.code, message, error.end)

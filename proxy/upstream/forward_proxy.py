@@ -1,24 +1,18 @@
-"""The forward proxy between us and an upstream, from ``HTTP(S)_PROXY`` and ``NO_PROXY``.
-
-aiohttp's own ``trust_env`` is not used: it would also add ``Authorization`` from ``~/.netrc`` to
-requests that carry the client's credentials.
-"""
+"""The forward proxy between us and an upstream, from ``HTTP(S)_PROXY`` and ``NO_PROXY``."""
 
 from __future__ import annotations
 
-import asyncio
+import base64
 import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import aiohttp
 from yarl import URL
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Mapping
 
-__all__ = ("ForwardProxy",)
+__all__ = ("ForwardProxy", "encode_credentials")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +49,6 @@ class ForwardProxy:
         bypass = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]
         return None if bypass(host, dict(self.proxies)) else URL(proxy)
 
-    def authorization(self, origin: URL) -> bytes | None:
-        """What a plain HTTP request to ``origin`` carries for its proxy.
-
-        Returns:
-            ``None`` without a proxy (or with TLS, which is tunnelled), ``b""`` for a proxy
-            without credentials, else the value of ``Proxy-Authorization``.
-        """
-        proxy = self.find(origin)
-        if proxy is None or origin.scheme != "http":
-            return None
-        return (_credentials(proxy) or "").encode("ascii")
-
-    def connection_key(self, origin: URL, tls: ssl.SSLContext) -> aiohttp.ClientRequest:
-        """What aiohttp's connector wants to know of an origin, as a request that is never sent."""
-        proxy = self.find(origin)
-        headers: dict[str, str] = {}
-        if proxy is not None:
-            # aiohttp adds Host at the first use; a key that changed then would find no connection.
-            headers["Host"] = origin.host_port_subcomponent or ""
-            if (credentials := _credentials(proxy)) is not None:
-                headers["Proxy-Authorization"] = credentials
-        return aiohttp.ClientRequest(
-            "GET",
-            origin,
-            loop=asyncio.get_running_loop(),
-            ssl=tls,
-            proxy=proxy.with_user(None) if proxy else None,
-            proxy_headers=headers,
-        )
-
 
 def _check(name: str, text: str) -> None:
     """Refuse what is no proxy URL, without quoting it: it may hold a password (R7)."""
@@ -97,7 +61,9 @@ def _check(name: str, text: str) -> None:
         raise ValueError(f"{name} must be an http:// or https:// URL")
 
 
-def _credentials(proxy: URL) -> str | None:
+def encode_credentials(proxy: URL) -> bytes:
+    """The value of ``Proxy-Authorization``, empty for a proxy without credentials."""
     if proxy.user is None:
-        return None
-    return aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
+        return b""
+    pair = f"{proxy.user}:{proxy.password or ''}".encode()
+    return b"Basic " + base64.b64encode(pair)

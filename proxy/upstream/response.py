@@ -2,39 +2,34 @@
 
 Rules:
 
-1. Every byte that arrived is handed out before the error that ended the body is raised: aiohttp's
-   reader raises at once and keeps what it holds.
-2. A body that the end of the connection delimits is broken where that end was a reset.
+1. Every byte that arrived is handed out before the error that ended the body is raised.
+2. What is read is offered where it arrives, while the body's reader waits and nothing has come
+   that it has not got: an event that needs no waiting is relayed in the turn of the loop that read
+   it, without waking a task, and never before what its reader has still in hand.
 3. What was received is never quoted in the words about it: it may hold a credential (R7).
 4. A connection is kept only when both bodies went over it whole.
-5. An answer that names ``chunked`` in its transfer codings in any place but the last is refused:
-   it cannot be told which bytes are the body (RFC 9112 section 6.3), and the next to read it would
-   take it in another way.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
 from typing import TYPE_CHECKING
 
-import aiohttp
-from aiohttp.http import HttpProcessingError
-
-from proxy.headers import Head
-from proxy.upstream.connection import get_protocol
-from proxy.upstream.errors import describe_invalid
-from proxy.upstream.idle_connections import abort_connection
+from proxy.errors import GatewayError
+from proxy.upstream.errors import UpstreamSilentError
 from telemetry.frames.ending import EndKind
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
-    from aiohttp.connector import Connection
-    from aiohttp.http import RawResponseMessage
-    from aiohttp.streams import StreamReader
+    from proxy.upstream.answer_parser import AnswerHead
+    from proxy.upstream.connection import UpstreamConnection
+    from proxy.upstream.errors import UpstreamError
 
-__all__ = ("UpstreamBroken", "UpstreamResponse")
+__all__ = ("READ_BUFFER_BYTES", "UpstreamBroken", "UpstreamResponse")
+
+READ_BUFFER_BYTES = 128 * 1024
+"""The most that is read ahead of a slow client, and one read; past it the upstream waits."""
 
 
 class UpstreamBroken(Exception):  # noqa: N818 - names what happened
@@ -57,118 +52,109 @@ class UpstreamResponse:
         reason: as received; undecodable bytes as surrogates.
         headers: raw fields.
         has_body: a body follows.
-
-    Raises:
-        HttpProcessingError: the framing is ambiguous (rule 5).
+        is_framed: something other than the end of the connection tells where the body ends.
+        upload: what sends the request, where that may take longer than its answer.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        message: RawResponseMessage,
-        payload: StreamReader,
-        *,
-        has_body: bool,
-        upload: asyncio.Task[None] | None,
-    ) -> None:
-        headers = Head(message.raw_headers)
-        if headers.has(b"transfer-encoding"):
-            _check_codings(headers)
+    def __init__(self, connection: UpstreamConnection, head: AnswerHead) -> None:
+        self.status, self.reason, self.headers, self.has_body, self.is_framed = head
+        self.upload: asyncio.Task[None] | None = None
         self._connection = connection
-        self._protocol = get_protocol(connection)
-        self._payload = payload
-        self._upload = upload
-        self._pushed_back: deque[bytes] = deque()
+        self._pieces: list[bytes] = []  # that nobody has read yet
+        self._size_bytes = 0
+        self._peeked_count = 0
+        self._has_ended = False
         self._broken: UpstreamBroken | None = None
-        self._read_bytes = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._taker: Callable[[bytes], bool] | None = None
         self._is_closed = False
-        self.status = message.code
-        self.reason = message.reason
-        self.headers = headers
-        self.has_body = has_body
+
+    # Called by the connection.
+
+    def feed(self, data: bytes) -> None:
+        """Take what came of the body in one read."""
+        if self._taker is not None and self._taker(data):
+            return
+        self._taker = None  # rule 2
+        self._pieces.append(data)
+        self._size_bytes += len(data)
+        if self._size_bytes > READ_BUFFER_BYTES:
+            self._connection.pause_reading()
+        self._wake()
+
+    def end(self, error: UpstreamError | GatewayError | None = None) -> None:
+        """Nothing more comes, because all has come or because of an error."""
+        self._taker = None
+        if not self._has_ended:
+            self._has_ended = True
+            self._broken = None if error is None else _explain_break(error)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # Called by whoever relays it.
+
+    @property
+    def at_end(self) -> bool:
+        """Whether :meth:`read` would tell the end of the body without waiting."""
+        return self._has_ended and self._broken is None and not self._pieces
 
     def take(self) -> bytes:
         """What :meth:`read` would give, where that is there; else nothing, and :meth:`read` tells.
 
         Whoever relays a whole answer, or many events that came in one read, need not wait for it.
         """
-        payload = self._payload
-        if (
-            payload.total_bytes == self._read_bytes
-            or self._pushed_back
-            or self._broken is not None
-            or payload.exception() is not None
-        ):
+        pieces = self._pieces
+        if not pieces:
             return b""
-        data = payload.read_nowait()
-        self._read_bytes += len(data)
+        if self._peeked_count:
+            self._peeked_count -= 1
+            data = pieces.pop(0)
+        else:
+            data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            pieces.clear()
+        self._size_bytes -= len(data)
+        self._connection.resume_reading()
         return data
-
-    @property
-    def is_framed(self) -> bool:
-        """Whether anything but the end of the connection tells where the body ends."""
-        headers = self.headers
-        has_end = headers.has(b"content-length") or headers.has(b"transfer-encoding")
-        return has_end or not self.has_body
-
-    @property
-    def at_end(self) -> bool:
-        """Whether :meth:`read` would tell the end of the body without waiting."""
-        return self._payload.at_eof()
 
     async def read(self, taker: Callable[[bytes], bool] | None = None) -> bytes:
         """The bytes that are there, or wait for some; empty at the end of the body.
 
         Args:
             taker: is offered what arrives while this waits; it relays that without waiting and
-                says so, or declines: then this has it.
+                says so, or declines: then this has it (rule 2).
 
         Raises:
             UpstreamBroken: the body broke off, after all that arrived was handed out.
         """
-        if self._pushed_back:
-            return self._pushed_back.popleft()
-        if self._broken is not None:
+        if not (self._pieces or self._has_ended):
+            self._taker = taker
+            await self._wait()
+        data = self.take()
+        if not data and self._broken is not None:
             raise self._broken
-        payload = self._payload
-        self._protocol.taker = taker
-        try:
-            # Where nothing more comes there is nothing to wait for.
-            is_over = payload.at_eof() and payload.exception() is None
-            data = b"" if is_over else await payload.readany()
-        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            self._broken = _explain_break(error)
-            if unread := _take_unread(self._payload):
-                return unread
-            raise self._broken from error
-        finally:
-            self._protocol.taker = None
-        self._read_bytes += len(data)
-        if not data and (reset := self._find_reset()) is not None:
-            self._broken = _explain_break(reset)
-            raise self._broken from reset
         return data
 
-    def _find_reset(self) -> BaseException | None:
-        """What ended a body without framing of its own, where it was no proper end (rule 2)."""
-        error = self._protocol.exception()
-        return error if isinstance(error, OSError) and not self.is_framed else None
+    async def _wait(self) -> None:
+        """Wait until something is there to be read, or the end."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = self._taker = None
 
     async def peek(self, limit_bytes: int) -> bytes:
-        """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out all the same."""
-        pieces: list[bytes] = []
-        size = 0
-        while size < limit_bytes:
-            try:
-                piece = await self.read()
-            except UpstreamBroken:
-                break
-            if not piece:
-                break
-            pieces.append(piece)
-            size += len(piece)
-        self._pushed_back.extendleft(reversed(pieces))
-        return b"".join(pieces)[:limit_bytes]
+        """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out read by read.
+
+        Args:
+            limit_bytes: :data:`READ_BUFFER_BYTES` at most.
+        """
+        while self._size_bytes < limit_bytes and not self._has_ended:
+            await self._wait()
+        self._peeked_count = len(self._pieces)
+        return b"".join(self._pieces)[:limit_bytes]
 
     def when_uploaded(self, callback: Callable[[], None]) -> None:
         """Call once nothing of the request is held for sending any more: now, or when it is sent.
@@ -176,50 +162,27 @@ class UpstreamResponse:
         An upstream may answer before it has the whole request; an upload that is broken off ends,
         too.
         """
-        if self._upload is None or self._upload.done():
+        if self.upload is None or self.upload.done():
             callback()
         else:
-            self._upload.add_done_callback(lambda _: callback())
+            self.upload.add_done_callback(lambda _: callback())
 
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once (rule 4)."""
         if self._is_closed:
             return  # the connection may be another exchange's by now
         self._is_closed = True
-        protocol = self._protocol
-        protocol.end()
-        upload = self._upload
-        uploaded = upload is None or upload.done()
-        if upload is not None and not uploaded:
+        upload = self.upload
+        is_uploaded = upload is None or upload.done()
+        if upload is not None and not is_uploaded:
             upload.cancel()
-        if not (uploaded and self._payload.is_eof() and self._broken is None):
-            abort_connection(self._connection)
-        elif protocol.should_close or protocol.idle_connections is None:
-            self._connection.close()
-        else:
-            protocol.idle_connections.put(self._connection)
+        self._connection.end(is_whole=is_uploaded and self._has_ended and self._broken is None)
 
 
-def _check_codings(headers: Head) -> None:
-    """Refuse what rule 5 does, and what only some would take for the name of that coding."""
-    codings = (headers.join(b"transfer-encoding") or b"").lower()
-    if b"chunked" in codings and codings.rpartition(b",")[2].strip() != b"chunked":
-        raise HttpProcessingError(message="chunks are not its last transfer coding")
-
-
-def _explain_break(error: BaseException) -> UpstreamBroken:
-    if isinstance(error, TimeoutError):
+def _explain_break(error: UpstreamError | GatewayError) -> UpstreamBroken:
+    if isinstance(error, UpstreamSilentError):
         return UpstreamBroken("no data from the upstream within the idle timeout", EndKind.TIMEOUT)
-    text = str(error) or type(error).__name__
-    if isinstance(error, HttpProcessingError):
-        text = describe_invalid(error)
-    elif isinstance(error, aiohttp.ClientPayloadError):
-        # aiohttp's words end in a "400" of its own, which no upstream sent.
-        text = "the connection ended before the body did"
-    return UpstreamBroken(f"the upstream's body broke off: {text}")
-
-
-def _take_unread(payload: StreamReader) -> bytes:
-    """What the reader holds: it raises its error before it hands this out (rule 1)."""
-    payload._exception = None  # noqa: SLF001 - there is no public way; a test guards it
-    return payload.read_nowait(-1)
+    cause = str(error) or "the connection ended before the body did"
+    if isinstance(error, GatewayError):
+        cause = "the request's body broke off"
+    return UpstreamBroken(f"the upstream's body broke off: {cause}")

@@ -15,7 +15,7 @@ from proxy.commands.check_findings import print_findings
 from proxy.commands.check_store import _judge_spans
 from proxy.relay import handler
 from proxy.settings.settings import Settings
-from proxy.upstream.errors import _TABLE
+from proxy.upstream.errors import UpstreamError
 from telemetry.store.rows import SpanState
 from telemetry.store.survey import StoreSurvey
 from tests.docs.blocks import DOCS, Page
@@ -108,7 +108,7 @@ def test_what_the_command_is_said_to_say_it_says(saying: str, findings: str) -> 
 def test_the_codes_are_those_of_the_answers() -> None:
     """Of all that can go wrong before an upstream answers."""
     listed = {code.strip("`") for code, _ in PAGE.rows("`code`")}
-    assert listed == {row[2] for row in _TABLE}
+    assert listed == {error.code for error in UpstreamError.__subclasses__()}
 
 
 def test_the_states_are_those_of_spans() -> None:

@@ -39,7 +39,7 @@ TARGETS = pytest.mark.parametrize("target", [CHAT_TARGET, OTHER_TARGET], ids=["c
 
 
 async def test_a_start_that_fails_leaves_nothing_open() -> None:
-    """Not even the connections' keeper."""
+    """What is left open is a warning, which fails a test."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         settings = Settings(upstream="http://127.0.0.1:1", port=other.getsockname()[1])
         proxy = Proxy(settings, ObservingSink())
@@ -48,7 +48,6 @@ async def test_a_start_that_fails_leaves_nothing_open() -> None:
             match="another program listens there: name another port with --port or SPANTAP_PORT",
         ):
             await proxy.start()
-    assert proxy._client._connector.closed
 
 
 # Going down.

@@ -16,7 +16,7 @@ from codec.scan import MAX_WHOLE_BYTES, scan_request
 from proxy.errors import GatewayError, late_request_body
 from proxy.headers import Head
 from proxy.request_body import BLOCK_BYTES, GatheredBody
-from proxy.upstream.client import TURN_BYTES
+from proxy.upstream.sending import TURN_BYTES
 from tests.proxy.harness import (
     DONE,
     STREAM,

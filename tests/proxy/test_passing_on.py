@@ -4,40 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.upstream.connection import UpstreamProtocol
 from proxy.upstream.response import UpstreamResponse
 from tests.proxy.harness import Connection as UpstreamEnd
 from tests.proxy.harness import ScriptedUpstream, ask, request_bytes, running_proxy
-from tests.proxy.upstream.test_whole_chunks import HEAD, FakeTransport, chunk, make
+from tests.proxy.upstream.fed import HEAD, FedConnection, chunk
 
 if TYPE_CHECKING:
     import pytest
 
 
-async def open_response(protocol: UpstreamProtocol) -> tuple[UpstreamResponse, FakeTransport]:
-    """An answer whose head has come."""
-    transport = FakeTransport()
-    transport.protocol = protocol
-    protocol.connection_made(transport)
-    protocol.data_received(HEAD)
-    message, payload = await protocol.read()
-    connection: Any = SimpleNamespace(protocol=protocol)
-    return UpstreamResponse(connection, message, payload, has_body=True, upload=None), transport
-
-
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=30), max_size=12), st.data())
-def test_rule_9_however_a_taker_feels_the_body_is_the_same(
+def test_however_a_taker_feels_the_body_is_the_same(
     bodies: list[bytes], data: st.DataObject
 ) -> None:
     """It takes some reads and declines others, and its reader has its turns now and then."""
-    wire = b"".join(chunk("", body, b"\r\n") for body in bodies) + b"0\r\n\r\n"
+    wire = b"".join(chunk(body) for body in bodies) + b"0\r\n\r\n"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=10)))
     reads = [wire[a:b] for a, b in itertools.pairwise([0, *cuts, len(wire)]) if a < b]
     moods = data.draw(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=len(reads)))
@@ -51,9 +38,9 @@ def test_rule_9_however_a_taker_feels_the_body_is_the_same(
 
     async def relay() -> None:
         nonlocal willing
-        protocol = make(UpstreamProtocol)
-        assert isinstance(protocol, UpstreamProtocol)
-        response, transport = await open_response(protocol)
+        upstream = FedConnection()
+        upstream.deliver(HEAD)
+        response = await upstream.answer()
 
         async def read_on() -> None:
             while body := await response.read(take):
@@ -63,14 +50,12 @@ def test_rule_9_however_a_taker_feels_the_body_is_the_same(
         reading = asyncio.ensure_future(read_on())
         for read, (is_willing, has_turns) in zip(reads, moods, strict=False):
             willing = is_willing
-            transport.waiting.append(read)
-            transport.deliver()
+            upstream.deliver(read)
             for _ in range(4 * has_turns):
                 await asyncio.sleep(0)
         while not reading.done():
-            transport.deliver()
+            upstream.deliver()
             await asyncio.sleep(0)
-        assert protocol.taker is None
 
     asyncio.run(relay())
     assert b"".join(relayed) == b"".join(bodies)
@@ -83,7 +68,7 @@ async def test_events_of_a_stream_wake_no_task(monkeypatch: pytest.MonkeyPatch) 
     async def script(connection: UpstreamEnd) -> None:
         await connection.send(HEAD)
         for event in events:
-            await connection.send(chunk("", event, b"\r\n"))
+            await connection.send(chunk(event))
             await asyncio.sleep(0.001)
         await connection.send(b"0\r\n\r\n")
         await connection.wait_closed_by_peer()

@@ -14,10 +14,8 @@ from proxy.headers import Head
 from proxy.relay.tap import TapSource
 from proxy.relay.tee import relay_answer
 from proxy.tasks import spawn
-from proxy.upstream.connection import UpstreamProtocol
 from tests.proxy.harness import ObservingSink
-from tests.proxy.test_passing_on import open_response
-from tests.proxy.upstream.test_whole_chunks import chunk, make
+from tests.proxy.upstream.fed import HEAD, FedConnection, chunk
 
 EVENTS = [b"data: {%d}\n\n" % number for number in range(4)]
 
@@ -54,9 +52,9 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
     None
 ):
     """The relay holds an event that waits for the client; the next comes before it has its turn."""
-    protocol = make(UpstreamProtocol)
-    assert isinstance(protocol, UpstreamProtocol)
-    response, _ = await open_response(protocol)
+    upstream = FedConnection()
+    upstream.deliver(HEAD)
+    response = await upstream.answer()
     client: Any = SlowClient()
     message: Any = SimpleNamespace(
         should_close=False, version=HttpVersion11, method="POST", path="/"
@@ -68,7 +66,7 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
     await asyncio.sleep(0.01)
 
     def arrive(event: bytes) -> None:
-        protocol.data_received(chunk("", event, b"\r\n"))
+        upstream.deliver(chunk(event))
 
     arrive(EVENTS[0])
     client.pause()
@@ -77,7 +75,7 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
     client.resume()
     arrive(EVENTS[2])
     arrive(EVENTS[3])
-    protocol.data_received(b"0\r\n\r\n")
+    upstream.deliver(b"0\r\n\r\n")
     await relay
     framed = b"".join(client.written).partition(b"\r\n\r\n")[2]
     assert framed.replace(b"\r\n", b"").count(b"data") == len(EVENTS)

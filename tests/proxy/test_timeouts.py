@@ -252,7 +252,7 @@ async def test_a_flood_instead_of_a_head_is_an_invalid_answer(begin: bytes, agai
 async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
     surplus: int, size: int, *, relayed: bool
 ) -> None:
-    """Rule 6 of ``proxy.upstream.connection``."""
+    """Rule 3 of ``proxy.upstream.answer_parser``."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X-A: %b\r\n" % (b"a" * 2000) * 8
     head += b"X-B: %b\r\n\r\n" % (b"b" * (4 * 4096 + surplus - len(head) - len(b"X-B: \r\n\r\n")))
 

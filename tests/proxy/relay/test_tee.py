@@ -203,9 +203,10 @@ async def test_what_the_proxy_itself_buffers_for_a_slow_client_is_bounded() -> N
         [connection] = running.proxy._server.connections
         assert connection.transport is not None
         assert connection.transport.get_write_buffer_size() < 600_000
-        [protocol] = running.proxy._client._connector._acquired
-        assert protocol._payload is not None
-        assert protocol._payload._size < 600_000
+        [dialler] = running.proxy._client._diallers.values()
+        [upstream_connection] = dialler._open
+        assert upstream_connection._response is not None
+        assert upstream_connection._response._size_bytes < 600_000
         writer.transport.abort()
 
 

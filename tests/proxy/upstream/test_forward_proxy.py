@@ -105,9 +105,11 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 @contextlib.asynccontextmanager
-async def tiny_proxy(**how: bytes) -> AsyncIterator[TinyProxy]:
-    tiny = TinyProxy(**how)  # type: ignore[arg-type]
-    async with await asyncio.start_server(tiny.serve, "127.0.0.1", 0) as server:
+async def tiny_proxy(
+    reply: bytes = TinyProxy.reply, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[TinyProxy]:
+    tiny = TinyProxy(reply=reply)
+    async with await asyncio.start_server(tiny.serve, "127.0.0.1", 0, ssl=tls) as server:
         tiny.address = server.sockets[0].getsockname()[:2]
         yield tiny
         server.close()
@@ -203,6 +205,37 @@ async def test_tls_is_tunnelled_through_the_proxy(
     assert (b"\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n" in head) == bool(user)
     assert upstream.last.field(b"proxy-authorization") is None
     assert upstream.last.field(b"authorization") is None
+
+
+async def test_tls_goes_through_a_proxy_of_tls(
+    authority: trustme.CA, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TLS in TLS: one for the proxy, and the upstream's own inside."""
+    async with (
+        tiny_proxy(tls=server_tls(authority)) as tiny,
+        ScriptedUpstream(answer, tls=server_tls(authority)) as upstream,
+    ):
+        monkeypatch.setenv("HTTPS_PROXY", tiny.url.replace("http:", "https:"))
+        async with running_proxy(upstream.url, ca_file=ca_file) as running:
+            for _ in range(2):
+                assert (await ask(running.address, request_bytes())).body == ANSWER
+    assert upstream.connections == len(tiny.heads) == 1
+
+
+async def test_the_certificate_behind_a_tunnel_is_the_upstreams(
+    authority: trustme.CA, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for another name is refused, and the proxy is not blamed."""
+    async with (
+        tiny_proxy() as tiny,
+        ScriptedUpstream(answer, tls=server_tls(authority, "else.example")) as upstream,
+    ):
+        monkeypatch.setenv("HTTPS_PROXY", tiny.url)
+        async with running_proxy(upstream.url, ca_file=ca_file) as running:
+            got = await ask(running.address, request_bytes())
+    assert got.error["code"] == "upstream_tls_error"
+    assert len(tiny.heads) == 1
+    assert not upstream.requests
 
 
 async def test_plain_http_goes_to_the_proxy_in_absolute_form(
@@ -327,13 +360,3 @@ def test_exceptions_are_matched_by_name_suffix_and_port(no_proxy: str, *, proxie
     forward = ForwardProxy({"https": "http://proxy:3128", "no": no_proxy})
     assert (forward.find(URL("https://api.example")) is not None) == proxied
     assert forward.find(URL("http://api.example")) is None
-
-
-def test_only_plain_http_carries_the_proxys_credentials_itself() -> None:
-    """With TLS they go with CONNECT."""
-    proxies = {"http": "http://a:b@proxy:1", "https": "http://a:b@proxy:1"}
-    forward = ForwardProxy(proxies)
-    assert forward.authorization(URL("http://api.example")) == b"Basic YTpi"
-    assert forward.authorization(URL("https://api.example")) is None
-    assert ForwardProxy({"http": "http://proxy:1"}).authorization(URL("http://a.example")) == b""
-    assert ForwardProxy().authorization(URL("http://api.example")) is None

@@ -34,11 +34,11 @@ async def test_rule_1_whoever_waits_too_long_is_ended_without_being_asked_for(
         await read_all(first)
         await asyncio.sleep(0.03)
         await read_all(second)
-        [idle] = client._connector._idle.values()
-        assert len(idle) == 2
+        [dialler] = client._diallers.values()
+        assert len(dialler.idle._waiting) == 2
         await both.wait()
         assert ended == [1, 2]
-        assert len(idle) == 0
+        assert not dialler.idle._waiting
 
 
 async def test_rule_3_the_one_that_was_used_last_is_used_next() -> None:
@@ -55,10 +55,8 @@ async def test_rule_3_the_one_that_was_used_last_is_used_next() -> None:
             assert await read_all(response) == ANSWER
         assert await read_all(await client.send(get(upstream.url))) == ANSWER
         assert asked[2] is asked[1] is not asked[0]
-        [idle] = client._connector._idle.values()
-        last, _ = idle._waiting[-1]
-        assert last.transport is not None
-        last.transport.abort()
+        [dialler] = client._diallers.values()
+        next(reversed(dialler.idle._waiting)).transport.abort()
         await asyncio.sleep(0.01)
         assert await read_all(await client.send(get(upstream.url))) == ANSWER
         assert asked[3] is asked[0]
@@ -77,8 +75,8 @@ async def test_closing_ends_those_that_wait() -> None:
     async with ScriptedUpstream(script) as upstream:
         async with open_client() as client:
             assert await read_all(await client.send(get(upstream.url))) == ANSWER
-            [idle] = client._connector._idle.values()
-            assert idle._timer is not None
+            [dialler] = client._diallers.values()
+            [timer] = dialler.idle._waiting.values()
         await closed.wait()
-        assert len(idle) == 0
-        assert idle._timer is None
+        assert not dialler.idle._waiting
+        assert timer.cancelled()

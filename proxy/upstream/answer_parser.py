@@ -1,0 +1,195 @@
+"""The bytes of one answer, taken apart by llhttp (httptools), sans-IO.
+
+Rules:
+
+1. What came before a fault counts: head and body are there although the same read holds what is
+   not valid HTTP.
+2. Interim answers are passed over. There may be :data:`MAX_INTERIM_ANSWERS`; 101 is none of them,
+   because nobody asked to upgrade.
+3. A head is bounded as a whole, by the number of its fields, and field by field. So is what may
+   come without any of the body once that has begun: trailers, extensions of chunks.
+4. An answer that names ``chunked`` in its transfer codings in any place but the last is refused:
+   it cannot be told which bytes are the body (RFC 9112 section 6.3), and the next to read it would
+   take it in another way.
+5. Nothing that follows the answer is taken for a part of it, and its connection is not used again.
+6. What servers are known to send is let pass where it leaves no doubt: line feeds alone, folded
+   fields, control characters other than NUL in values, spaces behind the size of a chunk.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import httptools
+
+from proxy.headers import Head
+from proxy.upstream.errors import InvalidAnswerError
+
+__all__ = ("MAX_INTERIM_ANSWERS", "AnswerHead", "AnswerParser")
+
+MAX_INTERIM_ANSWERS = 16
+"""1xx heads before the answer's; real servers send one or two."""
+
+MAX_HEADER_FIELDS = 256
+"""Fields of an answer; bounds the work that a head can cause."""
+
+MAX_HEAD_FACTOR = 4
+"""Largest head of an answer as a whole, in largest fields; as much as we take of a client."""
+
+_LEAST_HEAD_BYTES = len(b"HTTP/1.1 200 \r\n\r\n")
+_LEAST_FIELD_BYTES = len(b": \r\n")
+
+
+class AnswerHead(NamedTuple):
+    """The head of an answer, of which :class:`proxy.upstream.response.UpstreamResponse` tells."""
+
+    status: int
+    reason: str
+    headers: Head
+    has_body: bool
+    is_framed: bool
+
+
+class AnswerParser:
+    """Parses one answer.
+
+    Args:
+        max_header_bytes: of one field, name and value.
+        head_only: the request was one whose answer has no body.
+
+    Attributes:
+        head: once it has come.
+        is_over: all of the answer has come.
+        keeps_connection: another request may follow on the same connection.
+        fault: why nothing more can be made of what comes.
+    """
+
+    def __init__(self, max_header_bytes: int, *, head_only: bool) -> None:
+        self.head: AnswerHead | None = None
+        self.is_over = False
+        self.keeps_connection = False
+        self.fault: InvalidAnswerError | None = None
+        self._max_header_bytes = max_header_bytes
+        self._max_head_bytes = MAX_HEAD_FACTOR * max_header_bytes
+        self._head_only = head_only
+        self._interim_count = 0
+        self._reason = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._bytes_without_body = 0
+        self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append
+        self._parser = httptools.HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
+
+    def feed(self, data: bytes) -> bytes:
+        """Take a read, while the answer is not over and has no fault; what it has of the body."""
+        self._bytes_without_body += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self.keeps_connection = False
+            if not self.is_over:
+                self.fault = _explain(error)
+        pieces = self._pieces
+        if not pieces:
+            is_much = self._bytes_without_body > self._max_head_bytes
+            if is_much and self.fault is None and not self.is_over:
+                self.fault = InvalidAnswerError("too much that is none of its body")
+            return b""
+        self._bytes_without_body = 0
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        if self.head is None or not self.head.has_body:
+            self.keeps_connection = False  # rule 5
+            return b""
+        return body
+
+    def close(self) -> None:
+        """Let go of llhttp, which knows us: nothing is left for the garbage collector."""
+        del self._parser
+
+    # The parser calls these.
+
+    def on_message_begin(self) -> None:
+        """Begin a head: of an interim answer, or of the answer."""
+        if self.is_over:
+            raise InvalidAnswerError("more than one answer")  # rule 5
+        self._reason = b""
+        self._fields = []
+
+    def on_status(self, reason: bytes) -> None:
+        """Take a part of the reason."""
+        self._reason += reason
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field, of the head or a trailer; a trailer is nobody's."""
+        self._fields.append((name, value))
+
+    def _read_fields(self) -> Head:
+        """The fields, which are within their bounds (rule 3)."""
+        sizes = [len(name) + len(value) for name, value in self._fields]
+        head_bytes = _LEAST_HEAD_BYTES + len(self._reason) + sum(sizes)
+        head_bytes += len(sizes) * _LEAST_FIELD_BYTES
+        if max(len(self._reason), *sizes, 0) > self._max_header_bytes:
+            raise InvalidAnswerError("a field is too long")
+        if len(sizes) > MAX_HEADER_FIELDS:
+            raise InvalidAnswerError("too many fields")
+        if head_bytes > self._max_head_bytes:
+            raise InvalidAnswerError("the head is too long")
+        fields = [(name, value.rstrip(b" \t")) for name, value in self._fields]
+        if b"\0" in b"".join([value for _, value in fields]):
+            raise InvalidAnswerError("a NUL in a field")
+        return Head(fields)
+
+    def on_headers_complete(self) -> None:
+        """End a head."""
+        self._bytes_without_body = 0
+        status, headers = self._parser.get_status_code(), self._read_fields()
+        if 100 <= status < 200:
+            self._interim_count += 1
+            if status == 101:
+                raise InvalidAnswerError("101 without having been asked to upgrade")
+            if self._interim_count > MAX_INTERIM_ANSWERS:
+                raise InvalidAnswerError("too many interim answers")
+            return
+        is_chunked = _is_chunked(headers)
+        has_body = not self._head_only and status not in {204, 304}
+        self.head = AnswerHead(
+            status,
+            self._reason.decode("utf-8", "surrogateescape"),
+            headers,
+            has_body,
+            is_framed=is_chunked or headers.has(b"content-length") or not has_body,
+        )
+        self.is_over = self._head_only
+        # Behind a head alone, the parser tells of a body (rule 5) but not of the end of chunks.
+        is_sure = not (self._head_only and is_chunked)
+        self.keeps_connection = is_sure and self._parser.should_keep_alive()
+
+    def on_message_complete(self) -> None:
+        """End an answer; the body of an interim one is nobody's."""
+        if self.head is None:
+            self._pieces.clear()
+        else:
+            self.is_over = True
+
+
+def _is_chunked(headers: Head) -> bool:
+    """Whether chunks tell where the body ends; what only some would take for them is refused."""
+    if not headers.has(b"transfer-encoding"):
+        return False
+    codings = (headers.join(b"transfer-encoding") or b"").lower()
+    is_chunked = b"chunked" in codings
+    if is_chunked and codings.rpartition(b",")[2].strip() != b"chunked":
+        raise InvalidAnswerError("chunks are not its last transfer coding")  # rule 4
+    return is_chunked
+
+
+def _explain(error: httptools.HttpParserError) -> InvalidAnswerError:
+    """What the parser, or one of its callbacks, has found."""
+    found = error.__context__
+    return found if isinstance(found, InvalidAnswerError) else InvalidAnswerError(str(error))

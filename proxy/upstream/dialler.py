@@ -1,0 +1,215 @@
+"""Connections to one origin: names, TCP, TLS, forward proxies, and those that wait.
+
+Rules:
+
+1. A name is asked for once at a time, and its addresses are used for :data:`KEEP_NAME_SECONDS`, in
+   turn: a burst of calls asks once, and goes to all of them.
+2. Where there are several addresses the next is tried when one does not answer soon (RFC 8305),
+   and when TLS fails at one.
+3. Nothing of a forward proxy's doing is blamed on the upstream.
+4. There is no limit of the number of connections: there is at most one per open request of a
+   client, and queueing here would be waiting nobody sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+import aiohappyeyeballs
+
+from proxy.tasks import spawn
+from proxy.upstream.connection import UpstreamConnection
+from proxy.upstream.errors import (
+    ConnectTimeoutError,
+    ForwardProxyError,
+    UpstreamError,
+    UpstreamTlsError,
+    UpstreamUnreachableError,
+)
+from proxy.upstream.forward_proxy import encode_credentials
+from proxy.upstream.idle_connections import IdleConnections
+
+if TYPE_CHECKING:
+    from aiohappyeyeballs import AddrInfoType
+    from yarl import URL
+
+    from proxy.upstream.client import UpstreamTimeouts
+
+__all__ = ("Dialler",)
+
+KEEP_NAME_SECONDS = 10.0
+"""Long enough for a burst, short enough for an upstream that moves."""
+
+NEXT_ADDRESS_SECONDS = 0.25
+"""The connection attempt delay that RFC 8305 recommends (section 5)."""
+
+
+class Dialler:
+    """Makes connections to one origin, and keeps them between two exchanges.
+
+    Args:
+        origin: scheme, host and port.
+        proxy: the forward proxy on the way; ``None`` without one.
+        tls: for the origin and the proxy, where they are of https.
+        timeouts: of connections.
+        max_header_bytes: of one field of an answer.
+
+    Attributes:
+        idle: connections that wait.
+        authorization: what a plain HTTP request carries for its proxy: ``b""`` without
+            credentials, ``None`` without a proxy (or with TLS, which is tunnelled).
+    """
+
+    def __init__(
+        self,
+        origin: URL,
+        proxy: URL | None,
+        *,
+        tls: ssl.SSLContext,
+        timeouts: UpstreamTimeouts,
+        max_header_bytes: int,
+    ) -> None:
+        self.idle = IdleConnections()
+        self._origin = origin
+        self._proxy = proxy
+        self._is_tunnelled = proxy is not None and origin.scheme == "https"
+        self._tls = tls
+        self._connect_seconds = timeouts.connect_seconds or None
+        self._credentials = b"" if proxy is None else encode_credentials(proxy)
+        self.authorization = None if proxy is None or self._is_tunnelled else self._credentials
+        self._open: set[UpstreamConnection] = set()
+        self._make_connection = functools.partial(
+            UpstreamConnection,
+            self.idle,
+            self._open,
+            max_header_bytes=max_header_bytes,
+            stall_seconds=timeouts.stall_seconds,
+        )
+        self._lookup: asyncio.Task[list[AddrInfoType]] | None = None
+        self._lookup_until = 0.0
+
+    async def dial(self) -> UpstreamConnection:
+        """A new connection.
+
+        Raises:
+            UpstreamError: there is none to be had.
+        """
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                if self._proxy is None:
+                    return await self._connect(self._origin)
+                return await self._connect_through(self._proxy)
+        except TimeoutError as error:
+            raise ConnectTimeoutError from error
+
+    async def close(self) -> None:
+        """End all connections at once."""
+        self.idle.close()
+        while self._open:
+            for connection in tuple(self._open):
+                connection.transport.abort()
+            await asyncio.sleep(0)
+
+    async def _connect(self, url: URL) -> UpstreamConnection:
+        """Connect directly, by each address of the host (rule 2)."""
+        try:
+            addresses = await self._find_addresses(url)
+            while True:
+                try:
+                    return await self._connect_to(addresses, url)
+                except OSError:
+                    aiohappyeyeballs.pop_addr_infos_interleave(addresses)
+                    if not addresses:
+                        raise
+        except OSError as error:
+            raise _explain(error) from error
+
+    async def _find_addresses(self, url: URL) -> list[AddrInfoType]:
+        """The addresses of a host, another one first each time (rule 1)."""
+        lookup, now = self._lookup, asyncio.get_running_loop().time()
+        if lookup is None or (lookup.done() and (now >= self._lookup_until or lookup.exception())):
+            lookup = self._lookup = spawn(_look_up(url.raw_host, url.port), name="look up")
+            self._lookup_until = now + KEEP_NAME_SECONDS
+        found = await asyncio.shield(lookup)
+        found.append(found.pop(0))
+        return [found[-1], *found[:-1]]
+
+    async def _connect_to(self, addresses: list[AddrInfoType], url: URL) -> UpstreamConnection:
+        sock = await aiohappyeyeballs.start_connection(
+            addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS
+        )
+        is_tls = url.scheme == "https"
+        _, connection = await asyncio.get_running_loop().create_connection(
+            self._make_connection,
+            sock=sock,
+            ssl=self._tls if is_tls else None,
+            server_hostname=_name(url) if is_tls else None,
+        )
+        return connection
+
+    async def _connect_through(self, proxy: URL) -> UpstreamConnection:
+        """Connect to a forward proxy, and for TLS through it to the origin (rule 3)."""
+        try:
+            connection = await self._connect(proxy)
+            if not self._is_tunnelled:
+                return connection
+            status = await self._ask_for_tunnel(connection)
+        except UpstreamError as error:
+            raise ForwardProxyError from error
+        if status != 200:
+            connection.abort()
+            raise ForwardProxyError(str(status))
+        return await self._start_tls(connection)
+
+    async def _ask_for_tunnel(self, connection: UpstreamConnection) -> int:
+        """Ask by CONNECT (RFC 9110 section 9.3.6); the status of what is answered."""
+        authority = f"{self._origin.host_subcomponent}:{self._origin.port}".encode("ascii")
+        head = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (authority, authority)
+        if self._credentials:
+            head += b"Proxy-Authorization: %b\r\n" % self._credentials
+        try:
+            answer = connection.begin(head_only=True)
+            connection.transport.write(head + b"\r\n")
+            return (await answer).status
+        except BaseException:
+            connection.abort()
+            raise
+
+    async def _start_tls(self, tunnel: UpstreamConnection) -> UpstreamConnection:
+        """The connection inside a tunnel, which has a protocol of its own."""
+        connection = self._make_connection()
+        try:
+            transport = await asyncio.get_running_loop().start_tls(
+                tunnel.transport, connection, self._tls, server_hostname=_name(self._origin)
+            )
+        except OSError as error:
+            raise _explain(error) from error
+        finally:
+            self._open.discard(tunnel)
+        if transport is None:
+            raise UpstreamUnreachableError("the tunnel was closed")
+        connection.connection_made(transport)
+        return connection
+
+
+def _name(url: URL) -> str:
+    """The name that a certificate has to hold."""
+    return (url.raw_host or "").rstrip(".")
+
+
+async def _look_up(host: str | None, port: int | None) -> list[AddrInfoType]:
+    find, kind = asyncio.get_running_loop().getaddrinfo, socket.SOCK_STREAM
+    try:  # an address needs no other thread
+        return [*socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)]
+    except socket.gaierror:
+        return [*await find(host, port, type=kind, flags=socket.AI_ADDRCONFIG)]
+
+
+def _explain(error: OSError) -> UpstreamError:
+    """The error in the system's own words."""
+    kind = UpstreamTlsError if isinstance(error, ssl.SSLError) else UpstreamUnreachableError
+    return kind(error.strerror or str(error))

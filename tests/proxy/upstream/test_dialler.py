@@ -1,0 +1,143 @@
+"""New connections to upstreams: names, addresses, and what is tried next."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from yarl import URL
+
+from proxy.upstream import dialler
+from proxy.upstream.client import UpstreamTimeouts
+from proxy.upstream.dialler import Dialler
+from proxy.upstream.errors import UpstreamClosedError, UpstreamUnreachableError
+from tests.proxy.harness import Connection, ScriptedUpstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.proxy.harness import Address
+
+NAME = URL("http://upstream.invalid")
+
+
+@contextlib.asynccontextmanager
+async def open_dialler(
+    origin: URL = NAME, authority: trustme.CA | None = None
+) -> AsyncIterator[Dialler]:
+    tls = ssl.create_default_context()
+    if authority is not None:
+        authority.configure_trust(tls)
+    opened = Dialler(origin, None, tls=tls, timeouts=UpstreamTimeouts(), max_header_bytes=65536)
+    yield opened
+    await opened.close()
+
+
+class Names:
+    """What the system knows of names: addresses, or that there is none.
+
+    Attributes:
+        asked_count: how often it was asked.
+    """
+
+    def __init__(self, *addresses: Address) -> None:
+        self.addresses = addresses
+        self.asked_count = 0
+
+    async def find(self, *_: object, **__: object) -> list[object]:
+        self.asked_count += 1
+        await asyncio.sleep(0.01)
+        if not self.addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
+        return [(*kind, address) for address in self.addresses]
+
+
+def use(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.find)
+
+
+async def wait(connection: Connection) -> None:
+    await connection.wait_closed_by_peer()
+
+
+async def test_rule_1_a_burst_asks_once_and_goes_to_all_addresses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And so does the next one, soon after; later the name is asked for again."""
+    async with ScriptedUpstream(wait) as one, ScriptedUpstream(wait) as other, open_dialler() as d:
+        names = Names(one.address, other.address)
+        use(names, monkeypatch)
+        burst = await asyncio.gather(*[d.dial() for _ in range(4)])
+        reached = [c.transport.get_extra_info("peername") for c in burst]
+        assert reached == [one.address, other.address] * 2
+        await d.dial()
+        assert names.asked_count == 1
+        monkeypatch.setattr(dialler, "KEEP_NAME_SECONDS", 0)
+        d._lookup = None
+        for _ in range(2):
+            await d.dial()
+        assert names.asked_count == 3
+
+
+async def test_rule_1_a_failure_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who asked at once are told; the next asks again."""
+    async with ScriptedUpstream(wait) as upstream, open_dialler() as d:
+        names = Names()
+        use(names, monkeypatch)
+        told = await asyncio.gather(*[d.dial() for _ in range(3)], return_exceptions=True)
+        assert [type(error) for error in told] == [UpstreamUnreachableError] * 3
+        assert str(told[0]) == "Name or service not known"
+        assert names.asked_count == 1
+        names.addresses = (upstream.address,)
+        await d.dial()
+
+
+async def test_rule_1_who_gives_up_takes_the_answer_from_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first to ask may leave before the name is found."""
+    async with ScriptedUpstream(wait) as upstream, open_dialler() as d:
+        use(Names(upstream.address), monkeypatch)
+        first, second = (asyncio.ensure_future(d.dial()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).transport.get_extra_info("peername") == upstream.address
+
+
+async def test_rule_2_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody listens at one, and where TLS fails at one."""
+    authority = trustme.CA()
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("upstream.invalid").configure_cert(tls)
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        async with (
+            await asyncio.start_server(hang_up, "127.0.0.1", 0) as no_tls,
+            ScriptedUpstream(wait, tls=tls) as upstream,
+            open_dialler(NAME.with_scheme("https"), authority) as d,
+        ):
+            hangs_up = no_tls.sockets[0].getsockname()
+            use(Names(closed.getsockname(), hangs_up, upstream.address), monkeypatch)
+            connection = await d.dial()
+            assert connection.transport.get_extra_info("peername") == upstream.address
+
+
+async def test_closing_ends_all_connections() -> None:
+    """In use or not; whoever waits for an answer is told."""
+    async with ScriptedUpstream(wait) as upstream, open_dialler(URL(upstream.url)) as d:
+        connections = [await d.dial() for _ in range(3)]
+        answer = connections[0].begin(head_only=False)
+        await d.close()
+        assert all(connection.transport.is_closing() for connection in connections)
+        with pytest.raises(UpstreamClosedError):
+            await answer
