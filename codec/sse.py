@@ -87,7 +87,7 @@ class SseDecoder:
     def __init__(self) -> None:
         self._pending = bytearray()  # the incomplete event
         self._searched = 0  # no event ends before this offset of it
-        self._has_cr = False  # it may have other line ends than LF
+        self._has_cr = False  # other line ends than LF came
         self._begun = False  # the place where a BOM may stand is behind us
         self._exceeded = False
 
@@ -109,23 +109,19 @@ class SseDecoder:
             data = self._join(data)
         if _CR in data or len(data) > MAX_EVENT_BYTES:
             return self._split(data)
-        events, end, rest = data.rpartition(b"\n\n")
+        whole, end, rest = data.rpartition(b"\n\n")
+        whole += end
         self._pending += rest.lstrip(b"\n")
         # Events of one line are the usual ones, and nothing finds lines as quickly as this.
-        lines = BytesIO(events + end).readlines()
+        lines = BytesIO(whole).readlines()
         if lines[1::2].count(b"\n") == len(lines) // 2:
             return [line + b"\n" for line in lines[::2]]
-        return [event + b"\n\n" for event in events.split(b"\n\n")]
+        return [event + b"\n\n" for event in whole.split(b"\n\n")[:-1]]
 
     @property
     def pending_bytes(self) -> int:
         """The size of the event under way."""
         return len(self._pending)
-
-    @property
-    def between_events(self) -> bool:
-        """No event is under way, and the place where a BOM may stand is behind."""
-        return self._begun and not self._pending and not self._exceeded
 
     def finish(self) -> ServerSentEvent | None:
         """Return the event that was under way when the stream ended, if any.
@@ -158,7 +154,7 @@ class SseDecoder:
         if self._ends():
             data = bytes(pending)
             pending.clear()
-            self._searched, self._has_cr = 0, False
+            self._searched = 0
             return data
         self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
         self._exceeded = len(pending) > MAX_EVENT_BYTES
@@ -174,6 +170,7 @@ class SseDecoder:
 
     def _split(self, data: bytes) -> list[bytes]:
         """Find the events in bytes with any line ends and of any size; the rest is pending."""
+        self._has_cr = True
         events = []
         start = _skip_blank_lines(data, 0)
         while (match := _EVENT_END.search(data, start)) and not _may_grow(match, len(data)):

@@ -7,7 +7,7 @@ Rules:
 
 1. A chunk becomes a template only if folding it a second time would change nothing but append its
    text: no usage, no finish reason, no log probabilities, no list but that of its one choice (lists
-   are concatenated), and one piece of text (:data:`SPOKEN`).
+   are concatenated), and one piece of text: content or reasoning.
 2. No guess about JSON is trusted (keys that occur twice, or are written with escapes, or stand
    inside a string). The place of the text is *tried*: with another text there, the parser must find
    just that text changed.
@@ -31,16 +31,16 @@ from codec.jsontext import NO_STRING, decode_json, decode_string
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
 
-__all__ = ("SPOKEN", "ChunkTemplate", "decode_event", "learn_template")
+__all__ = ("ChunkTemplate", "decode_event", "learn_template")
 
-SPOKEN = ("content", "reasoning_content", "reasoning")
+_SPOKEN = ("content", "reasoning_content", "reasoning")
 """The members of a delta that carry text, one of which a template is about."""
 
 _PADDING = ("obfuscation", "p")
 _UNSPOKEN = ("refusal", "tool_calls", "function_call")
 _FIND_STRING = {
     name: re.compile(rb'"%b"[ \t]*:[ \t]*"((?:[^"\\]|\\.)*)"' % name.encode()).search
-    for name in (*SPOKEN, *_PADDING)
+    for name in (*_SPOKEN, *_PADDING)
 }
 _TRIAL = "a text that nobody sends"
 
@@ -50,7 +50,7 @@ class ChunkTemplate:
 
     Args:
         index: the choice's index.
-        member: which of :data:`SPOKEN` carries the text.
+        member: the member of its delta that carries the text.
         before: the event's bytes up to and with the quote that opens the text.
         between: the bytes from the text's closing quote on to the one that opens the padding;
             empty where there is no padding.
@@ -112,7 +112,7 @@ def _learn(event: bytes, chunk: Any) -> ChunkTemplate | None:
     if choice is None or event.count(b"[") != 1:
         return None
     delta = choice["delta"]
-    said = [*filter(delta.get, SPOKEN)]
+    said = [*filter(delta.get, _SPOKEN)]
     text = _FIND_STRING[said[0]](event) if len(said) == 1 else None
     if text is None:
         return None

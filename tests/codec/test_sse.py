@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codec import sse
@@ -77,9 +77,21 @@ def test_events_are_those_of_a_plain_reading(stream: bytes) -> None:
 
 
 @given(streams, st.lists(st.integers(0, 500), max_size=8))
+@example(b"data: a\nid: 1\n\n\n", [15])
 def test_any_cut_gives_the_same_events(stream: bytes, cuts: list[int]) -> None:
     """Rule 2: values and raw bytes do not depend on the reads."""
     assert decode(*split(stream, cuts)) == decode(stream)
+
+
+@given(streams, st.lists(st.integers(0, 500), max_size=8))
+@example(b"data: a\n\ndata: b\r\n\r\ndata: c\r\n\r\n", [9, 30])
+def test_an_event_comes_out_with_the_read_that_ends_it(stream: bytes, cuts: list[int]) -> None:
+    """Rule 2: no read is waited for, whatever those before it ended in."""
+    decoder = SseDecoder()
+    come, place = 0, 0
+    for piece in split(stream, cuts):
+        come, place = come + len(decoder.feed(piece)), place + len(piece)
+        assert come == len(SseDecoder().feed(stream[:place]))
 
 
 @given(streams)
