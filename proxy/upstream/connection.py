@@ -123,7 +123,7 @@ class UpstreamConnection(asyncio.Protocol):
     def watch(self, limit_seconds: float) -> None:
         """Fail after so long (0: never) without any of the body (rule 2)."""
         self._limit_seconds = limit_seconds
-        if limit_seconds:
+        if limit_seconds and self._parser is not None:
             self._last_read = self._now()
             until = self._last_read + limit_seconds
             if self._watch is not None and self._watch.when() > until:
@@ -188,7 +188,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def resume_reading(self) -> None:
         """The body's reader has taken what there was."""
-        if self._is_paused:
+        if self._is_paused and not self.transport.is_closing():
             self._is_paused = False
             self._last_read = self._now()
             self.transport.resume_reading()

@@ -149,13 +149,16 @@ async def test_a_client_that_leaves_during_a_big_write_is_noticed_within_100_ms(
 ) -> None:
     """Bytes that wait to be written do not hide that nobody reads them."""
     gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    sent = 0
 
     async def script(connection: Connection) -> None:
+        nonlocal sent
         await connection.begin_stream()
         big = chunk_event('"content":"%s"' % ("x" * 60_000))
         try:
             while True:
                 await connection.send_chunks(big, end=False)
+                sent += 1
         except ConnectionError:
             gone.set_result(time.monotonic())
 
@@ -163,7 +166,10 @@ async def test_a_client_that_leaves_during_a_big_write_is_noticed_within_100_ms(
         # A small buffer, and nobody reads it.
         _, writer = await asyncio.open_connection(*running.address, limit=1024)
         writer.write(STREAMED)
-        await asyncio.sleep(0.3)
+        before = -1
+        while not sent or before < sent:  # until all that is between has taken what it takes
+            before = sent
+            await asyncio.sleep(0.1)
         assert not gone.done()
         left = time.monotonic()
         await leave(writer)

@@ -276,7 +276,7 @@ async def test_a_head_of_four_largest_fields_is_relayed_and_a_byte_more_is_not(
     ids=["an extension", "a fast one", "trailers", "a trailer"],
 )
 async def test_bytes_that_are_none_of_the_body_are_silence(begin: bytes, again: bytes) -> None:
-    """Rule 4 of ``proxy.upstream.connection``: the client gets nothing of them for ever."""
+    """Rule 2 of ``proxy.upstream.connection``: the client gets nothing of them for ever."""
 
     async def script(connection: Connection) -> None:
         await connection.begin_stream()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -186,3 +187,12 @@ def test_rule_5_surplus_ends_the_connection_and_not_the_answer(
     parser, same = parse(answer + surplus, head_only=head_only)
     assert (parser.is_over, parser.keeps_connection, parser.fault) == (True, False, None)
     assert same == body
+
+
+def test_a_closed_parser_is_freed_at_once() -> None:
+    """It and llhttp know each other, which would be left to the garbage collector."""
+    parser, _ = parse(OK + b"Content-Length: 0\r\n\r\n")
+    known = weakref.ref(parser)
+    parser.close()
+    del parser
+    assert known() is None
