@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from proxy.clock import SystemClock
 from proxy.configure import build_listener_tls, read_inbound_keys
 from proxy.downstream.listener_tls import HANDSHAKE_SECONDS
+from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
 from proxy.logging.logs import limit_lines
@@ -54,6 +55,7 @@ async def running_listener(
         max_header_bytes=settings.max_header_bytes,
     )
     upstreams = UpstreamTable.from_config(upstream, settings.upstreams, settings.usage)
+    state = PortState(max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock))
     handler = Handler(
         upstreams=upstreams,
         client=client,
@@ -67,11 +69,9 @@ async def running_listener(
         ),
         open_exchanges=OpenExchanges(),
         inbound_keys=read_inbound_keys(settings),
-        on_refused=lambda message: server.count_refused(message),  # noqa: PLW0108 - made below
+        on_refused=state.count_refused,
     )
-    server = DownstreamServer(
-        handler, max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock)
-    )
+    server = DownstreamServer(handler, state)
     loop = asyncio.get_running_loop()
     tls = build_listener_tls(settings)
     factory: Callable[[], asyncio.BaseProtocol]

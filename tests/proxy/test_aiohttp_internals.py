@@ -16,19 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
-from aiohttp import web, web_protocol
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.web_protocol import RequestHandler
 
-from proxy.downstream.connection import DownstreamConnection
-from proxy.downstream.downstream import Answered, LastAnswer
-from proxy.downstream.server import DownstreamServer
 from proxy.upstream.connection import UpstreamConnector, UpstreamProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PROXY = Path(inspect.getfile(DownstreamServer)).parents[1]
+_PROXY = Path(inspect.getfile(UpstreamProtocol)).parents[1]
 
 
 def _is_private(name: str) -> bool:
@@ -43,40 +38,6 @@ def _private_parts(ours: type[Any], theirs: object) -> set[str]:
         if inspect.isfunction(function):
             used.update(function.__code__.co_names)
     return {name for name in used & set(dir(theirs)) if _is_private(name)}
-
-
-async def _handle(_: web.BaseRequest) -> web.StreamResponse:
-    raise AssertionError("nothing is served")
-
-
-async def test_the_private_parts_of_the_server_side_are_these() -> None:
-    """A connection is idle or busy, and has a parser and a loop of ours; no public way says so."""
-    loop = asyncio.get_running_loop()
-    server = web.Server(_handle)
-    connection = RequestHandler(server, loop=loop)
-    assert _private_parts(DownstreamConnection, connection) == {
-        "_buffer_paused",
-        "_close",
-        "_drain_helper",
-        "_force_close",
-        "_handler_waiter",
-        "_keepalive_handle",
-        "_keepalive_timeout",
-        "_loop",
-        "_messages",
-        "_next_keepalive_close_time",
-        "_parser",
-        "_pause_reading_for_buffer",
-        "_process_keepalive",
-        "_reading_paused",
-        "_request_in_progress",
-        "_resume_reading_if_drained",
-        "_task_handler",
-        "_waiter",
-    }
-    assert _private_parts(DownstreamServer, server) == set()
-    for ours in (Answered, LastAnswer):
-        assert _private_parts(ours, web.StreamResponse()) == set()
 
 
 async def test_the_private_parts_of_the_client_side_are_these() -> None:
@@ -118,22 +79,14 @@ def _foreign_private_uses() -> Iterator[tuple[str, str]]:
                     yield str(path.relative_to(_PROXY)), node.attr
 
 
-def test_the_private_names_that_are_imported_are_these() -> None:
-    """The connection loop takes a fault from its parser in this form, and so many requests."""
+def test_no_private_name_is_imported() -> None:
+    """Nor the module that the server side of aiohttp is in."""
     imported = {
         (str(path.relative_to(_PROXY)), alias.name)
         for path in _PROXY.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aiohttp")
         for alias in node.names
-        if _is_private(alias.name) or alias.name == "MAX_MSG_QUEUE_SIZE"
+        if _is_private(alias.name) or node.module == "aiohttp.web_protocol"
     }
-    assert imported == {
-        ("downstream/connection.py", "_ErrInfo"),
-        ("downstream/connection.py", "MAX_MSG_QUEUE_SIZE"),
-        ("downstream/request_parser.py", "_ErrInfo"),
-        ("downstream/request_parser.py", "MAX_MSG_QUEUE_SIZE"),
-    }
-    fault = web_protocol._ErrInfo(status=400, exc=ValueError(), message="why")
-    assert (fault.status, fault.message) == (400, "why")
-    assert web_protocol.MAX_MSG_QUEUE_SIZE == 32
+    assert imported == set()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
-from aiohttp.http import HttpVersion11
-
 from proxy.clock import SystemClock
+from proxy.downstream.client_stream import ClientStream
 from proxy.downstream.downstream import Downstream
+from proxy.downstream.port_state import PortState
+from proxy.downstream.request_parser import Request
 from proxy.headers import Head
+from proxy.logging.logs import limit_lines
 from proxy.relay.tap import TapSource
 from proxy.relay.tee import relay_answer
+from proxy.request_body import RequestBody
 from proxy.tasks import spawn
 from proxy.upstream.connection import UpstreamProtocol
 from tests.proxy.harness import ObservingSink
@@ -22,15 +24,12 @@ from tests.proxy.upstream.test_whole_chunks import chunk, make
 EVENTS = [b"data: {%d}\n\n" % number for number in range(4)]
 
 
-class SlowClient(asyncio.Transport):
-    """A client's connection: what was written to it, and whether more has to wait."""
+class Client(asyncio.Transport):
+    """A client's connection: what was written to it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.transport = self
-        self.closing = self.writing_paused = False
         self.written: list[bytes] = []
-        self._drained = asyncio.Event()
 
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
@@ -38,16 +37,8 @@ class SlowClient(asyncio.Transport):
     def is_closing(self) -> bool:
         return False
 
-    async def drain(self) -> None:
-        await self._drained.wait()
-
-    def pause(self) -> None:
-        self.writing_paused = True
-        self._drained.clear()
-
-    def resume(self) -> None:
-        self.writing_paused = False
-        self._drained.set()
+    def get_write_buffer_size(self) -> int:
+        return 0
 
 
 async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_one_before() -> (
@@ -57,12 +48,11 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
     protocol = make(UpstreamProtocol)
     assert isinstance(protocol, UpstreamProtocol)
     response, _ = await open_response(protocol)
-    client: Any = SlowClient()
-    message: Any = SimpleNamespace(
-        should_close=False, version=HttpVersion11, method="POST", path="/"
-    )
-    body: Any = None
-    downstream = Downstream(client, message, body, Head(), body_idle_seconds=0)
+    client = Client()
+    state = PortState(max_header_bytes=8192, refusals=limit_lines(SystemClock()))
+    stream = ClientStream(client, state)
+    body = RequestBody(idle_seconds=0, on_room=lambda: None)
+    downstream = Downstream(stream, Request("POST", "/", "1.1", True, Head(), body))
     tap = TapSource(ObservingSink(), SystemClock()).open(observed=False)
     relay = spawn(relay_answer(response, downstream, tap), name="relay")
     await asyncio.sleep(0.01)
@@ -71,10 +61,10 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
         protocol.data_received(chunk("", event, b"\r\n"))
 
     arrive(EVENTS[0])
-    client.pause()
+    stream.pause()
     arrive(EVENTS[1])
     await asyncio.sleep(0.01)  # the relay has it, and waits
-    client.resume()
+    stream.resume()
     arrive(EVENTS[2])
     arrive(EVENTS[3])
     protocol.data_received(b"0\r\n\r\n")

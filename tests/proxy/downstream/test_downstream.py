@@ -28,9 +28,7 @@ from tests.proxy.harness import (
 from tests.proxy.serving import GET, GET_1_0, HEAD, answer_empty, read_until_cut, serving
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
     from proxy.headers import RawHeaders
 
 
@@ -135,7 +133,7 @@ async def test_rule_3_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
     """Chunked and counted bodies just stop; only a reset tells the end of the others."""
     body = b"x" * 300_000
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(headers), has_body=True)
         await client.send(body)
         return await client.cut()
@@ -154,7 +152,7 @@ async def test_rule_3_a_client_that_never_reads_is_reset_in_the_end(
     monkeypatch.setattr(downstream, "MAX_RESET_WAIT_SECONDS", 0.05)
     cut = asyncio.Event()
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(), has_body=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.2):
@@ -194,7 +192,7 @@ async def test_the_transfer_coding_says_how_this_hop_is_framed(
     What is no coding is not said before it.
     """
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(((b"Transfer-Encoding", coding),)), has_body=True)
         assert client.head_sent
         return await client.finish()
@@ -227,7 +225,7 @@ async def test_the_transfer_coding_of_no_body_is_relayed_where_it_may_be(
 ) -> None:
     """Not in a 204, nor to a client of HTTP/1.0 (RFC 9112 section 6.1)."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         headers = ((b"Transfer-Encoding", b"chunked"),)
         client.begin_answer(status, "Fine", Head(headers), has_body=False)
         return await client.finish()
