@@ -249,7 +249,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._end_delimits = answered is Answered.ENDS_BODY
         if answered is Answered.LINGERS:
             return await self._linger()
-        if not (request.body.is_whole or self._ends or await self._drop(request.body)):
+        if self._ends or not (request.body.is_whole or await self._drop(request.body)):
             return False
         if answered is Answered.CLOSES and (waiting or has_unread(self.stream.transport)):
             return await self._linger()  # a client that sends on has not read its answer perhaps

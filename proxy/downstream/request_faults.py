@@ -69,15 +69,15 @@ class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
         self.has_body = has_body
 
 
-def explain_fault(error: HttpParserError, piece: bytes) -> BadRequest:
+def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
     """What the parser found, in its own words where they are good.
 
     Args:
         error: as raised; its words are fixed ones.
-        piece: what it was raised at.
+        begin: of what it was raised at.
     """
     if isinstance(error, HttpParserInvalidMethodError):
-        if piece.startswith(_TLS_RECORD):
+        if begin == _TLS_RECORD:
             message = "TLS was sent to a port that speaks plain HTTP; use an http:// base URL."
             return BadRequest(400, message)
         return BadRequest(400, "The request does not begin with a known method.")

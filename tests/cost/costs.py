@@ -55,6 +55,7 @@ COUNTERS = ("bytecodes", "instructions")
 LIBRARIES = (
     "aiohttp",
     "google-re2",
+    "httptools",
     "msgspec",
     "multidict",
     "openinference-semantic-conventions",
