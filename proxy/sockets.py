@@ -12,10 +12,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ("count_buffered", "count_unacknowledged", "half_close", "reset")
+__all__ = ("count_buffered", "count_unacknowledged", "half_close", "reset", "set_up")
 
 _SO_NWRITE = 0x1024
 """Of macOS: how much waits in a socket's send buffer. Python has no name for it."""
+
+
+def set_up(transport: asyncio.Transport) -> None:
+    """Let each write go out at once, and have the system ask a silent peer whether it is there.
+
+    asyncio does the first for sockets alone that name TCP as their protocol, which those that our
+    listeners accept do not.
+    """
+    sock = transport.get_extra_info("socket")
+    with contextlib.suppress(OSError):  # as of a connection that was just reset
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def half_close(transport: asyncio.Transport) -> None:

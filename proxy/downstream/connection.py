@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
 from typing import TYPE_CHECKING, cast
 
 from proxy.downstream.client_stream import ClientStream
@@ -18,7 +17,7 @@ from proxy.downstream.request_faults import BadRequest
 from proxy.downstream.request_parser import RequestParser
 from proxy.errors import GatewayError, encode_error
 from proxy.readable import has_unread
-from proxy.sockets import count_buffered, half_close, reset
+from proxy.sockets import count_buffered, half_close, reset, set_up
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -84,8 +83,7 @@ class DownstreamConnection(asyncio.Protocol):
         if not self._admit(self, stream):
             return
         self._is_served = True
-        sock = stream.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        set_up(stream)
         self.stream = ClientStream(stream, self._state)
         self._parser = RequestParser(
             max_header_bytes=self._state.max_header_bytes,

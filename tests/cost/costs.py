@@ -55,7 +55,6 @@ COUNTERS = ("bytecodes", "instructions")
 LIBRARIES = (
     "aiohttp",
     "google-re2",
-    "httptools",
     "msgspec",
     "multidict",
     "openinference-semantic-conventions",

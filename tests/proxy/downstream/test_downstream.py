@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from proxy.clock import SystemClock
 from proxy.downstream import downstream
+from proxy.downstream.listening import listen
+from proxy.downstream.port_state import PortState
+from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
+from proxy.logging.logs import limit_lines
 from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     DONE,
@@ -112,6 +117,25 @@ async def test_a_half_close_between_requests_ends_the_connection() -> None:
         async with asyncio.timeout(1):
             assert await reader.read() == b""
         writer.transport.abort()
+
+
+async def test_what_is_written_to_a_client_does_not_wait_for_more() -> None:
+    """Whatever the listener is: an event that waits for the next one is a late event."""
+    state = PortState(max_header_bytes=8192, refusals=limit_lines(SystemClock()))
+    server = DownstreamServer(answer_empty, state)
+    listener = await asyncio.get_running_loop().create_server(
+        server, sock=listen("traffic", "127.0.0.1", 0)
+    )
+    _, writer = await asyncio.open_connection(*listener.sockets[0].getsockname()[:2])
+    while not server.connections:
+        await asyncio.sleep(0.001)
+    [connection] = server.connections
+    sock = connection.stream.transport.get_extra_info("socket")
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    listener.close()
+    await server.shutdown(0.1)
+    writer.close()
 
 
 # Rule 3: broken ends.
