@@ -16,8 +16,9 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from proxy.downstream.request_faults import BadRequest, explain_fault, find_fault
@@ -47,7 +48,7 @@ CHUNK_FRAMING_BYTES = 128
 """Of each chunk that do not count: a size, and an extension as long as a signature."""
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, frozen=True):
     """A request whose head is complete.
 
     Attributes:
@@ -91,7 +92,6 @@ class RequestParser:
         on_broken_body: Callable[[str], None],
     ) -> None:
         self._max_header_bytes = max_header_bytes
-        self._max_head_bytes = MAX_HEAD_FACTOR * max_header_bytes
         self._body_idle_seconds = body_idle_seconds
         self._on_room = on_room
         self._on_broken_body = on_broken_body
@@ -148,7 +148,8 @@ class RequestParser:
             return len(piece)
         if self.head_begun:
             self._head_bytes += len(piece)
-            self._check_head()
+            if self._may_be_too_much(0) and (fault := self._check_head()):
+                self._fail(fault)
         elif was_in_chunks and self._body is body:
             self._check_framing(len(piece))
         return len(piece)
@@ -183,19 +184,27 @@ class RequestParser:
         self._parser = parser = HttpRequestParser(self)
         parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(lines))
 
-    def _check_head(self) -> None:
-        """See that a head that goes on is not too long already (rule 5)."""
-        surplus = self._head_bytes - self._max_head_bytes
-        if surplus > 0 and (surplus > MAX_PIECE_BYTES or self._count_head() > self._max_head_bytes):
-            self._fail(self._refuse_head())
+    def _check_head(self) -> BadRequest | None:
+        """What is too much of a head, or of what has come of it (rule 5)."""
+        largest = len(self._target)
+        total = len(self._target) + len(self._parser.get_method()) + len(b"  HTTP/1.1\r\n\r\n")
+        for name, value in self._fields:
+            largest = max(largest, len(name), len(value))
+            total += len(name) + len(value) + len(b": \r\n")
+        if largest > (limit := self._max_header_bytes):
+            return BadRequest(431, f"A header field or the target is longer than {limit} bytes.")
+        if len(self._fields) > MAX_FIELDS:
+            return BadRequest(431, "The request has too many header fields.")
+        limit = MAX_HEAD_FACTOR * self._max_header_bytes
+        # What is half a field yet, and space around values, are in the second number alone.
+        if total > limit or self._head_bytes > limit + MAX_PIECE_BYTES:
+            return BadRequest(431, f"The request's head is longer than {limit} bytes.")
+        return None
 
-    def _count_head(self) -> int:
-        """Bytes of a head so far but for its first and last words, and what is half a field."""
-        lines = (len(name) + len(value) + len(b": \r\n") for name, value in self._fields)
-        return len(self._target) + sum(lines)
-
-    def _refuse_head(self) -> BadRequest:
-        return BadRequest(431, f"The request's head is longer than {self._max_head_bytes} bytes.")
+    def _may_be_too_much(self, piece_bytes: int) -> bool:
+        """Whether a head is to be counted: most are far smaller than the largest field."""
+        bytes_ = self._head_bytes + piece_bytes
+        return bytes_ > self._max_header_bytes or len(self._fields) > MAX_FIELDS
 
     def _check_framing(self, piece_bytes: int) -> None:
         """See that a body's chunks are not far more than what is in them (rule 5)."""
@@ -221,12 +230,7 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a field, of the head or of trailers, which are dropped."""
-        limit = self._max_header_bytes
-        if len(name) > limit or len(value) > limit:
-            raise BadRequest(431, f"A header field or the target is longer than {limit} bytes.")
         self._fields.append((name, value.rstrip(b" \t")))
-        if len(self._fields) > MAX_FIELDS:
-            raise BadRequest(431, "The request has too many header fields.")
 
     def on_headers_complete(self) -> None:
         """Hand out the request."""
@@ -234,14 +238,10 @@ class RequestParser:
         if self._switches:  # it has been handed out
             self._switches = False
             return
+        if self._may_be_too_much(MAX_PIECE_BYTES) and (fault := self._check_head()):
+            raise fault
         parser = self._parser
         method = parser.get_method().decode("ascii")
-        if len(self._target) > (limit := self._max_header_bytes):
-            raise BadRequest(431, f"A header field or the target is longer than {limit} bytes.")
-        if self._head_bytes + MAX_PIECE_BYTES > self._max_head_bytes:
-            others = len(method) + len(b"  HTTP/1.1\r\n\r\n")
-            if self._count_head() + others > self._max_head_bytes:
-                raise self._refuse_head()
         target, head = self._target.decode("ascii"), Head(self._fields)
         version = parser.get_http_version()
         if fault := find_fault(method, target, version, head):
