@@ -18,7 +18,6 @@ from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
-from proxy.logging.logs import limit_lines
 from proxy.readable import any_readable
 from proxy.relay.exchange import ExchangeRules
 from proxy.relay.handler import Handler
@@ -102,7 +101,6 @@ class Proxy:
         self._client = build_client(settings)
         self._state = PortState(
             max_header_bytes=settings.max_header_bytes,
-            refusals=limit_lines(clock),
             limits=read_limits(settings),
             clock=clock,
             is_orphaned=is_orphaned,

@@ -21,7 +21,7 @@ from codec.blocks import Blocks
 from codec.whole_scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
-from proxy.logging.logs import limit_lines
+from proxy.logging.logs import limit_lines, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,14 +181,8 @@ class BodyBudget:
         if self.held_bytes + size_bytes <= self._max_bytes:
             self.held_bytes += size_bytes
             return True
-        if (suppressed := self._full_lines.admit()) is not None:
-            more = f" ({suppressed} more since the last such line)" if suppressed else ""
-            _log.warning(
-                "relayed a request as it is: the bodies of open calls take %d bytes "
-                "(max_bodies_bytes)%s",
-                self.held_bytes,
-                more,
-            )
+        held = f"the bodies of open calls take {self.held_bytes} bytes (max_bodies_bytes)"
+        warn(_log, self._full_lines, f"relayed a request as it is: {held}")
         return False
 
 

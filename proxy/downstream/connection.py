@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 
 from proxy.downstream.client_stream import ClientStream
 from proxy.downstream.downstream import Answered, Downstream
-from proxy.downstream.lazy_timer import LazyTimer
 from proxy.downstream.request_faults import BadRequest
 from proxy.downstream.request_parser import RequestParser
 from proxy.errors import GatewayError, encode_error
@@ -52,7 +51,6 @@ class DownstreamConnection(asyncio.Protocol):
 
     stream: ClientStream
     _parser: RequestParser
-    _timer: LazyTimer
     _task: asyncio.Task[None]  # serves it
 
     def __init__(
@@ -68,6 +66,9 @@ class DownstreamConnection(asyncio.Protocol):
         self._admit = admit
         self._forget = forget
         self._is_served = False
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
         self._waiter: asyncio.Future[None] | None = None  # while no request is served
         self._body: RequestBody | None = None  # of the request that is with the handler
         self._head_is_timed = True
@@ -91,15 +92,15 @@ class DownstreamConnection(asyncio.Protocol):
             on_room=self._read_on,
             on_broken_body=self._state.count_refused,
         )
-        self._timer = LazyTimer(self._give_up)
-        self._timer.set(self._state.limits.header_seconds or IDLE_SECONDS)
-        self._task = asyncio.get_running_loop().create_task(self._serve())
+        self._time(self._state.limits.header_seconds)
+        self._task = self._loop.create_task(self._serve())
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Stop all timers, and whoever serves this client."""
         if not self._is_served:
             return  # it was turned away
-        self._timer.stop()
+        if self._timer is not None:
+            self._timer.cancel()
         self._parser.stop()
         self.stream.lose()
         self._ends = True
@@ -152,20 +153,32 @@ class DownstreamConnection(asyncio.Protocol):
         """Give the next request its time: to begin, or to go on where some of it has come."""
         self._head_is_timed = self._parser.head_begun
         seconds = self._state.limits.header_seconds if self._head_is_timed else 0
-        self._timer.set(seconds or IDLE_SECONDS)
+        self._time(seconds)
 
     def _time_head(self) -> None:
         """Give a head its time from its first byte; where it has none, some from its last."""
         seconds = self._state.limits.header_seconds
         if not (self._head_is_timed and seconds):
             self._head_is_timed = True
-            self._timer.set(seconds or IDLE_SECONDS)
+            self._time(seconds)
+
+    def _time(self, seconds: float) -> None:
+        """Give the client so long; to put that off moves no timer of the loop's."""
+        self._due = self._loop.time() + (seconds or IDLE_SECONDS)
+        if self._timer is not None and self._timer.when() > self._due:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._due, self._give_up)
 
     def _give_up(self) -> None:
         """Nobody asked in time, or not to the end (rule 7)."""
+        self._timer = None
         if not self._is_idle:
             return
-        if self._parser.head_begun:
+        if self._loop.time() < self._due:
+            self._timer = self._loop.call_at(self._due, self._give_up)
+        elif self._parser.head_begun:
             self._parser.expire()
             self._wake()
         else:
@@ -255,7 +268,7 @@ class DownstreamConnection(asyncio.Protocol):
 
     async def _wait(self) -> None:
         """Wait for a request, or for the end."""
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self._loop.create_future()
         try:
             await self._waiter
         finally:

@@ -30,6 +30,7 @@ Rules, here and there:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 from typing import TYPE_CHECKING
 
@@ -203,21 +204,11 @@ class Downstream:
         """End the answer broken, after every byte of it was sent (rule 3)."""
         transport = self._stream.transport
         if self._must_reset:
-            await self._reset_when_acknowledged(transport)
+            # A client that does not read is not waited for: nothing more can be done for it.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
+                    while count_unacknowledged(transport):  # noqa: ASYNC110 - the kernel tells nobody
+                        await asyncio.sleep(0.005)
+            reset(transport)
         transport.close()
         return Answered.CLOSES
-
-    async def _reset_when_acknowledged(self, transport: asyncio.Transport) -> None:
-        try:
-            async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
-                # Not by awaiting the writer: a cancelled write leaves it in a state that raises.
-                while _has_unread(transport):  # noqa: ASYNC110 - the kernel tells nobody
-                    await asyncio.sleep(0.005)
-        except TimeoutError:
-            pass  # the client does not read: nothing more can be done for it
-        reset(transport)
-
-
-def _has_unread(transport: asyncio.Transport) -> bool:
-    """Whether the client has not acknowledged all yet."""
-    return not transport.is_closing() and count_unacknowledged(transport) > 0

@@ -6,6 +6,7 @@ was sent is never quoted: it may hold a key (R7).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from httptools import HttpParserInvalidMethodError, HttpParserInvalidURLError
@@ -30,20 +31,13 @@ _UPGRADE = (
 _TLS_RECORD = b"\x16\x03"
 
 _ONCE = (
-    b"content-length",
-    b"content-location",
-    b"content-range",
-    b"content-type",
-    b"etag",
-    b"host",
-    b"max-forwards",
-    b"server",
-    b"transfer-encoding",
-    b"user-agent",
-)
-"""Fields that have one value, in lower case: of two the one or the other may be believed."""
+    b"content-length content-location content-range content-type etag host max-forwards server "
+    b"transfer-encoding user-agent"
+).split()
+"""Fields that have one value: of two the one or the other may be believed."""
 
 
+@dataclass(eq=False)
 class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
     """A request that is refused before it becomes an exchange.
 
@@ -54,19 +48,10 @@ class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
         has_body: the answer may have a body, as that to HEAD may not.
     """
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        code: str = "invalid_http_request",
-        *,
-        has_body: bool = True,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.code = code
-        self.has_body = has_body
+    status: int
+    message: str
+    code: str = "invalid_http_request"
+    has_body: bool = True
 
 
 def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
@@ -92,37 +77,29 @@ def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest
     The parser lets some ambiguities pass that smuggling is made of (RFC 9112 sections 3.2, 6.1
     and 6.3); and the proxy is for its upstreams only, no open proxy.
     """
-    has_body = method != "HEAD"
     if method == "CONNECT":
         return BadRequest(405, _CONNECT, "connect_refused")
     if method in {"TRACE", "TRACK"}:  # the key in the head may be ours, and not for the client
         return BadRequest(405, _TRACE, "trace_refused")
-    if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
-        return BadRequest(426, _UPGRADE, "upgrade_not_supported", has_body=has_body)
+    if version not in {"1.0", "1.1"}:
+        return BadRequest(400, "Only HTTP/1.0 and HTTP/1.1 are spoken here.")
     if not target.startswith("/") and (target, method) != ("*", "OPTIONS"):
-        return BadRequest(400, _ABSOLUTE_TARGET, "absolute_target_refused", has_body=has_body)
-    status, message = _find_ambiguity(version, head)
-    return BadRequest(status, message, has_body=has_body) if message else None
-
-
-def _find_ambiguity(version: str, head: Head) -> tuple[int, str]:
-    """Status and sentence for what two servers might read differently; no sentence for nothing."""
-    if version == "1.1":
-        if not head.has(b"host"):
-            return 400, "Missing 'Host' header in request."
-    elif version != "1.0":
-        return 400, "Only HTTP/1.0 and HTTP/1.1 are spoken here."
+        return BadRequest(400, _ABSOLUTE_TARGET, "absolute_target_refused")
+    if version == "1.1" and not head.has(b"host"):
+        return BadRequest(400, "Missing 'Host' header in request.")
     if head.has_repeated:
         for name in _ONCE:
             if head.names.count(name) > 1:
-                return 400, f"More than one {name.decode()} header."
+                return BadRequest(400, f"More than one {name.decode()} header.")
     encoding = head.find(b"transfer-encoding")
     if encoding is not None:
         if head.has(b"content-length"):
-            return 400, "Both Transfer-Encoding and Content-Length."
+            return BadRequest(400, "Both Transfer-Encoding and Content-Length.")
         if version == "1.0":
-            return 400, "Transfer-Encoding in a request of HTTP/1.0."
+            return BadRequest(400, "Transfer-Encoding in a request of HTTP/1.0.")
         if (codings := encoding.lower()) != b"chunked":  # which must be the last (RFC 9112, 6.3)
             status = 501 if codings.rpartition(b",")[2].strip() == b"chunked" else 400
-            return status, "The only transfer encoding taken is chunked."
-    return 0, ""
+            return BadRequest(status, "The only transfer encoding taken is chunked.")
+    if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
+        return BadRequest(426, _UPGRADE, "upgrade_not_supported")
+    return None

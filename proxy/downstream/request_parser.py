@@ -148,7 +148,7 @@ class RequestParser:
             return len(piece)
         if self.head_begun:
             self._head_bytes += len(piece)
-            if self._may_be_too_much(0) and (fault := self._check_head()):
+            if fault := self._check_head():
                 self._fail(fault)
         elif was_in_chunks and self._body is body:
             self._check_framing(len(piece))
@@ -184,8 +184,14 @@ class RequestParser:
         self._parser = parser = HttpRequestParser(self)
         parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(lines))
 
-    def _check_head(self) -> BadRequest | None:
-        """What is too much of a head, or of what has come of it (rule 5)."""
+    def _check_head(self, piece_bytes: int = 0) -> BadRequest | None:
+        """What is too much of a head, whole or half (rule 5).
+
+        Most are far smaller than the largest field, and not counted.
+        """
+        come = self._head_bytes + piece_bytes
+        if come <= self._max_header_bytes and len(self._fields) <= MAX_FIELDS:
+            return None
         largest = len(self._target)
         total = len(self._target) + len(self._parser.get_method()) + len(b"  HTTP/1.1\r\n\r\n")
         for name, value in self._fields:
@@ -200,11 +206,6 @@ class RequestParser:
         if total > limit or self._head_bytes > limit + MAX_PIECE_BYTES:
             return BadRequest(431, f"The request's head is longer than {limit} bytes.")
         return None
-
-    def _may_be_too_much(self, piece_bytes: int) -> bool:
-        """Whether a head is to be counted: most are far smaller than the largest field."""
-        bytes_ = self._head_bytes + piece_bytes
-        return bytes_ > self._max_header_bytes or len(self._fields) > MAX_FIELDS
 
     def _check_framing(self, piece_bytes: int) -> None:
         """See that a body's chunks are not far more than what is in them (rule 5)."""
@@ -238,13 +239,14 @@ class RequestParser:
         if self._switches:  # it has been handed out
             self._switches = False
             return
-        if self._may_be_too_much(MAX_PIECE_BYTES) and (fault := self._check_head()):
+        if fault := self._check_head(MAX_PIECE_BYTES):
             raise fault
         parser = self._parser
         method = parser.get_method().decode("ascii")
         target, head = self._target.decode("ascii"), Head(self._fields)
         version = parser.get_http_version()
         if fault := find_fault(method, target, version, head):
+            fault.has_body = method != "HEAD"
             raise fault
         body = RequestBody(idle_seconds=self._body_idle_seconds, on_room=self._on_room)
         self._body = body

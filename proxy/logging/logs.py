@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from proxy.clock import Clock
 
-__all__ = ("LogFormat", "limit_lines", "set_up_logging")
+__all__ = ("LogFormat", "limit_lines", "set_up_logging", "warn")
 
 LINE_SECONDS = 10.0
 """At most one line of a kind in this time."""
@@ -50,6 +50,13 @@ class LogFormat(StrEnum):
 def limit_lines(clock: Clock) -> RateLimit:
     """A limit for one kind of line that clients or upstreams can cause at will."""
     return RateLimit(clock.monotonic_ns, interval_seconds=LINE_SECONDS)
+
+
+def warn(log: logging.Logger, lines: RateLimit, text: str) -> None:
+    """Log a warning where its limit admits one, with the number of those that it left out."""
+    if (suppressed := lines.admit()) is not None:
+        more = f" ({suppressed} more since the last such line)" if suppressed else ""
+        log.warning("%s%s", text, more)
 
 
 def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str = "") -> None:

@@ -14,7 +14,6 @@ from proxy.downstream.listener_tls import HANDSHAKE_SECONDS
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
-from proxy.logging.logs import limit_lines
 from proxy.relay.exchange import ExchangeRules
 from proxy.relay.handler import Handler
 from proxy.relay.open_exchanges import OpenExchanges
@@ -55,7 +54,7 @@ async def running_listener(
         max_header_bytes=settings.max_header_bytes,
     )
     upstreams = UpstreamTable.from_config(upstream, settings.upstreams, settings.usage)
-    state = PortState(max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock))
+    state = PortState(max_header_bytes=settings.max_header_bytes)
     handler = Handler(
         upstreams=upstreams,
         client=client,

@@ -6,18 +6,16 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from proxy.clock import SystemClock
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
-from proxy.logging.logs import limit_lines
+from proxy.limits import DownstreamLimits
 from tests.proxy.harness import Address, read_with_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from proxy.downstream.downstream import Answered, Downstream
-    from proxy.limits import DownstreamLimits
 
 
 GET = b"GET / HTTP/1.1\r\nHost: c\r\n\r\n"
@@ -31,7 +29,7 @@ async def serving(
     limits: DownstreamLimits | None = None,
 ) -> AsyncIterator[tuple[Address, DownstreamServer]]:
     """A server with a handler of the test's own."""
-    state = PortState(max_header_bytes=8192, refusals=limit_lines(SystemClock()), limits=limits)
+    state = PortState(max_header_bytes=8192, limits=limits or DownstreamLimits())
     server = DownstreamServer(handler, state)
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:

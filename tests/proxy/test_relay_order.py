@@ -11,7 +11,6 @@ from proxy.downstream.downstream import Downstream
 from proxy.downstream.port_state import PortState
 from proxy.downstream.request_parser import Request
 from proxy.headers import Head
-from proxy.logging.logs import limit_lines
 from proxy.relay.tap import TapSource
 from proxy.relay.tee import relay_answer
 from proxy.request_body import RequestBody
@@ -49,7 +48,7 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
     assert isinstance(protocol, UpstreamProtocol)
     response, _ = await open_response(protocol)
     client = Client()
-    state = PortState(max_header_bytes=8192, refusals=limit_lines(SystemClock()))
+    state = PortState(max_header_bytes=8192)
     stream = ClientStream(client, state)
     body = RequestBody(idle_seconds=0, on_room=lambda: None)
     downstream = Downstream(stream, Request("POST", "/", "1.1", True, Head(), body))

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.clock import SystemClock
 from proxy.downstream import downstream
 from proxy.downstream.listening import listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
-from proxy.logging.logs import limit_lines
 from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     DONE,
@@ -121,7 +119,7 @@ async def test_a_half_close_between_requests_ends_the_connection() -> None:
 
 async def test_what_is_written_to_a_client_does_not_wait_for_more() -> None:
     """Whatever the listener is: an event that waits for the next one is a late event."""
-    state = PortState(max_header_bytes=8192, refusals=limit_lines(SystemClock()))
+    state = PortState(max_header_bytes=8192)
     server = DownstreamServer(answer_empty, state)
     listener = await asyncio.get_running_loop().create_server(
         server, sock=listen("traffic", "127.0.0.1", 0)

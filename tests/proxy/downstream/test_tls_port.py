@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from proxy.clock import SystemClock
 from proxy.downstream import tls_port
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import READ_BYTES, TlsPort, _TlsConnection
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
-from proxy.logging.logs import limit_lines
 from tests.proxy.harness import parse_answer, read_answer, read_to_end
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ async def listening(
     CA.issue_cert("127.0.0.1").configure_cert(context)
     state = PortState(
         max_header_bytes=8192,
-        refusals=limit_lines(SystemClock()),
         limits=DownstreamLimits(max_connections=max_connections),
     )
     server = DownstreamServer(handle, state)
