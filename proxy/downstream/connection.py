@@ -107,7 +107,11 @@ class DownstreamConnection(asyncio.Protocol):
         if self._body is not None:
             self._body.fail(str(exc or "") or "the client is gone")
         self._task.cancel()
-        self._task.add_done_callback(lambda _: self._forget(self))
+        self._task.add_done_callback(self._release)
+
+    def _release(self, _: object) -> None:
+        self._forget(self)
+        del self._parser, self._task, self.stream  # which refer to this object, or to themselves
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, or drop it after our last answer (rule 5)."""
