@@ -253,7 +253,7 @@ class DownstreamConnection(asyncio.Protocol):
             await self._wait()
         if not waiting or self._state.is_orphaned():
             return False
-        request = waiting.popleft()
+        request = waiting.pop(0)
         self._read_on()
         self._state.requests_count += 1
         if isinstance(request, BadRequest):

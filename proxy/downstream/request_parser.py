@@ -15,7 +15,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -79,7 +78,7 @@ class RequestParser:
             out breaks its framing.
 
     Attributes:
-        waiting: requests and faults in their order, to be popped.
+        waiting: requests and faults, the first of which is next.
         head_begun: some of a head has come, and not all of it.
     """
 
@@ -108,7 +107,7 @@ class RequestParser:
         self._is_chunked = False
         self._is_fresh = False  # its head came in this read
         self._switches = False  # llhttp takes what follows its head for another protocol
-        self.waiting: deque[Request | BadRequest] = deque()
+        self.waiting: list[Request | BadRequest] = []
         self.head_begun = False
 
     @property

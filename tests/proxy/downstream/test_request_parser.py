@@ -40,7 +40,7 @@ class Parsing:
         """Feed a read, and take all that it gives."""
         self.parser.feed(data)
         while self.parser.waiting:
-            request = self.parser.waiting.popleft()
+            request = self.parser.waiting.pop(0)
             assert not self.faults
             if isinstance(request, BadRequest):
                 self.faults.append((request.status, request.message))
