@@ -21,7 +21,7 @@ from codec.blocks import Blocks
 from codec.whole_scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
-from proxy.logging.logs import limit_lines, warn
+from proxy.logging.logs import limit_lines, log_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +182,7 @@ class BodyBudget:
             self.held_bytes += size_bytes
             return True
         held = f"the bodies of open calls take {self.held_bytes} bytes (max_bodies_bytes)"
-        warn(_log, self._full_lines, f"relayed a request as it is: {held}")
+        log_limited(_log, self._full_lines, f"relayed a request as it is: {held}")
         return False
 
 

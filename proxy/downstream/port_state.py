@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from proxy.clock import Clock, SystemClock
 from proxy.limits import DownstreamLimits
-from proxy.logging.logs import limit_lines, warn
+from proxy.logging.logs import limit_lines, log_limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,16 +55,16 @@ class PortState:
     def count_refused(self, message: str) -> None:
         """Note a request that was refused before it became an exchange."""
         self.refused_count += 1
-        warn(_log, self._refused_lines, f"refused a request: {message}")
+        log_limited(_log, self._refused_lines, f"refused a request: {message}")
 
     def count_stalled(self) -> None:
         """Note a client that was cut because it took nothing of its answer."""
         self.stalled_count += 1
         cut = f"cut a client that took nothing of its answer for {self.limits.stall_seconds:g} s"
-        warn(_log, self._stalled_lines, cut)
+        log_limited(_log, self._stalled_lines, cut)
 
     def count_turned_away(self) -> None:
         """Note a connection past the limit."""
         self.turned_away_count += 1
         open_ = f"{self.limits.max_connections} connections are open (max_connections)"
-        warn(_log, self._full_lines, f"turned a client away: {open_}")
+        log_limited(_log, self._full_lines, f"turned a client away: {open_}")

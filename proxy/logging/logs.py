@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from proxy.clock import Clock
 
-__all__ = ("LogFormat", "limit_lines", "set_up_logging", "warn")
+__all__ = ("LogFormat", "limit_lines", "log_limited", "set_up_logging")
 
 LINE_SECONDS = 10.0
 """At most one line of a kind in this time."""
@@ -52,11 +52,13 @@ def limit_lines(clock: Clock) -> RateLimit:
     return RateLimit(clock.monotonic_ns, interval_seconds=LINE_SECONDS)
 
 
-def warn(log: logging.Logger, lines: RateLimit, text: str) -> None:
-    """Log a warning where its limit admits one, with the number of those that it left out."""
+def log_limited(
+    log: logging.Logger, lines: RateLimit, text: str, level: int = logging.WARNING
+) -> None:
+    """Log a line of such a kind, where it is admitted, and how many were not since the last one."""
     if (suppressed := lines.admit()) is not None:
         more = f" ({suppressed} more since the last such line)" if suppressed else ""
-        log.warning("%s%s", text, more)
+        log.log(level, "%s%s", text, more, stacklevel=2)
 
 
 def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str = "") -> None:
