@@ -1,7 +1,7 @@
 """The client's side of an exchange: one request, and how it is answered.
 
-Heads and bodies of answers are written here, as bytes, as they came but for the closed list
-of R1. The connections are those of :mod:`proxy.downstream.connection`.
+Heads and bodies of answers are written here, as the bytes that they came as, but for the closed
+list of R1. The connections are those of :mod:`proxy.downstream.connection`.
 
 Rules, here and there:
 
@@ -52,18 +52,19 @@ MAX_RESET_WAIT_SECONDS = 2.0
 
 
 class Answered(enum.Enum):
-    """What becomes of a connection after an answer."""
+    """What becomes of a connection after an answer.
+
+    Attributes:
+        KEEPS_ALIVE: it serves another request.
+        CLOSES: it ends.
+        ENDS_BODY: it ends, and that alone tells where the body does.
+        LINGERS: it ends once the client can have read an answer of ours (rule 5).
+    """
 
     KEEPS_ALIVE = enum.auto()
-    """It serves another request."""
-
     CLOSES = enum.auto()
-
     ENDS_BODY = enum.auto()
-    """It closes, and that alone tells where the body ends."""
-
     LINGERS = enum.auto()
-    """It closes once the client can have read an answer of ours (rule 5)."""
 
 
 class Downstream:
@@ -71,7 +72,7 @@ class Downstream:
 
     Attributes:
         method: as sent.
-        target: raw path and query, undecodable bytes as surrogates.
+        target: raw path and query; the parser lets ASCII alone pass.
         headers: raw fields.
         body: reader of the request's body.
         head_sent: the answer has begun.
