@@ -15,9 +15,9 @@ from proxy.configure import (
     read_limits,
 )
 from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
+from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
-from proxy.logging.logs import limit_lines
 from proxy.readable import any_readable
 from proxy.relay.exchange import ExchangeRules
 from proxy.relay.handler import Handler
@@ -99,6 +99,12 @@ class Proxy:
         self._tls = build_listener_tls(settings)
         self.open_exchanges = OpenExchanges()
         self._client = build_client(settings)
+        self._state = PortState(
+            max_header_bytes=settings.max_header_bytes,
+            limits=read_limits(settings),
+            clock=clock,
+            is_orphaned=is_orphaned,
+        )
         handler = Handler(
             upstreams=build_upstreams(settings),
             client=self._client,
@@ -120,17 +126,10 @@ class Proxy:
             ),
             open_exchanges=self.open_exchanges,
             inbound_keys=read_inbound_keys(settings),
-            on_refused=self._count_refused,
+            on_refused=self._state.count_refused,
             on_relayed=UnobservedCounter(self.metrics).note,
         )
-        self._server = DownstreamServer(
-            handler,
-            max_header_bytes=settings.max_header_bytes,
-            refusals=limit_lines(clock),
-            limits=read_limits(settings),
-            clock=clock,
-            is_orphaned=is_orphaned,
-        )
+        self._server = DownstreamServer(handler, self._state)
         self.metrics.read_from(self._read_metrics)
 
     async def start(self, listener: socket.socket | None = None) -> None:
@@ -156,22 +155,19 @@ class Proxy:
         traffic.listen(LISTEN_BACKLOG)  # create_server has made it as short as its argument
         self.address: tuple[str, int] = traffic.getsockname()[:2]
 
-    def _count_refused(self, message: str) -> None:
-        self._server.count_refused(message)
-
     def _read_metrics(self) -> Iterator[Reading]:
         """The worker's numbers."""
         yield EXCHANGES_OPEN, (), len(self.open_exchanges)
-        yield REQUESTS, (), self._server.requests_count
-        yield REQUESTS_REFUSED, (), self._server.refused_count
+        yield REQUESTS, (), self._state.requests_count
+        yield REQUESTS_REFUSED, (), self._state.refused_count
         yield UPSTREAM_FAILURES, (), self._client.failure_count
         yield CONNECTIONS_OPEN, (), len(self._server.connections)
-        yield CONNECTIONS_REFUSED, (), self._server.turned_away_count
-        yield CONNECTIONS_STALLED, (), self._server.stalled_count
+        yield CONNECTIONS_REFUSED, (), self._state.turned_away_count
+        yield CONNECTIONS_STALLED, (), self._state.stalled_count
 
     def linger(self) -> None:
         """Go on answering, each time for the last time: who waits on it is told to go elsewhere."""
-        self._server.closing = True
+        self._state.closing = True
 
     async def drain(self, timeout_seconds: float | None = None) -> None:
         """Take no more connections, let what is open end, and cut what does not in time.
@@ -181,11 +177,11 @@ class Proxy:
         """
         if timeout_seconds is None:
             timeout_seconds = self._settings.drain_seconds
-        self._server.closing = True
+        self._state.closing = True
         if self._listener is not None:
             await _take_what_waits(self._listener.sockets)
             self._listener.close()
-        self._server.pre_shutdown()
+        self._server.close_idle()
         if await self._wait_until_ended(timeout_seconds):
             return
         cut = self.open_exchanges.cut_all()

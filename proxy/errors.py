@@ -15,8 +15,12 @@ from telemetry.frames.ending import EndKind
 __all__ = ("GatewayError", "broken_request_body", "encode_error", "late_request_body")
 
 
-_ALLOW = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
-"""RFC 9110, section 15.5.6, wants it with a 405. Other methods are relayed too, and not told of."""
+_FIELDS = {
+    HTTPStatus.UNAUTHORIZED: "WWW-Authenticate: Bearer\r\n",
+    HTTPStatus.METHOD_NOT_ALLOWED: "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n",
+}
+"""RFC 9110, sections 15.5.2 and 15.5.6, wants these. Other methods are relayed too, and not told
+of."""
 
 
 class GatewayError(Exception):
@@ -37,16 +41,12 @@ class GatewayError(Exception):
         self.end = end
 
 
-def broken_request_body(error: Exception) -> GatewayError:
-    """The answer to a client whose body broke off, or that its framing does not fit.
-
-    Args:
-        error: what the parser of the body said.
-    """
+def broken_request_body(reason: str) -> GatewayError:
+    """The answer to a client whose body broke off, or that its framing does not fit."""
     return GatewayError(
         400,
         "invalid_request_body",
-        f"The request's body broke off or is not well framed: {error}",
+        f"The request's body broke off or is not well framed: {reason}",
         EndKind.CLIENT_GONE,
     )
 
@@ -86,7 +86,7 @@ def encode_error(status: int, code: str, message: str, *, has_body: bool = True)
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
-        f"{_ALLOW if status == HTTPStatus.METHOD_NOT_ALLOWED else ''}"
+        f"{_FIELDS.get(HTTPStatus(status), '')}"
         f"{connection}\r\n\r\n"
     )
     return head.encode("ascii") + (body if has_body else b"")

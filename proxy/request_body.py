@@ -17,8 +17,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from aiohttp.web_protocol import RequestPayloadError
-
 from codec.blocks import Blocks
 from codec.scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
@@ -26,39 +24,78 @@ from proxy.errors import broken_request_body, late_request_body
 from proxy.logging.logs import limit_lines, log_limited
 
 if TYPE_CHECKING:
-    from aiohttp.streams import StreamReader
+    from collections.abc import Callable
 
 __all__ = ("BodyBudget", "BodyShare", "GatheredBody", "RequestBody")
 
 _log = logging.getLogger("spantap.exchange")
+
+READ_AHEAD_BYTES = 32 * 1024
+"""The most that waits of a body, beside what one read brings; past it the client waits."""
+
+READ_AHEAD_PIECES = 1024
+"""The most pieces that wait of it: one of a byte takes as much memory as fifty."""
 
 BLOCK_BYTES = 16 * 1024
 """A read of so much is kept as it is; smaller ones are joined until they are so large together."""
 
 
 class RequestBody:
-    """Reads one request's body.
+    """One request's body: fed as it comes, and read by one reader at a time.
 
     Args:
-        reader: aiohttp's reader of it.
         idle_seconds: the longest wait between two reads; 0 means none. Bytes that frame the body
             and are none of it, such as endless extensions of a chunk, do not shorten the wait.
+        on_room: called when a body that was full has been read.
+
+    Attributes:
+        is_whole: all of it has come.
     """
 
-    __slots__ = ("_idle_seconds", "_reader")
+    __slots__ = ("_broken", "_idle_seconds", "_on_room", "_reads", "_size", "_waiter", "is_whole")
 
-    def __init__(self, reader: StreamReader, *, idle_seconds: float) -> None:
-        self._reader = reader
+    def __init__(self, *, idle_seconds: float, on_room: Callable[[], None]) -> None:
         self._idle_seconds = idle_seconds or None
+        self._on_room = on_room
+        self._reads: list[bytes] = []
+        self._size = 0
+        self._broken = ""
+        self._waiter: asyncio.Future[None] | None = None
+        self.is_whole = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits to be read that no more should come."""
+        return self._size > READ_AHEAD_BYTES or len(self._reads) > READ_AHEAD_PIECES
+
+    def feed(self, data: bytes) -> None:
+        """Add what came."""
+        self._reads.append(data)
+        self._size += len(data)
+        self._wake()
+
+    def end(self) -> None:
+        """Note that all of it has come."""
+        self.is_whole = True
+        self._wake()
+
+    def fail(self, reason: str) -> None:
+        """Note that it broke off: whoever reads is told, though not all was read that came."""
+        self._broken = reason
+        self.is_whole = False
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def at_eof(self) -> bool:
         """Whether all of it was read."""
-        return self._reader.at_eof()
+        return self.is_whole and not self._reads
 
     def take(self) -> bytes:
         """What :meth:`readany` would give, where the whole rest has come; else nothing."""
-        reader = self._reader
-        return reader.read_nowait() if reader.is_eof() and reader.exception() is None else b""
+        return self._pop() if self.is_whole else b""
 
     async def readany(self) -> bytes:
         """The bytes that are there, or wait for some; empty at the end.
@@ -67,16 +104,27 @@ class RequestBody:
             GatewayError: it broke off, as by a client that left, its framing does not fit, or it
                 did not go on in time.
         """
-        reader = self._reader
-        try:
-            if reader.is_eof():  # all of it has come: nothing to wait for
-                return await reader.readany()
-            async with asyncio.timeout(self._idle_seconds):
-                return await reader.readany()
-        except (RequestPayloadError, ConnectionError) as error:
-            raise broken_request_body(error) from error
-        except TimeoutError as error:
-            raise late_request_body() from error
+        if not (self._reads or self.is_whole or self._broken):
+            try:
+                async with asyncio.timeout(self._idle_seconds):
+                    self._waiter = asyncio.get_running_loop().create_future()
+                    await self._waiter
+            except TimeoutError as error:
+                raise late_request_body() from error
+            finally:
+                self._waiter = None
+        if self._broken:
+            raise broken_request_body(self._broken)
+        return self._pop()
+
+    def _pop(self) -> bytes:
+        reads, was_full = self._reads, self.is_full
+        data = reads[0] if len(reads) == 1 else b"".join(reads)
+        self._reads = []
+        self._size = 0
+        if was_full:
+            self._on_room()
+        return data
 
 
 class GatheredBody:

@@ -15,50 +15,17 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import fcntl
-import socket
-import struct
-import termios
 from typing import TYPE_CHECKING
+
+from proxy.sockets import count_buffered, count_unacknowledged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("StallWatch", "count_buffered", "count_unacknowledged")
-
-_SO_NWRITE = 0x1024
-"""Of macOS: how much waits in a socket's send buffer. Python has no name for it."""
+__all__ = ("StallWatch",)
 
 LOOKS_IN_LIMIT = 4
 """How often it is looked in the time after which a peer is given up."""
-
-
-def count_buffered(transport: asyncio.Transport) -> int:
-    """Bytes that wait in the transport."""
-    try:
-        return transport.get_write_buffer_size()
-    except AttributeError:  # asyncio's, of TLS: closed twice, it has forgotten its protocol
-        return 0
-
-
-def count_unacknowledged(transport: asyncio.Transport) -> int:
-    """Bytes that wait here or in the kernel's send queue, as far as the system tells."""
-    sock = transport.get_extra_info("socket")
-    if sock.fileno() < 0:  # closed: nothing is sent any more
-        return 0
-    return count_buffered(transport) + _count_sent(sock)
-
-
-def _count_sent(sock: socket.socket) -> int:
-    """Bytes in the kernel's send queue: SIOCOUTQ of tcp(7), where there is none by an option."""
-    try:
-        answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
-    except OSError:
-        with contextlib.suppress(OSError):
-            return sock.getsockopt(socket.SOL_SOCKET, _SO_NWRITE)
-        return 0
-    return int(struct.unpack("i", answer)[0])
 
 
 class StallWatch:

@@ -1,7 +1,7 @@
 """The client's side of an exchange: one request, and how it is answered.
 
-Heads and bodies of answers are written here, as bytes, because aiohttp's own responses add, fold
-and re-encode fields (R1). The connections are those of :mod:`proxy.downstream.connection`.
+Heads and bodies of answers are written here, as the bytes that they came as, but for the closed
+list of R1. The connections are those of :mod:`proxy.downstream.connection`.
 
 Rules, here and there:
 
@@ -31,31 +31,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import socket
-import struct
-from typing import TYPE_CHECKING, NamedTuple
+import enum
+from typing import TYPE_CHECKING
 
-from aiohttp import ClientConnectionResetError
-from aiohttp.http import HttpVersion11
-from aiohttp.web_response import StreamResponse
-
+from proxy.downstream.answer_framing import frame_answer
 from proxy.errors import encode_error
-from proxy.headers import FRAMING, MAX_SHAPES, Head, response_headers
-from proxy.request_body import RequestBody
-from proxy.stall_watch import count_buffered, count_unacknowledged
+from proxy.headers import FRAMING, Head, response_headers
+from proxy.sockets import count_unacknowledged, reset
 
 if TYPE_CHECKING:
-    from aiohttp import web
-    from aiohttp.http import RawRequestMessage
-    from aiohttp.streams import StreamReader
+    from proxy.downstream.client_stream import ClientStream
+    from proxy.downstream.request_parser import Request
 
-    from proxy.downstream.connection import DownstreamConnection
-
-__all__ = ("Answered", "Downstream", "LastAnswer", "half_close", "reset")
-
-_NO_CODINGS = frozenset({b"", b"identity"})
-"""What some name as a transfer coding that is none (RFC 9112 section 7)."""
+__all__ = ("Answered", "Downstream")
 
 _LAST_CHUNK = b"0\r\n\r\n"
 
@@ -63,42 +51,20 @@ MAX_RESET_WAIT_SECONDS = 2.0
 """How long a cut waits for the client to acknowledge what came before it (rule 3)."""
 
 
-class Answered(StreamResponse):
-    """Tells the connection's loop that the answer is on the wire, and how to go on.
+class Answered(enum.Enum):
+    """What becomes of a connection after an answer.
 
     Attributes:
-        end_delimits: only the end of the connection tells where the body ends.
+        KEEPS_ALIVE: it serves another request.
+        CLOSES: it ends.
+        ENDS_BODY: it ends, and that alone tells where the body does.
+        LINGERS: it ends once the client can have read an answer of ours (rule 5).
     """
 
-    def __init__(self, *, keeps_alive: bool, end_delimits: bool = False) -> None:
-        super().__init__()
-        self._keeps_alive = keeps_alive
-        self.end_delimits = end_delimits
-
-    @property
-    def keep_alive(self) -> bool:
-        """Whether the connection serves another request."""
-        return self._keeps_alive
-
-
-_ANSWERED = {
-    (keeps_alive, end_delimits): Answered(keeps_alive=keeps_alive, end_delimits=end_delimits)
-    for keeps_alive in (False, True)
-    for end_delimits in (False, True)
-}
-"""All that there can be: nothing in one belongs to a request."""
-
-
-class LastAnswer(Answered):
-    """An answer of ours after which the connection ends (rule 5).
-
-    Attributes:
-        unwritten: what is not on the wire yet.
-    """
-
-    def __init__(self, data: bytes = b"") -> None:
-        super().__init__(keeps_alive=False)
-        self.unwritten = data
+    KEEPS_ALIVE = enum.auto()
+    CLOSES = enum.auto()
+    ENDS_BODY = enum.auto()
+    LINGERS = enum.auto()
 
 
 class Downstream:
@@ -106,37 +72,29 @@ class Downstream:
 
     Attributes:
         method: as sent.
-        target: raw path and query, undecodable bytes as surrogates.
+        target: raw path and query; the parser lets ASCII alone pass.
         headers: raw fields.
         body: reader of the request's body.
         head_sent: the answer has begun.
     """
 
-    def __init__(
-        self,
-        connection: DownstreamConnection,
-        message: RawRequestMessage,
-        body: StreamReader,
-        head: Head,
-        *,
-        body_idle_seconds: float,
-    ) -> None:
-        self._connection = connection
+    def __init__(self, stream: ClientStream, request: Request) -> None:
+        self._stream = stream
         self._waiting_head = b""
         self._chunked = False
         self._must_reset = False
-        self._keeps_alive = not message.should_close
-        self._knows_chunks = message.version >= HttpVersion11
+        self._keeps_alive = request.keeps_alive
+        self._knows_chunks = request.version != "1.0"
         self.head_sent = False
-        self.method = message.method
-        self.target = message.path
-        self.headers = head
-        self.body = RequestBody(body, idle_seconds=body_idle_seconds)
+        self.method = request.method
+        self.target = request.target
+        self.headers = request.head
+        self.body = request.body
 
     @property
     def stalled(self) -> bool:
         """Whether the client was cut because it took nothing of its answer (rule 7)."""
-        return self._connection.stalled
+        return self._stream.stalled
 
     @property
     def path(self) -> str:
@@ -151,7 +109,7 @@ class Downstream:
         """
         expect = self.headers.find(b"expect")
         if expect is not None and expect.lower() == b"100-continue" and self._knows_chunks:
-            self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def begin_answer(
         self,
@@ -173,12 +131,12 @@ class Downstream:
         """
         if status == 204:  # it has no body, and says nothing of one
             headers = headers.without(FRAMING)
-        framing = _frame_answer(
+        framing = frame_answer(
             headers.join(b"transfer-encoding"),
             keeps_length and headers.has(b"content-length"),
             has_body,
             self._knows_chunks,
-            self._keeps_alive and not self._connection.closing,
+            self._keeps_alive and not self._stream.state.closing,
         )
         fields = response_headers(
             headers, keeps_length=keeps_length, keeps_chunked=framing.keeps_chunked
@@ -194,19 +152,12 @@ class Downstream:
     @property
     def is_free(self) -> bool:
         """Whether :meth:`send` would not wait, nor fail, and the head is on its way."""
-        connection = self._connection
-        transport = connection.transport
-        return not (
-            transport is None
-            or connection.writing_paused
-            or transport.is_closing()
-            or self._waiting_head
-        )
+        stream = self._stream
+        return not (stream.writing_paused or self._waiting_head or stream.transport.is_closing())
 
     def send_at_once(self, data: bytes) -> None:
         """Relay bytes of the body to a client that :attr:`is_free`."""
-        if (transport := self._connection.transport) is not None:
-            transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        self._stream.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def flush(self) -> None:
         """Send the head, if it still waits for a body to go with.
@@ -216,7 +167,7 @@ class Downstream:
         """
         if self._waiting_head:
             head, self._waiting_head = self._waiting_head, b""
-            await self._send(head)
+            await self._stream.send(head)
 
     async def send(self, data: bytes) -> None:
         """Relay bytes of the body, and wait while the client is slow (backpressure).
@@ -226,139 +177,39 @@ class Downstream:
         """
         head, self._waiting_head = self._waiting_head, b""
         if self._chunked:
-            await self._send(b"%b%x\r\n%b\r\n" % (head, len(data), data))
+            await self._stream.send(b"%b%x\r\n%b\r\n" % (head, len(data), data))
         else:
-            await self._send(head + data if head else data)
+            await self._stream.send(head + data if head else data)
 
-    async def finish(self) -> web.StreamResponse:
+    async def finish(self) -> Answered:
         """End the answer cleanly, and its connection as the head said (rule 6)."""
         last = self._waiting_head + (_LAST_CHUNK if self._chunked else b"")
         self._waiting_head = b""
         if last:
-            self._write(last)
-        return _ANSWERED[self._keeps_alive, self._must_reset]
+            self._stream.write(last)
+        if self._must_reset:
+            return Answered.ENDS_BODY
+        return Answered.KEEPS_ALIVE if self._keeps_alive else Answered.CLOSES
 
-    def _write(self, data: bytes) -> None:
-        transport = self._connection.transport
-        if transport is None or transport.is_closing():
-            raise ClientConnectionResetError("the client is gone")
-        transport.write(data)
-
-    async def _send(self, data: bytes) -> None:
-        if self._connection.writing_paused:  # by what was sent at once
-            await self._connection.drain()
-        self._write(data)
-        if self._connection.writing_paused:  # rule 8
-            await self._connection.drain()
-
-    async def answer_error(self, status: int, code: str, message: str) -> web.StreamResponse:
+    async def answer_error(self, status: int, code: str, message: str) -> Answered:
         """Send an answer of ours, whole.
 
         The connection ends after it: the request's body may not have been read.
         """
         self.head_sent = True
         has_body = self.method != "HEAD"
-        self._write(encode_error(status, code, message, has_body=has_body))
-        return LastAnswer()
+        self._stream.write(encode_error(status, code, message, has_body=has_body))
+        return Answered.LINGERS
 
-    async def cut(self) -> web.StreamResponse:
+    async def cut(self) -> Answered:
         """End the answer broken, after every byte of it was sent (rule 3)."""
-        transport = self._connection.transport
-        if transport is not None:
-            if self._must_reset:
-                await self._reset_when_acknowledged(transport)
-            transport.close()
-        return _ANSWERED[False, False]
-
-    async def _reset_when_acknowledged(self, transport: asyncio.Transport) -> None:
-        try:
-            async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
-                # Not by awaiting the writer: a cancelled write leaves it in a state that raises.
-                while _has_unread(transport):  # noqa: ASYNC110 - the kernel tells nobody
-                    await asyncio.sleep(0.005)
-        except TimeoutError:
-            pass  # the client does not read: nothing more can be done for it
-        reset(transport)
-
-
-class _Framing(NamedTuple):
-    """How an answer is framed, and what its head says of it.
-
-    Attributes:
-        last_lines: what follows the fields that are relayed.
-        chunked: its body goes in chunks of ours.
-        keeps_chunked: the upstream's ``Transfer-Encoding`` stays.
-        must_reset: only the end of the connection tells where the body ends.
-        keeps_alive: the connection serves another request.
-    """
-
-    last_lines: bytes
-    chunked: bool
-    keeps_chunked: bool
-    must_reset: bool
-    keeps_alive: bool
-
-
-@functools.lru_cache(MAX_SHAPES)
-def _frame_answer(
-    encoding: bytes | None,
-    counted: bool,  # noqa: FBT001 - a cache's keyword arguments cost, here and below
-    has_body: bool,  # noqa: FBT001
-    knows_chunks: bool,  # noqa: FBT001
-    keeps_alive: bool,  # noqa: FBT001
-) -> _Framing:
-    """What follows of all that tells one answer's framing from another's.
-
-    Args:
-        encoding: the upstream's ``Transfer-Encoding``.
-        counted: its ``Content-Length`` holds.
-        has_body: a body follows.
-        knows_chunks: the client does.
-        keeps_alive: nothing else ends the connection.
-    """
-    codings = [coding.strip() for coding in (encoding or b"").lower().split(b",")]
-    chunked = has_body and not counted and knows_chunks
-    must_reset = has_body and not counted and not chunked
-    # In answer to HEAD, and in a 304, it says how the body would be framed.
-    would_be_chunked = not has_body and knows_chunks
-    last_lines = b""
-    # Chunks are what frames it where that is the last coding (RFC 9112 section 6.1).
-    if chunked and codings[-1] != b"chunked":
-        last_lines += b"Transfer-Encoding: chunked\r\n"
-    if must_reset or not keeps_alive:
-        last_lines += b"Connection: close\r\n"
-    elif not knows_chunks:
-        last_lines += b"Connection: keep-alive\r\n"
-    return _Framing(
-        last_lines=last_lines + b"\r\n",
-        chunked=chunked,
-        keeps_chunked=not _NO_CODINGS.issuperset(codings) and (chunked or would_be_chunked),
-        must_reset=must_reset,
-        keeps_alive=keeps_alive and not must_reset,
-    )
-
-
-def half_close(transport: asyncio.Transport) -> None:
-    """Close our side behind what is written; over TLS, which cannot, the client closes first."""
-    if transport.can_write_eof():
-        # A client that has just reset the connection is told nothing; asyncio hears of it next.
-        with contextlib.suppress(OSError):
-            transport.write_eof()
-
-
-def reset(transport: asyncio.Transport | None) -> None:
-    """End a connection with RST, which no client takes for a clean end.
-
-    One that is closing, but has bytes to write still, is open until then.
-    """
-    if transport is None:
-        return
-    if not transport.is_closing() or count_buffered(transport):
-        sock = transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        transport.abort()
-
-
-def _has_unread(transport: asyncio.Transport) -> bool:
-    """Whether the client has not acknowledged all yet."""
-    return not transport.is_closing() and count_unacknowledged(transport) > 0
+        transport = self._stream.transport
+        if self._must_reset:
+            # A client that does not read is not waited for: nothing more can be done for it.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
+                    while count_unacknowledged(transport):  # noqa: ASYNC110 - the kernel tells nobody
+                        await asyncio.sleep(0.005)
+            reset(transport)
+        transport.close()
+        return Answered.CLOSES

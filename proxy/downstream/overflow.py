@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.downstream.downstream import half_close
 from proxy.errors import encode_error
+from proxy.sockets import half_close
 
 if TYPE_CHECKING:
     from collections.abc import Callable

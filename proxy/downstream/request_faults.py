@@ -6,21 +6,17 @@ was sent is never quoted: it may hold a key (R7).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aiohttp.http import HttpProcessingError, HttpVersion, HttpVersion10, HttpVersion11
-from aiohttp.http_exceptions import (
-    BadHttpMethod,
-    BadStatusLine,
-    InvalidHeader,
-    InvalidURLError,
-    LineTooLong,
-)
+from httptools import HttpParserInvalidMethodError, HttpParserInvalidURLError
 
 if TYPE_CHECKING:
+    from httptools import HttpParserError
+
     from proxy.headers import Head
 
-__all__ = ("explain_fault", "find_http_fault")
+__all__ = ("BadRequest", "explain_fault", "find_fault")
 
 _CONNECT = "spantap relays to its upstreams only; CONNECT is refused."
 _TRACE = "TRACE asks for the request's own head back, keys and all; it is refused."
@@ -32,58 +28,78 @@ _UPGRADE = (
     "spantap relays HTTP requests and answers, and no WebSocket. Send the same as a POST request, "
     "or connect to the provider directly."
 )
+_TLS_RECORD = b"\x16\x03"
+
+_ONCE = (
+    b"content-length content-location content-range content-type etag host max-forwards server "
+    b"transfer-encoding user-agent"
+).split()
+"""Fields that have one value: of two the one or the other may be believed."""
 
 
-def explain_fault(error: Exception, max_header_bytes: int) -> tuple[int, str]:
-    """Status and sentence for what the parser raised."""
-    message = getattr(error, "message", "")
-    if isinstance(error, LineTooLong):
-        return 431, f"A header field or the target is longer than {max_header_bytes} bytes."
-    if isinstance(error, BadHttpMethod):
-        if message.startswith("Received HTTPS"):
-            return 400, "TLS was sent to a port that speaks plain HTTP; use an http:// base URL."
-        return 400, "The request does not begin with a known method."
-    if isinstance(error, BadStatusLine):
-        return 400, "The request line is not that of HTTP/1.1."
-    if isinstance(error, InvalidURLError):
-        return 400, "The request target holds what no target may hold."
-    if isinstance(error, InvalidHeader) or not isinstance(error, HttpProcessingError):
-        return 400, "The request's head is not valid."
-    if message == "Too many headers received":
-        return 431, "The request has too many header fields."
-    # The parser's own words; the bytes that it points at come after a colon and a line end.
-    words, _, _ = message.partition(":\n")
-    return 400, f"{words.rstrip('.')}."
+@dataclass(eq=False)
+class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
+    """A request that is refused before it becomes an exchange.
+
+    Attributes:
+        status: of the answer.
+        message: a sentence for the client and the log.
+        code: see :class:`proxy.errors.GatewayError`.
+        has_body: the answer may have a body, as that to HEAD may not.
+    """
+
+    status: int
+    message: str
+    code: str = "invalid_http_request"
+    has_body: bool = True
 
 
-def find_http_fault(
-    method: str, target: str, version: HttpVersion, head: Head
-) -> tuple[int, str, str] | None:
-    """What makes a parsed request unfit to be relayed: ``(status, code, message)`` or ``None``.
+def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
+    """What the parser found, in its own words where they are good.
+
+    Args:
+        error: as raised; its words are fixed ones.
+        begin: of what it was raised at.
+    """
+    if isinstance(error, HttpParserInvalidMethodError):
+        if begin == _TLS_RECORD:
+            message = "TLS was sent to a port that speaks plain HTTP; use an http:// base URL."
+            return BadRequest(400, message)
+        return BadRequest(400, "The request does not begin with a known method.")
+    if isinstance(error, HttpParserInvalidURLError):
+        return BadRequest(400, "The request target holds what no target may hold.")
+    return BadRequest(400, f"{error}.")
+
+
+def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest | None:
+    """What makes a parsed request unfit to be relayed.
 
     The parser lets some ambiguities pass that smuggling is made of (RFC 9112 sections 3.2, 6.1
     and 6.3); and the proxy is for its upstreams only, no open proxy.
     """
     if method == "CONNECT":
-        return 405, "connect_refused", _CONNECT
+        return BadRequest(405, _CONNECT, "connect_refused")
     if method in {"TRACE", "TRACK"}:  # the key in the head may be ours, and not for the client
-        return 405, "trace_refused", _TRACE
-    if version not in {HttpVersion10, HttpVersion11}:
-        return 400, "invalid_http_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
-    if not target.startswith("/") and target != "*":
-        return 400, "absolute_target_refused", _ABSOLUTE_TARGET
+        return BadRequest(405, _TRACE, "trace_refused")
+    if version not in {"1.0", "1.1"}:
+        return BadRequest(400, "Only HTTP/1.0 and HTTP/1.1 are spoken here.")
+    if not target.startswith("/") and (target, method) != ("*", "OPTIONS"):
+        return BadRequest(400, _ABSOLUTE_TARGET, "absolute_target_refused")
+    if version == "1.1" and not head.has(b"host"):
+        return BadRequest(400, "Missing 'Host' header in request.")
     if head.has_repeated:
-        for name in (b"host", b"content-length", b"transfer-encoding"):
+        for name in _ONCE:
             if head.names.count(name) > 1:
-                return 400, "invalid_http_request", f"More than one {name.decode()} header."
+                return BadRequest(400, f"More than one {name.decode()} header.")
     encoding = head.find(b"transfer-encoding")
     if encoding is not None:
         if head.has(b"content-length"):
-            return 400, "invalid_http_request", "Both Transfer-Encoding and Content-Length."
-        if version == HttpVersion10:
-            return 400, "invalid_http_request", "Transfer-Encoding in a request of HTTP/1.0."
-        if encoding.lower() != b"chunked":
-            return 501, "invalid_http_request", "The only transfer encoding taken is chunked."
+            return BadRequest(400, "Both Transfer-Encoding and Content-Length.")
+        if version == "1.0":
+            return BadRequest(400, "Transfer-Encoding in a request of HTTP/1.0.")
+        if (codings := encoding.lower()) != b"chunked":  # which must be the last (RFC 9112, 6.3)
+            status = 501 if codings.rpartition(b",")[2].strip() == b"chunked" else 400
+            return BadRequest(status, "The only transfer encoding taken is chunked.")
     if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
-        return 426, "upgrade_not_supported", _UPGRADE
+        return BadRequest(426, _UPGRADE, "upgrade_not_supported")
     return None

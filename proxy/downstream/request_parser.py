@@ -1,356 +1,270 @@
-"""Requests out of bytes: llhttp by way of aiohttp's parser, fed so that nothing it knows is lost.
+"""Requests out of bytes: llhttp by way of httptools, and the limits that it has none of.
 
 Rules:
 
-1. One piece at a time, and a piece ends where a head or a body may end: whatever is valid is
-   handed out before the byte after it is parsed. aiohttp's parser alone forgets the valid
-   requests of a read in which a later byte is wrong.
-2. Trailers end with their message: a new parser follows each chunked body. aiohttp's alone
-   would put the last trailer into the head of the next request.
+1. Whatever is valid is handed out, though a later byte of the same read is wrong.
+2. Trailers end with their message: nothing of them reaches a head.
 3. A body that breaks its framing fails its reader; one whose head came in the same read never
    becomes a request.
-4. After the first fault, or a request to change the protocol, nothing more is parsed: where the
-   next request begins is anybody's guess (RFC 9112 section 11.2).
-5. A head as a whole, and the trailers of a body, are bounded too: :data:`MAX_HEAD_FACTOR` fields
-   of the largest size. aiohttp's parser alone would keep as many as it takes fields.
+4. After the first fault nothing more is parsed: where the next request begins is anybody's guess
+   (RFC 9112 section 11.2). A change of the protocol is refused, or not made: what follows the
+   head is its body, and another request, of HTTP/1.1.
+5. A head as a whole, the extensions of a chunk, and the trailers of a body are bounded too.
+6. A read is parsed in pieces, no further than somebody wants it; the rest waits as it came.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from aiohttp import hdrs
-from aiohttp.http import HttpProcessingError, HttpRequestParser, RawRequestMessage
-from aiohttp.http_exceptions import BadHttpMessage
-from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-from aiohttp.web_protocol import MAX_MSG_QUEUE_SIZE, RequestPayloadError, _ErrInfo
+import msgspec
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from proxy.downstream.request_faults import explain_fault
+from proxy.downstream.request_faults import BadRequest, explain_fault, find_fault
+from proxy.headers import FRAMING, Head
+from proxy.request_body import RequestBody
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
-    from aiohttp.base_protocol import BaseProtocol
+__all__ = ("MAX_PIECE_BYTES", "MAX_WAITING_REQUESTS", "Request", "RequestParser")
 
-__all__ = ("MAX_PIECE_CHUNKS", "RequestParser")
+MAX_PIECE_BYTES = 4 * 1024
+"""Parsed before it is seen whether more is wanted, but for a body whose length is known. It bounds
+the work and the memory that a read can cause: 680 chunks of a byte take some 0.3 ms, 170 of the
+shortest requests 0.1 MB."""
 
-_BLANK_LINE = b"\r\n\r\n"
-_LINE_ENDS = re.compile(rb"[\r\n]*").match
-_SIZE = re.compile(rb"([0-9A-Fa-f]+)[;\r]").match
-_PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n").match
+MAX_WAITING_REQUESTS = 32
+"""Pipelined behind the one that is served; once so many wait no further piece is parsed."""
 
-MAX_PIECE_BYTES = 64 * 1024
-"""Of a body, after which it is seen whether its reader has enough: bounds the work of a turn."""
-
-MAX_PIECE_CHUNKS = 128
-"""Of a body, after which the same is seen: one of a byte costs as much as a kilobyte in a large
-one, and the reader has enough after a sixteenth of so many as it may have bytes."""
+MAX_FIELDS = 256
+"""Of a head: more than any real client sends; bounds the work that a head can cause."""
 
 MAX_HEAD_FACTOR = 4
 """Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
 
-MAX_SIZE_DIGITS = 64
-"""Of a chunk's size, as it may have any number of zeros before it; real ones have 8 at most."""
-
-_Parsed = tuple[RawRequestMessage | _ErrInfo, StreamReader]
+CHUNK_FRAMING_BYTES = 128
+"""Of each chunk that do not count: a size, and an extension as long as a signature."""
 
 
-class _Refused(Exception):  # noqa: N818 - names what happened
-    """A request that is not taken, for a reason of ours."""
+class Request(msgspec.Struct, frozen=True):
+    """A request whose head is complete.
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
+    Attributes:
+        method: as sent.
+        target: raw path and query.
+        version: of HTTP, ``1.0`` or ``1.1``.
+        keeps_alive: the client wants the connection to serve another.
+        head: raw fields.
+        body: fed as it comes.
+    """
+
+    method: str
+    target: str
+    version: str
+    keeps_alive: bool
+    head: Head
+    body: RequestBody
 
 
 class RequestParser:
-    """What aiohttp's connection wants of a parser, by the rules of this module.
+    """Parses one connection's requests, by the rules of this module.
 
     Args:
-        protocol: the connection, for backpressure from bodies.
         max_header_bytes: largest field and request target.
-        max_fields: most fields of a head.
-        read_buffer_bytes: how much is read ahead of a body.
+        body_idle_seconds: see :class:`proxy.request_body.RequestBody`.
+        on_room: called when a body that was full has been read.
         on_broken_body: called with a sentence when the body of a request that was already handed
             out breaks its framing.
 
     Attributes:
+        waiting: requests and faults, the first of which is next.
         head_begun: some of a head has come, and not all of it.
     """
 
     def __init__(
         self,
-        protocol: BaseProtocol,
-        loop: asyncio.AbstractEventLoop,
         *,
         max_header_bytes: int,
-        max_fields: int,
-        read_buffer_bytes: int,
+        body_idle_seconds: float,
+        on_room: Callable[[], None],
         on_broken_body: Callable[[str], None],
     ) -> None:
-        self._protocol = protocol
-        self._loop = loop
         self._max_header_bytes = max_header_bytes
-        self._max_head_bytes = MAX_HEAD_FACTOR * max_header_bytes
-        self._max_fields = max_fields
-        self._read_buffer_bytes = read_buffer_bytes
+        self._body_idle_seconds = body_idle_seconds
+        self._on_room = on_room
         self._on_broken_body = on_broken_body
-        self._parser = self._make_parser()
+        self._parser = HttpRequestParser(self)
+        self._is_stopped = False
         self._unparsed = b""
-        self._ending = b""
-        self._body: StreamReader = EMPTY_PAYLOAD
-        self._body_left = 0
-        self._chunks: _ChunkedBody | None = None
-        self._queued = 0
-        self._paused = False
-        self._stopped = False
-        self._expired = False
-        self._head_bytes = 0
-        self._is_between = True  # nothing of a request, and nothing else, waits here
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0  # of the pieces before this one in which the head came
+        self._framing_bytes = 0  # of the chunked body, beyond what its chunks need
+        self._body_bytes = 0  # of the piece, with what their chunks need
+        self._body: RequestBody | None = None  # of the last request
+        self._body_left = 0  # of a body whose length is known; negative for others
+        self._is_chunked = False
+        self._is_fresh = False  # its head came in this read
+        self._switches = False  # llhttp takes what follows its head for another protocol
+        self.waiting: list[Request | BadRequest] = []
         self.head_begun = False
 
-    def _make_parser(self) -> HttpRequestParser:
-        return HttpRequestParser(
-            self._protocol,
-            self._loop,
-            self._read_buffer_bytes,
-            max_line_size=self._max_header_bytes,
-            max_field_size=self._max_header_bytes,
-            max_headers=self._max_fields,
-            payload_exception=RequestPayloadError,
-            auto_decompress=False,
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is wanted for now (rule 6)."""
+        body = self._body
+        return len(self.waiting) >= MAX_WAITING_REQUESTS or (
+            body is not None and not body.is_whole and body.is_full
         )
 
-    def feed_data(self, data: bytes) -> tuple[list[_Parsed], bool, bytes]:
-        """The requests whose heads are complete now, and a fault as the last of them.
+    def feed(self, data: bytes) -> None:
+        """Parse a read, as far as it is wanted; with no bytes, what waits of the one before."""
+        rest: memoryview | bytes = self._unparsed + data if self._unparsed else data
+        self._is_fresh = False
+        while rest and not (self._is_stopped or self.is_full):
+            most = max(MAX_PIECE_BYTES, self._body_left)
+            if len(rest) > most:
+                rest = memoryview(rest)
+            rest = rest[self._feed_piece(rest[:most]) :]
+        self._unparsed = b"" if self._is_stopped else bytes(rest)
 
-        Never raises. What comes after :data:`aiohttp.web_protocol.MAX_MSG_QUEUE_SIZE` waiting
-        requests, or while a body's reader has enough, stays here until it is called again. The
-        other two members of the result are for upgrades, which do not happen.
-        """
-        if self._unparsed:
-            data = self._unparsed + data
-        at = 0
-        self._paused = False
-        parsed: list[_Parsed] = []
-        if self._is_between and self._queued < MAX_MSG_QUEUE_SIZE:
-            at = self._feed_usual(data, parsed)
-            if at == len(data):
-                return parsed, False, b""
-        if self._expired and not self._stopped:
-            late = _Refused(408, "The request's head did not come within the header timeout.")
-            self._fail(late, parsed)
-        while at < len(data) and self._has_room():
-            try:
-                if self._body_left:
-                    end = min(at + min(self._body_left, MAX_PIECE_BYTES), len(data))
-                    self._feed_counted(data[at:end])
-                else:
-                    end = self._find_end(data, at)
-                    self._feed_piece(data[at:end], parsed)
-                at = end
-            except (HttpProcessingError, ValueError, _Refused) as error:
-                self._fail(error, parsed)
-        self._unparsed = b"" if self._stopped else data[at:]
-        self._is_between = not (
-            self._unparsed
-            or self._ending
-            or self._body_left
-            or self._chunks is not None
-            or self.head_begun
-            or self._stopped
-            or self._expired
-        )
-        return parsed, False, b""
-
-    def _feed_usual(self, data: bytes, parsed: list[_Parsed]) -> int:
-        """The request that a read begins with, in fewer steps; only between requests.
-
-        That is its head, and its body if all of it has come and its length is known.
-
-        Returns:
-            Where it ends, or what the long way has to see begins.
-        """
-        end = data.find(_BLANK_LINE) + len(_BLANK_LINE)
-        if not len(_BLANK_LINE) < end <= self._max_head_bytes:
-            return 0
+    def _feed_piece(self, piece: memoryview | bytes) -> int:
+        """Parse a piece; how much of it that was."""
+        body = self._body
+        was_in_chunks = self._is_chunked and body is not None and not body.is_whole
+        self._body_bytes = 0
         try:
-            self._parse_piece(data[:end], parsed)
-            if 0 < self._body_left <= min(len(data) - end, MAX_PIECE_BYTES):
-                begin, end = end, end + self._body_left
-                self._feed_counted(data[begin:end])
-        except (HttpProcessingError, ValueError) as error:
-            self._fail(error, parsed)
-        self._is_between = not (self._body_left or self._chunks is not None or self._stopped)
-        return end
-
-    def _has_room(self) -> bool:
-        return not (self._stopped or self._paused) and self._queued < MAX_MSG_QUEUE_SIZE
-
-    def _find_end(self, data: bytes, at: int) -> int:
-        """The end of the piece that begins at ``at`` (rule 1)."""
-        if self._chunks is not None:
-            return self._chunks.find_end(data, at, min(len(data), at + MAX_PIECE_BYTES))
-        begun = len(self._ending)
-        found = (self._ending + data[at : at + len(_BLANK_LINE) - 1]).find(_BLANK_LINE)
-        if begun and found >= 0:
-            return at + found + len(_BLANK_LINE) - begun
-        # Blank lines before a request are none of its own (RFC 9112 section 2.2).
-        line_ends = None if begun else _LINE_ENDS(data, at)
-        found = data.find(_BLANK_LINE, line_ends.end() if line_ends else at)
-        return len(data) if found < 0 else found + len(_BLANK_LINE)
-
-    def _feed_counted(self, piece: bytes) -> None:
-        """Feed a body whose length is known."""
-        self._parser.feed_data(piece)
-        self._body_left -= len(piece)
-        if not self._body_left:
-            self._paused = False
-
-    def _feed_piece(self, piece: bytes, parsed: list[_Parsed]) -> None:
-        in_head = self._chunks is None
-        ends = not in_head or (self._ending + piece[-len(_BLANK_LINE) :]).endswith(_BLANK_LINE)
-        if in_head:
-            self._count_head(piece, ends=ends)
-        self._parse_piece(piece, parsed)
-        self._ending = b"" if ends else (self._ending + piece)[1 - len(_BLANK_LINE) :]
-        if self._body.is_eof():
-            self._paused = False
-            if self._chunks is not None:
-                self._parser, self._chunks = self._make_parser(), None
-
-    def _parse_piece(self, piece: bytes, parsed: list[_Parsed]) -> None:
-        """Let the parser have a piece, and note what it finds of a head."""
-        messages, upgraded, _ = self._parser.feed_data(piece)
-        for message, body in messages:
-            parsed.append((message, body))
-            self._queued += 1
-            self._body = body
-            if message.chunked:
-                self._chunks = _ChunkedBody(self._max_head_bytes)
-            elif not body.is_eof():
-                self._body_left = int(message.headers.get(hdrs.CONTENT_LENGTH, "0"))
-        if upgraded:
-            self._stopped = True
-
-    def _count_head(self, piece: bytes, *, ends: bool) -> None:
-        """Note how much of a head there is (rule 5)."""
-        blank = None if self.head_begun else _LINE_ENDS(piece)
-        if blank is not None and blank.end() == len(piece):
-            return
-        self._head_bytes += len(piece)
-        if self._head_bytes > self._max_head_bytes:
-            message = f"The request's head is longer than {self._max_head_bytes} bytes."
-            raise _Refused(431, message)
-        self.head_begun = not ends
-        if ends:
-            self._head_bytes = 0
-
-    def _fail(self, error: Exception, parsed: list[_Parsed]) -> None:
-        self._stopped = True
-        self.head_begun = False
-        if isinstance(error, _Refused):
-            status, message = error.status, error.message
-        else:
-            status, message = explain_fault(error, self._max_header_bytes)
-        if not self._body.is_eof():
-            if not parsed or parsed[-1][1] is not self._body:
-                broken = RequestPayloadError(message)
-                self._body.set_exception(broken)
-                # Once more: the end of a chunk in the same piece may have woken the reader, which
-                # looks for data alone and waits again.
-                self._loop.call_soon(self._body.set_exception, broken)
-                self._on_broken_body(message)
-                return
-            parsed.pop()
-            self._queued -= 1
-        parsed.append((_ErrInfo(status=status, exc=error, message=message), EMPTY_PAYLOAD))
-        self._queued += 1
+            self._parser.feed_data(piece)
+        except HttpParserUpgrade as switch:
+            self._stay()
+            return int(switch.args[0])
+        except HttpParserError as error:
+            if isinstance(error.__context__, BadRequest):
+                self._fail(error.__context__)
+            else:
+                self._fail(explain_fault(error, bytes(piece[:2])))
+            return len(piece)
+        if self.head_begun:
+            self._head_bytes += len(piece)
+            if fault := self._check_head():
+                self._fail(fault)
+        elif was_in_chunks and self._body is body:
+            self._check_framing(len(piece))
+        return len(piece)
 
     def expire(self) -> None:
-        """The head that has begun took too long; the next :meth:`feed_data` says so."""
-        self._expired = True
-        self._is_between = False
+        """Give up the head that has begun: it took too long."""
+        message = "The request's head did not come within the header timeout."
+        self._fail(BadRequest(408, message, "request_timeout"))
 
-    def message_consumed(self) -> None:
-        """One of the requests handed out is being handled."""
-        self._queued -= 1
+    def stop(self) -> None:
+        """Parse nothing more."""
+        if not self._is_stopped:
+            del self._parser  # which refers to this object
+        self._is_stopped = True
+        self._unparsed = b""
+        self.head_begun = False
 
-    def pause_reading(self) -> None:
-        """The reader of a body has enough; :meth:`feed_data` is called when it wants more."""
-        self._paused = True
+    def _fail(self, fault: BadRequest, *, breaks_body: bool = False) -> None:
+        """Stop at a fault, which takes the place of the request that it is in."""
+        self.stop()
+        if self._body is not None and (breaks_body or not self._body.is_whole):
+            if not self._is_fresh:
+                self._body.fail(fault.message)
+                self._on_broken_body(fault.message)
+                return
+            self.waiting.pop()
+        self.waiting.append(fault)
 
+    def _stay(self) -> None:
+        """Read what follows the head of a request for another protocol as what it is without."""
+        lines = [b"%b: %b\r\n" % field for field in self._fields if field[0].lower() in FRAMING]
+        self._parser = parser = HttpRequestParser(self)
+        parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(lines))
 
-class _ChunkedBody:
-    """Finds where a chunked body ends, and leaves decoding and judging it to the parser.
+    def _check_head(self, piece_bytes: int = 0) -> BadRequest | None:
+        """What is too much of a head, whole or half (rule 5).
 
-    Args:
-        max_framing_bytes: of a chunk's size with its extensions, and of all trailers (rule 5).
-    """
-
-    def __init__(self, max_framing_bytes: int) -> None:
-        self._max_framing_bytes = max_framing_bytes
-        self._framing_bytes = 0
-        self._left = 0
-        self._line = b""
-        self._in_trailers = False
-
-    def find_end(self, data: bytes, at: int, limit: int) -> int:
-        """The end of the body in ``data`` between ``at`` and ``limit``, else that of the piece.
-
-        Raises:
-            ValueError: a chunk has no size.
-            _Refused: an extension or trailer does not end.
+        Most are far smaller than the largest field, and not counted.
         """
-        left_chunks = MAX_PIECE_CHUNKS
-        while at < limit and left_chunks > 0:
-            left_chunks -= 1
-            if not (self._left or self._line or self._in_trailers):
-                at, skipped = self._skip_chunks(data, at, limit, left_chunks)
-                left_chunks -= skipped
-            if self._left:
-                step = min(self._left, limit - at)
-                self._left -= step
-                at += step
-                continue
-            line_feed = data.find(b"\n", at, limit)
-            stop = limit if line_feed < 0 else line_feed + 1
-            # What is longer is an extension or a trailer, of which the end alone matters.
-            begin = data[at : min(stop, at + MAX_SIZE_DIGITS + 1)]
-            self._line = (self._line + begin)[: MAX_SIZE_DIGITS + 1]
-            self._framing_bytes += stop - at
-            if self._framing_bytes > self._max_framing_bytes:
-                limit_text = f"{self._max_framing_bytes} bytes"
-                raise _Refused(400, f"A chunk's extensions or trailers exceed {limit_text}.")
-            at = stop
-            if line_feed >= 0 and self._end_line():
-                break
-        return at
+        come = self._head_bytes + piece_bytes
+        if come <= self._max_header_bytes and len(self._fields) <= MAX_FIELDS:
+            return None
+        largest = len(self._target)
+        total = len(self._target) + len(self._parser.get_method()) + len(b"  HTTP/1.1\r\n\r\n")
+        for name, value in self._fields:
+            largest = max(largest, len(name), len(value))
+            total += len(name) + len(value) + len(b": \r\n")
+        if largest > (limit := self._max_header_bytes):
+            return BadRequest(431, f"A header field or the target is longer than {limit} bytes.")
+        if len(self._fields) > MAX_FIELDS:
+            return BadRequest(431, "The request has too many header fields.")
+        limit = MAX_HEAD_FACTOR * self._max_header_bytes
+        # What is half a field yet, and space around values, are in the second number alone.
+        if total > limit or self._head_bytes > limit + MAX_PIECE_BYTES:
+            return BadRequest(431, f"The request's head is longer than {limit} bytes.")
+        return None
 
-    def _skip_chunks(self, data: bytes, at: int, limit: int, most: int) -> tuple[int, int]:
-        """Past the chunks that are whole, and how many: a read may hold many tiny ones."""
-        count = 0
-        while count < most and (size := _PLAIN_SIZE(data, at)) is not None:
-            end = size.end() + int(size[1], 16) + len(b"\r\n")
-            if end > limit or end == size.end() + len(b"\r\n"):
-                break
-            at = end
-            count += 1
-        return at, count
+    def _check_framing(self, piece_bytes: int) -> None:
+        """See that a body's chunks are not far more than what is in them (rule 5)."""
+        surplus = self._framing_bytes + piece_bytes - self._body_bytes
+        self._framing_bytes = max(0, surplus)
+        if surplus > self._max_header_bytes:
+            limit = f"{self._max_header_bytes} bytes"
+            fault = BadRequest(400, f"A chunk's extensions or trailers exceed {limit}.")
+            self._fail(fault, breaks_body=True)
 
-    def _end_line(self) -> bool:
-        """Whether the line that is whole now ends the body."""
-        line, self._line = self._line, b""
-        if self._in_trailers:
-            return line in {b"\r\n", b"\n"}
-        size = _SIZE(line)
-        if size is None:
-            raise BadHttpMessage("Invalid character in chunk size")
-        digits = int(size[1], 16)
-        self._in_trailers = digits == 0
-        self._left = digits + len(b"\r\n") if digits else 0
+    # What httptools calls. What is raised here ends its parsing.
+
+    def on_message_begin(self) -> None:
+        """Begin a head."""
+        self.head_begun = True
+        self._head_bytes = 0
+        self._target = b""
+        self._fields = []
+
+    def on_url(self, data: bytes) -> None:
+        """Add to the target."""
+        self._target += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a field, of the head or of trailers, which are dropped."""
+        self._fields.append((name, value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """Hand out the request."""
+        self.head_begun = False
+        if self._switches:  # it has been handed out
+            self._switches = False
+            return
+        if fault := self._check_head(MAX_PIECE_BYTES):
+            raise fault
+        parser = self._parser
+        method = parser.get_method().decode("ascii")
+        target, head = self._target.decode("ascii"), Head(self._fields)
+        version = parser.get_http_version()
+        if fault := find_fault(method, target, version, head):
+            fault.has_body = method != "HEAD"
+            raise fault
+        body = RequestBody(idle_seconds=self._body_idle_seconds, on_room=self._on_room)
+        self._body = body
+        self._is_fresh = True
         self._framing_bytes = 0
-        return False
+        self._is_chunked = head.has(b"transfer-encoding")
+        self._body_left = int(head.find(b"content-length") or 0)
+        self._switches = parser.should_upgrade()
+        keeps_alive = parser.should_keep_alive()
+        self.waiting.append(Request(method, target, version, keeps_alive, head, body))
+
+    def on_body(self, data: bytes) -> None:
+        """Add to the body."""
+        if self._body is not None:
+            self._body.feed(data)
+            self._body_bytes += len(data) + CHUNK_FRAMING_BYTES
+            self._body_left -= len(data)
+
+    def on_message_complete(self) -> None:
+        """End the body, unless llhttp has not looked for one."""
+        if self._body is not None and not self._switches:
+            self._body.end()

@@ -63,8 +63,8 @@ class TlsPort:
 
     def admit(self, connection: _TlsConnection) -> bool:
         """Count a connection that begins; false where there are too many (rule 2)."""
-        if len(self._open) >= self._server.limits.max_connections + MAX_TURNED_AWAY:
-            self._server.count_turned_away()
+        if len(self._open) >= self._server.state.limits.max_connections + MAX_TURNED_AWAY:
+            self._server.state.count_turned_away()
             return False
         self._open.add(connection)
         return True

@@ -40,11 +40,9 @@ from telemetry.frames.ending import EndKind
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from aiohttp import web
-
     from codec.apis.api import Api
     from codec.blocks import Blocks
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
     from proxy.headers import Head
     from proxy.relay.body_scan import BodyScans
     from proxy.relay.open_exchanges import OpenExchange
@@ -127,7 +125,7 @@ class ObservedExchange:
         self._drain_until: float | None = None  # on the loop's clock, once the client has gone
         self._ending = (EndKind.RELAY_ERROR, "the relay failed")
 
-    async def run(self) -> web.StreamResponse:
+    async def run(self) -> Answered:
         """Relay it; answers what the connection's loop wants to know."""
         try:
             return await self._relay()
@@ -150,7 +148,7 @@ class ObservedExchange:
             return EndKind.CLIENT_STALLED, "the client took nothing of its answer for too long"
         return EndKind.CLIENT_GONE, ""
 
-    async def _relay(self) -> web.StreamResponse:
+    async def _relay(self) -> Answered:
         try:
             response = await self._send()
         except GatewayError as error:
@@ -298,7 +296,7 @@ class ObservedExchange:
             chunked=headers.has(b"transfer-encoding"),
         )
 
-    async def _answer(self, response: UpstreamResponse) -> web.StreamResponse:
+    async def _answer(self, response: UpstreamResponse) -> Answered:
         if self._open_exchange.cut:
             raise asyncio.CancelledError  # just when the answer came
         rewrite = self._rewritten

@@ -12,8 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from codec.apis.table import find_api
-from proxy.downstream.downstream import LastAnswer
-from proxy.errors import GatewayError, encode_error
+from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
@@ -24,10 +23,8 @@ from proxy.upstream.client import UpstreamRequest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aiohttp import web
-
     from codec.apis.api import Api
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
     from proxy.downstream.inbound_keys import InboundKeys
     from proxy.headers import Head
     from proxy.relay.open_exchanges import OpenExchange, OpenExchanges
@@ -102,11 +99,12 @@ class Handler:
         self._on_refused = on_refused
         self._on_relayed = on_relayed
 
-    async def __call__(self, downstream: Downstream) -> web.StreamResponse:
+    async def __call__(self, downstream: Downstream) -> Answered:
         """Relay one request."""
         route, api = self._find_way(downstream.method, downstream.target)
         if (keys := self._inbound_keys) is not None and not _lets_in(keys, downstream, route):
-            return self._refuse(downstream)
+            self._on_refused("no inbound key, or an unknown one")
+            return await downstream.answer_error(401, "invalid_api_key", _NO_KEY)
         with self._open.entered() as open_exchange:
             try:
                 if api is None:
@@ -123,14 +121,6 @@ class Handler:
                     raise
                 _log.exception("the relay failed in the middle of an answer")
                 return await downstream.cut()
-
-    def _refuse(self, downstream: Downstream) -> web.StreamResponse:
-        """Answer at once; RFC 9110 section 15.5.2 wants the challenge."""
-        self._on_refused("no inbound key, or an unknown one")
-        has_body = downstream.method != "HEAD"
-        answer = encode_error(401, "invalid_api_key", _NO_KEY, has_body=has_body)
-        head, blank_line, body = answer.partition(b"\r\n\r\n")
-        return LastAnswer(head + b"\r\nWWW-Authenticate: Bearer" + blank_line + body)
 
     def _observe(
         self,
@@ -175,7 +165,7 @@ class Handler:
             name=name,
         )
 
-    async def _relay(self, downstream: Downstream, route: Route) -> web.StreamResponse:
+    async def _relay(self, downstream: Downstream, route: Route) -> Answered:
         """Relay both ways, untouched, unbuffered, without a span."""
         downstream.continue_if_expected()
         upstream, headers = route.upstream, downstream.headers

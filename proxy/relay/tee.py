@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from proxy.upstream.response import UpstreamBroken
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from codec.usage_filter import UsageFilter
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
     from proxy.relay.tap import Tap
     from proxy.upstream.response import UpstreamResponse
 
@@ -29,7 +27,7 @@ async def relay_answer(
     downstream: Downstream,
     tap: Tap,
     usage_filter: UsageFilter | None = None,
-) -> tuple[web.StreamResponse, UpstreamBroken | None]:
+) -> tuple[Answered, UpstreamBroken | None]:
     """Relay an answer: its head, its body, and its end as it was, clean or broken.
 
     Returns:

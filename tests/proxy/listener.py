@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from proxy.clock import SystemClock
 from proxy.configure import build_listener_tls, read_inbound_keys
 from proxy.downstream.listener_tls import HANDSHAKE_SECONDS
+from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
-from proxy.logging.logs import limit_lines
 from proxy.relay.exchange import ExchangeRules
 from proxy.relay.handler import Handler
 from proxy.relay.open_exchanges import OpenExchanges
@@ -54,6 +54,7 @@ async def running_listener(
         max_header_bytes=settings.max_header_bytes,
     )
     upstreams = UpstreamTable.from_config(upstream, settings.upstreams, settings.usage)
+    state = PortState(max_header_bytes=settings.max_header_bytes)
     handler = Handler(
         upstreams=upstreams,
         client=client,
@@ -67,11 +68,9 @@ async def running_listener(
         ),
         open_exchanges=OpenExchanges(),
         inbound_keys=read_inbound_keys(settings),
-        on_refused=lambda message: server.count_refused(message),  # noqa: PLW0108 - made below
+        on_refused=state.count_refused,
     )
-    server = DownstreamServer(
-        handler, max_header_bytes=settings.max_header_bytes, refusals=limit_lines(clock)
-    )
+    server = DownstreamServer(handler, state)
     loop = asyncio.get_running_loop()
     tls = build_listener_tls(settings)
     factory: Callable[[], asyncio.BaseProtocol]

@@ -6,19 +6,16 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from proxy.clock import SystemClock
+from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
-from proxy.logging.logs import limit_lines
+from proxy.limits import DownstreamLimits
 from tests.proxy.harness import Address, read_with_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from aiohttp import web
-
-    from proxy.downstream.downstream import Downstream
-    from proxy.limits import DownstreamLimits
+    from proxy.downstream.downstream import Answered, Downstream
 
 
 GET = b"GET / HTTP/1.1\r\nHost: c\r\n\r\n"
@@ -28,13 +25,12 @@ HEAD = b"HEAD / HTTP/1.1\r\nHost: c\r\n\r\n"
 
 @contextlib.asynccontextmanager
 async def serving(
-    handler: Callable[[Downstream], Awaitable[web.StreamResponse]],
+    handler: Callable[[Downstream], Awaitable[Answered]],
     limits: DownstreamLimits | None = None,
 ) -> AsyncIterator[tuple[Address, DownstreamServer]]:
     """A server with a handler of the test's own."""
-    server = DownstreamServer(
-        handler, max_header_bytes=8192, refusals=limit_lines(SystemClock()), limits=limits
-    )
+    state = PortState(max_header_bytes=8192, limits=limits or DownstreamLimits())
+    server = DownstreamServer(handler, state)
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
         yield listener.sockets[0].getsockname()[:2], server
@@ -43,7 +39,7 @@ async def serving(
         await server.shutdown(0.1)
 
 
-async def answer_empty(client: Downstream) -> web.StreamResponse:
+async def answer_empty(client: Downstream) -> Answered:
     """A handler that answers 200 and nothing."""
     client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
     return await client.finish()

@@ -121,8 +121,8 @@ async def unread_answer(
 
 
 def _unsent_bytes(running: RunningProxy) -> int:
-    transports = [connection.transport for connection in running.proxy._server.connections]
-    return sum(t.get_write_buffer_size() for t in transports if t is not None)
+    streams = [connection.stream for connection in running.proxy._server.connections]
+    return sum(stream.transport.get_write_buffer_size() for stream in streams)
 
 
 async def _read_socket(client: socket.socket) -> tuple[bytes, bool]:

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from proxy import sockets
 from proxy.downstream import connection as downstream_connection
-from proxy.downstream import downstream, overflow
+from proxy.downstream import overflow
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
 from tests.proxy.harness import read_to_end, send_raw, split_answer
 from tests.proxy.serving import GET, HEAD, answer_empty, serving
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
 
 
 # Rule 5: after an answer of ours.
@@ -31,7 +30,7 @@ async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
 ) -> None:
     """Then the connection is closed on a client that never closes its own."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         return await client.answer_error(502, "code", "message")
 
     async with serving(handler) as (address, server):
@@ -50,7 +49,7 @@ async def test_rule_5_our_side_is_closed_and_the_rest_is_dropped_for_a_while(
 async def test_rule_5_a_large_upload_in_vain_can_read_its_answer() -> None:
     """Even where reading had been paused because nobody took the body."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         await asyncio.sleep(0.1)
         return await client.answer_error(413, "code", "message")
 
@@ -77,7 +76,7 @@ async def test_rule_5_a_client_that_sends_on_behind_its_last_request_can_read_th
             await asyncio.sleep(0.05)
         assert not writer.transport.is_closing()
         assert (await read_to_end(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
-        assert server.requests_count == 1
+        assert server.state.requests_count == 1
         writer.close()
         await writer.wait_closed()
 
@@ -94,10 +93,10 @@ async def test_rule_5_a_client_that_resets_while_it_is_answered_ends_quietly(
     def half_close(transport: asyncio.Transport) -> None:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
-        downstream.half_close(transport)
+        sockets.half_close(transport)
         was_reset.set()
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         return await client.answer_error(400, "a", "b")
 
     monkeypatch.setattr(module, "half_close", half_close)
@@ -115,7 +114,7 @@ async def test_rule_5_a_client_that_resets_while_it_is_answered_ends_quietly(
 async def test_an_error_in_answer_to_head_has_no_body() -> None:
     """RFC 9110 section 9.3.2."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         return await client.answer_error(502, "code", "message")
 
     async with serving(handler) as (address, _):
@@ -129,7 +128,7 @@ async def test_an_error_in_answer_to_head_has_no_body() -> None:
 async def test_a_server_that_is_closing_says_so() -> None:
     """The last answer of a connection tells the client to open another one."""
     async with serving(answer_empty) as (address, server):
-        server.closing = True
+        server.state.closing = True
         _, fields, _ = split_answer(await send_raw(address, GET))
     assert fields == [(b"Content-Length", b"0"), (b"Connection", b"close")]
 
@@ -138,7 +137,7 @@ async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answer
     """It was sent before we knew, and the client may have sent its next request meanwhile."""
     go_on = asyncio.Event()
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(((b"Content-Length", b"2"),)), has_body=True)
         await client.flush()
         await go_on.wait()
@@ -149,7 +148,7 @@ async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answer
         reader, writer = await asyncio.open_connection(*address)
         writer.write(GET)
         head = await reader.readuntil(b"\r\n\r\n")
-        server.closing = True
+        server.state.closing = True
         go_on.set()
         assert await reader.readexactly(2) == b"ok"
         writer.write(GET)
@@ -167,7 +166,7 @@ async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
     """Idle connections are closed at once, busy ones at their end."""
     begun = asyncio.Event()
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         begun.set()
         size = 0
         while data := await client.body.readany():
@@ -180,7 +179,7 @@ async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 2000000\r\n\r\nx")
         await begun.wait()
-        server.closing = True
+        server.state.closing = True
         waiting = asyncio.ensure_future(server.wait_until_unconnected(5))
         async with asyncio.timeout(1):
             assert await idle_reader.read() == b""
@@ -201,7 +200,7 @@ async def test_rule_6_a_connection_that_becomes_idle_later_is_closed_then() -> N
         reader, writer = await asyncio.open_connection(*address)
         writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 2\r\n\r\nx")
         await reader.readuntil(b"\r\n\r\n")
-        server.closing = True
+        server.state.closing = True
         assert not await server.wait_until_unconnected(0.1)
         writer.write(b"x")
         assert await server.wait_until_unconnected(2)

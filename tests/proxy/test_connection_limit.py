@@ -61,8 +61,8 @@ async def test_rule_7_one_connection_too_many_is_told_so_and_closed(
             assert refused.error["type"] == "spantap_error"
             assert refused.field(b"connection") == b"close"
             assert (refused.clean, refused.reset) == (True, False)
-        assert running.server.turned_away_count == 3
-        assert running.server.refused_count == 0
+        assert running.server.state.turned_away_count == 3
+        assert running.server.state.refused_count == 0
     lines = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert lines == ["turned a client away: 2 connections are open (max_connections)"]
 
@@ -107,7 +107,7 @@ async def test_rule_7_connections_that_come_in_one_turn_of_the_loop_are_counted_
         limited_proxy(upstream.url, max_connections=5) as running,
     ):
         asking = [asyncio.ensure_future(ask(running.address, request_bytes())) for _ in range(40)]
-        while running.server.turned_away_count < 35:
+        while running.server.state.turned_away_count < 35:
             await asyncio.sleep(0.001)
         go_on.set()
         statuses = sorted([(await each).status for each in asking])
@@ -140,7 +140,7 @@ async def test_who_is_turned_away_does_not_stay(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("proxy.downstream.server.MAX_TURNED_AWAY", 1)
     async with crowded(1) as running:
         held, held_writer = await asyncio.open_connection(*running.address)
-        while running.server.turned_away_count < 1:
+        while running.server.state.turned_away_count < 1:
             await asyncio.sleep(0.001)
         beyond, beyond_writer = await asyncio.open_connection(*running.address)
         assert await closed_by_peer(beyond) == b""
@@ -156,7 +156,7 @@ async def test_a_server_that_goes_down_ends_those_that_it_turned_away() -> None:
     """They are no open connections, but they are open."""
     async with crowded(1) as running:
         reader, writer = await asyncio.open_connection(*running.address)
-        while not running.server.turned_away_count:
+        while not running.server.state.turned_away_count:
             await asyncio.sleep(0.001)
         await running.server.shutdown(0.1)
         assert await closed_by_peer(reader) == b""

@@ -57,7 +57,7 @@ def test_a_gateway_error_says_how_the_exchange_ended() -> None:
 
 def test_a_client_whose_body_broke_off_is_told_why() -> None:
     """One error, whether the body was being read or relayed; the client ended the exchange."""
-    error = broken_request_body(ValueError("a chunk has no size"))
+    error = broken_request_body("a chunk has no size")
     assert (error.status, error.code, error.end) == (
         400,
         "invalid_request_body",

@@ -13,9 +13,7 @@ from tests.proxy.harness import send_raw, split_answer
 from tests.proxy.serving import GET, GET_1_0, HEAD, read_until_cut, serving
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
 
 
 async def test_a_fault_before_the_answer_is_a_500_and_logged(
@@ -23,7 +21,7 @@ async def test_a_fault_before_the_answer_is_a_500_and_logged(
 ) -> None:
     """OpenAI-shaped, closed, not counted as the client's, and silent about the cause."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         raise ValueError("secret")
 
     async with serving(handler) as (address, server):
@@ -32,7 +30,7 @@ async def test_a_fault_before_the_answer_is_a_500_and_logged(
     assert (b"Connection", b"close") in fields
     assert b'"code": "internal_error"' in body
     assert b"secret" not in body
-    assert server.refused_count == 0
+    assert server.state.refused_count == 0
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
 
@@ -44,7 +42,7 @@ async def test_an_interim_answer_of_ours_is_not_the_beginning_of_the_answer(
 ) -> None:
     """A fault after the 100 Continue is told like any other before the head."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.continue_if_expected()
         raise fault
 
@@ -58,7 +56,7 @@ async def test_an_interim_answer_of_ours_is_not_the_beginning_of_the_answer(
 async def test_a_fault_in_answer_to_head_has_no_body() -> None:
     """RFC 9110 section 9.3.2."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         raise ValueError
 
     async with serving(handler) as (address, _):
@@ -73,7 +71,7 @@ async def test_a_fault_in_the_middle_of_an_answer_is_a_reset(
 ) -> None:
     """Never a clean end, whatever the framing."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(), has_body=True)
         await client.flush()
         raise fault
@@ -88,7 +86,7 @@ async def test_a_client_that_leaves_is_nobodys_fault(caplog: pytest.LogCaptureFi
     """A write that fails ends the connection without a log line."""
     done = asyncio.Event()
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         try:
             raise ConnectionResetError
         finally:
@@ -103,7 +101,7 @@ async def test_a_client_that_leaves_is_nobodys_fault(caplog: pytest.LogCaptureFi
 async def test_a_timeout_that_a_handler_lets_pass_is_a_504() -> None:
     """Something took too long that nobody else has told."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         raise TimeoutError
 
     async with serving(handler) as (address, _):
@@ -114,12 +112,12 @@ async def test_a_connection_serves_all_its_requests_in_one_task() -> None:
     """A task for each would cost two turns of the loop more."""
     tasks: list[asyncio.Task[None] | None] = []
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         tasks.append(asyncio.current_task())
         client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
         return await client.finish()
 
     async with serving(handler) as (address, server):
         await send_raw(address, GET + GET_1_0)
-        assert server.requests_count == 2
+        assert server.state.requests_count == 2
     assert tasks[0] is tasks[1] is not None

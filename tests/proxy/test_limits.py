@@ -60,7 +60,7 @@ async def test_rule_7_a_head_that_does_not_come_in_time_is_a_408() -> None:
         writer.close()
     assert (late.status, late.error["code"]) == (408, "request_timeout")
     assert late.field(b"connection") == b"close"
-    assert running.server.refused_count == 1
+    assert running.server.state.refused_count == 1
     assert not upstream.requests
     assert not running.sink.frames
 
@@ -75,7 +75,7 @@ async def test_rule_7_a_connection_on_which_no_head_begins_is_closed_without_a_w
         writer.write(sent)
         assert await closed_by_peer(reader) == b""
         writer.close()
-        assert running.server.refused_count == 0
+        assert running.server.state.refused_count == 0
 
 
 def test_rule_7_a_further_head_has_its_own_time_and_an_idle_connection_another() -> None:

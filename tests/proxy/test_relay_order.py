@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
-from aiohttp.http import HttpVersion11
-
 from proxy.clock import SystemClock
+from proxy.downstream.client_stream import ClientStream
 from proxy.downstream.downstream import Downstream
+from proxy.downstream.port_state import PortState
+from proxy.downstream.request_parser import Request
 from proxy.headers import Head
 from proxy.relay.tap import TapSource
 from proxy.relay.tee import relay_answer
+from proxy.request_body import RequestBody
 from proxy.tasks import spawn
 from tests.proxy.harness import ObservingSink
 from tests.proxy.upstream.fed import HEAD, FedConnection, chunk
@@ -20,15 +21,12 @@ from tests.proxy.upstream.fed import HEAD, FedConnection, chunk
 EVENTS = [b"data: {%d}\n\n" % number for number in range(4)]
 
 
-class SlowClient(asyncio.Transport):
-    """A client's connection: what was written to it, and whether more has to wait."""
+class Client(asyncio.Transport):
+    """A client's connection: what was written to it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.transport = self
-        self.closing = self.writing_paused = False
         self.written: list[bytes] = []
-        self._drained = asyncio.Event()
 
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
@@ -36,16 +34,8 @@ class SlowClient(asyncio.Transport):
     def is_closing(self) -> bool:
         return False
 
-    async def drain(self) -> None:
-        await self._drained.wait()
-
-    def pause(self) -> None:
-        self.writing_paused = True
-        self._drained.clear()
-
-    def resume(self) -> None:
-        self.writing_paused = False
-        self._drained.set()
+    def get_write_buffer_size(self) -> int:
+        return 0
 
 
 async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_one_before() -> (
@@ -55,12 +45,11 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
     upstream = FedConnection()
     upstream.deliver(HEAD)
     response = await upstream.answer()
-    client: Any = SlowClient()
-    message: Any = SimpleNamespace(
-        should_close=False, version=HttpVersion11, method="POST", path="/"
-    )
-    body: Any = None
-    downstream = Downstream(client, message, body, Head(), body_idle_seconds=0)
+    client = Client()
+    state = PortState(max_header_bytes=8192)
+    stream = ClientStream(client, state)
+    body = RequestBody(idle_seconds=0, on_room=lambda: None)
+    downstream = Downstream(stream, Request("POST", "/", "1.1", True, Head(), body))
     tap = TapSource(ObservingSink(), SystemClock()).open(observed=False)
     relay = spawn(relay_answer(response, downstream, tap), name="relay")
     await asyncio.sleep(0.01)
@@ -69,10 +58,10 @@ async def test_an_event_that_comes_as_the_client_reads_on_does_not_overtake_the_
         upstream.deliver(chunk(event))
 
     arrive(EVENTS[0])
-    client.pause()
+    stream.pause()
     arrive(EVENTS[1])
     await asyncio.sleep(0.01)  # the relay has it, and waits
-    client.resume()
+    stream.resume()
     arrive(EVENTS[2])
     arrive(EVENTS[3])
     upstream.deliver(b"0\r\n\r\n")

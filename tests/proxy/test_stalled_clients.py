@@ -15,7 +15,8 @@ import pytest
 import trustme
 
 from proxy.headers import Head
-from proxy.stall_watch import StallWatch, count_unacknowledged
+from proxy.sockets import count_unacknowledged
+from proxy.stall_watch import StallWatch
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import End
 from telemetry.observing.exchange import Outcome
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from aiohttp import web
-
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
 
 
 SMALL = 4096
@@ -133,7 +132,7 @@ async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
     assert chat_answer(exchange).choices[0].message.content
     assert reset
     assert not received.endswith(b"0\r\n\r\n")
-    assert running.server.stalled_count == 1
+    assert running.server.state.stalled_count == 1
     lines = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert lines == ["cut a client that took nothing of its answer for 0.3 s"]
 
@@ -166,7 +165,7 @@ async def test_rule_7_what_is_not_observed_is_cut_too() -> None:
         ) as running,
     ):
         async with slow_client(running.address, request_bytes(target=b"/v1/files")) as sock:
-            await until(lambda: running.server.stalled_count)
+            await until(lambda: running.server.state.stalled_count)
             _, reset = await take_to_end(sock)
         await until(lambda: not running.open_exchanges)
     assert reset
@@ -196,7 +195,7 @@ async def test_rule_7_over_tls_it_is_the_same(tmp_path: Path) -> None:
             sock=sock.dup(), ssl=trusting, server_hostname="127.0.0.1", limit=SMALL
         )
         slow.write(request_bytes(STREAMED_CHAT))
-        await until(lambda: running.server.requests_count)
+        await until(lambda: running.server.state.requests_count)
         reader, writer = await asyncio.open_connection(*running.address, ssl=trusting)
         writer.write(request_bytes())
         crowded = parse_answer(await read_answer(reader), reset=False)
@@ -227,7 +226,7 @@ async def test_rule_7_an_answer_that_was_given_whole_and_is_never_taken_holds_no
     ):
         async with slow_client(running.address, request_bytes(close=close)) as sock:
             assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
-            await until(lambda: running.server.stalled_count)
+            await until(lambda: running.server.state.stalled_count)
             _, reset = await take_to_end(sock)
         await until(lambda: not running.server.connections)
     assert reset
@@ -252,7 +251,7 @@ def test_rule_7_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
             assert received.endswith(b"0\r\n\r\n")
             assert len(received) > 200 * len(LARGE_EVENT)
             assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
-            assert running.server.stalled_count == 0
+            assert running.server.state.stalled_count == 0
 
     run_turned(main)
 
@@ -272,10 +271,10 @@ def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
             await take(sock, 4 * SMALL)
             await asyncio.sleep(0.05)
             await loop.turn(850, step=25)
-            assert running.server.stalled_count == 0
+            assert running.server.state.stalled_count == 0
             for _ in range(1000):  # the kernels take their own time over the last bytes
                 await loop.turn(100, step=25)
-                if running.server.stalled_count:
+                if running.server.state.stalled_count:
                     break
             assert (await running.wait_for_end()).kind is EndKind.CLIENT_STALLED
 
@@ -294,8 +293,7 @@ async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
     ):
         await until(lambda: running.server.connections)
         [connection] = running.server.connections
-        assert connection.transport is not None
-        transport = connection.transport
+        transport = connection.stream.transport
         sizes: list[int] = []
         while len(sizes) < 3 or sizes[-3] != sizes[-1]:
             await asyncio.sleep(0.1)
@@ -306,7 +304,7 @@ async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
 async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:
     """Nothing is added to a buffer that has enough."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(), has_body=True)
         while True:
             await client.send(b"x" * 100)
@@ -315,11 +313,10 @@ async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:
         serving(handler) as (address, server),
         slow_client(address, GET),
     ):
-        await until(lambda: [c for c in server.connections if c.writing_paused])
+        await until(lambda: [c for c in server.connections if c.stream.writing_paused])
         [connection] = server.connections
         await asyncio.sleep(0.05)
-        assert connection.transport is not None
-        assert connection.transport.get_write_buffer_size() < 64 * 1024 + 200
+        assert connection.stream.transport.get_write_buffer_size() < 64 * 1024 + 200
 
 
 # --- the watch, and the span

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.downstream import downstream
+from proxy.downstream.listening import listen
+from proxy.downstream.port_state import PortState
+from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
 from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
@@ -28,9 +31,7 @@ from tests.proxy.harness import (
 from tests.proxy.serving import GET, GET_1_0, HEAD, answer_empty, read_until_cut, serving
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
     from proxy.headers import RawHeaders
 
 
@@ -116,6 +117,25 @@ async def test_a_half_close_between_requests_ends_the_connection() -> None:
         writer.transport.abort()
 
 
+async def test_what_is_written_to_a_client_does_not_wait_for_more() -> None:
+    """Whatever the listener is: an event that waits for the next one is a late event."""
+    state = PortState(max_header_bytes=8192)
+    server = DownstreamServer(answer_empty, state)
+    listener = await asyncio.get_running_loop().create_server(
+        server, sock=listen("traffic", "127.0.0.1", 0)
+    )
+    _, writer = await asyncio.open_connection(*listener.sockets[0].getsockname()[:2])
+    while not server.connections:
+        await asyncio.sleep(0.001)
+    [connection] = server.connections
+    sock = connection.stream.transport.get_extra_info("socket")
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    listener.close()
+    await server.shutdown(0.1)
+    writer.close()
+
+
 # Rule 3: broken ends.
 
 
@@ -135,7 +155,7 @@ async def test_rule_3_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
     """Chunked and counted bodies just stop; only a reset tells the end of the others."""
     body = b"x" * 300_000
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(headers), has_body=True)
         await client.send(body)
         return await client.cut()
@@ -154,7 +174,7 @@ async def test_rule_3_a_client_that_never_reads_is_reset_in_the_end(
     monkeypatch.setattr(downstream, "MAX_RESET_WAIT_SECONDS", 0.05)
     cut = asyncio.Event()
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(), has_body=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.2):
@@ -194,7 +214,7 @@ async def test_the_transfer_coding_says_how_this_hop_is_framed(
     What is no coding is not said before it.
     """
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         client.begin_answer(200, "OK", Head(((b"Transfer-Encoding", coding),)), has_body=True)
         assert client.head_sent
         return await client.finish()
@@ -227,7 +247,7 @@ async def test_the_transfer_coding_of_no_body_is_relayed_where_it_may_be(
 ) -> None:
     """Not in a 204, nor to a client of HTTP/1.0 (RFC 9112 section 6.1)."""
 
-    async def handler(client: Downstream) -> web.StreamResponse:
+    async def handler(client: Downstream) -> Answered:
         headers = ((b"Transfer-Encoding", b"chunked"),)
         client.begin_answer(status, "Fine", Head(headers), has_body=False)
         return await client.finish()

@@ -109,7 +109,7 @@ async def test_without_a_key_nothing_reaches_the_upstream(
                 assert answer.error["code"] == "invalid_api_key"
                 assert answer.error["type"] == "invalid_request_error"
                 assert b"canary" not in answer.raw
-            assert running.server.refused_count == 3
+            assert running.server.state.refused_count == 3
         assert upstream.connections == 0
     [record] = caplog.records
     assert record.getMessage() == "refused a request: no inbound key, or an unknown one"
@@ -163,7 +163,7 @@ async def test_an_inbound_key_opens_and_goes_no_further(name: str, target: bytes
     async with ScriptedUpstream(Connection.answer) as upstream:
         async with running_listener(upstream.url, inbound_keys=[KEY]) as running:
             answer = await ask(running.address, request_bytes(head=head, target=target))
-            assert running.server.refused_count == 0
+            assert running.server.state.refused_count == 0
         sent = upstream.last
     assert (answer.status, answer.body) == (200, ANSWER)
     assert KEY.encode() not in sent.head + sent.body

@@ -241,7 +241,7 @@ async def test_a_tls_client_on_the_plain_port_is_told(caplog: pytest.LogCaptureF
     async with running_listener("http://127.0.0.1:9") as running:
         with pytest.raises((ssl.SSLError, ConnectionError)):
             await connect(running)
-        assert running.server.refused_count == 1
+        assert running.server.state.refused_count == 1
     assert "TLS was sent to a port that speaks plain HTTP" in caplog.text
 
 

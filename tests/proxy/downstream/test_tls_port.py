@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from proxy.clock import SystemClock
 from proxy.downstream import tls_port
+from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import READ_BYTES, TlsPort, _TlsConnection
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
-from proxy.logging.logs import limit_lines
 from tests.proxy.harness import parse_answer, read_answer, read_to_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from aiohttp import web
-
-    from proxy.downstream.downstream import Downstream
+    from proxy.downstream.downstream import Answered, Downstream
     from tests.proxy.harness import Address
 
 CA = trustme.CA()
@@ -35,7 +32,7 @@ GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def handle(client: Downstream) -> web.StreamResponse:
+async def handle(client: Downstream) -> Answered:
     client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
     return await client.finish()
 
@@ -47,12 +44,11 @@ async def listening(
     """A port with room for so many connections."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     CA.issue_cert("127.0.0.1").configure_cert(context)
-    server = DownstreamServer(
-        handle,
+    state = PortState(
         max_header_bytes=8192,
-        refusals=limit_lines(SystemClock()),
         limits=DownstreamLimits(max_connections=max_connections),
     )
+    server = DownstreamServer(handle, state)
     port = TlsPort(server, context, handshake_seconds=handshake_seconds)
     listener = await asyncio.get_running_loop().create_server(port, "127.0.0.1", 0)
     try:
@@ -113,7 +109,7 @@ async def test_rule_1_and_2_handshakes_count_and_beyond_the_limit_none_is_begun(
             reader, writer = await asyncio.open_connection(*address)
             assert await closed(reader) == b""
             writer.close()
-        assert server.turned_away_count == 20
+        assert server.state.turned_away_count == 20
         assert len(port) == 3
         assert not any(reader.at_eof() for reader, _ in silent)
         silent.pop()[1].close()
@@ -138,7 +134,7 @@ async def test_rule_2_one_too_many_whose_handshake_is_over_can_read_that_it_was(
         assert len(port) == 2
         beyond, beyond_writer = await asyncio.open_connection(*address)
         assert await closed(beyond) == b""
-        assert server.turned_away_count == 2
+        assert server.state.turned_away_count == 2
         for each in (writer, beyond_writer, served[1]):
             each.close()
 

@@ -201,8 +201,7 @@ async def test_what_the_proxy_itself_buffers_for_a_slow_client_is_bounded() -> N
         writer.write(request_bytes(ASKED))
         await asyncio.sleep(0.7)
         [connection] = running.proxy._server.connections
-        assert connection.transport is not None
-        assert connection.transport.get_write_buffer_size() < 600_000
+        assert connection.stream.transport.get_write_buffer_size() < 600_000
         [dialler] = running.proxy._client._diallers.values()
         [upstream_connection] = dialler._open
         assert upstream_connection._response is not None

@@ -1,0 +1,92 @@
+"""The bytes to one client: written, waited for, and watched.
+
+The rules are those of :mod:`proxy.downstream.downstream`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from proxy.sockets import count_buffered, reset
+from proxy.stall_watch import StallWatch
+
+if TYPE_CHECKING:
+    from proxy.downstream.port_state import PortState
+
+__all__ = ("ClientStream",)
+
+
+class ClientStream:
+    """What is written to one client.
+
+    Attributes:
+        transport: of the connection, which may be gone.
+        state: shared by all connections.
+        writing_paused: so much waits to be taken that nothing more is to be written (rule 8).
+        stalled: we cut it because the client took nothing of its answer (rule 7).
+    """
+
+    __slots__ = ("_drained", "_watch", "stalled", "state", "transport", "writing_paused")
+
+    def __init__(self, transport: asyncio.Transport, state: PortState) -> None:
+        self.transport = transport
+        self.state = state
+        self.writing_paused = False
+        self.stalled = False
+        self._drained: asyncio.Future[None] | None = None
+        self._watch = StallWatch(state.limits.stall_seconds, self._cut_stalled)
+
+    def write(self, data: bytes) -> None:
+        """Write what must be sent now, whatever waits.
+
+        Raises:
+            ConnectionError: the client is gone.
+        """
+        if self.transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        self.transport.write(data)
+
+    async def send(self, data: bytes) -> None:
+        """Write in its turn, and wait while the client is slow (rule 8).
+
+        Raises:
+            ConnectionError: the client is gone.
+        """
+        if self.writing_paused:
+            await self._drain()
+        self.write(data)
+        if self.writing_paused:
+            await self._drain()
+
+    async def _drain(self) -> None:
+        """Wait until the client has taken enough of what waits for it."""
+        if self._drained is None or self._drained.done():
+            self._drained = asyncio.get_running_loop().create_future()
+        await self._drained
+
+    def pause(self) -> None:
+        """The client is slower than its answer: see that it takes some of it (rule 7)."""
+        self.writing_paused = True
+        self.watch()
+
+    def resume(self) -> None:
+        """The client has taken enough."""
+        self.writing_paused = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def watch(self) -> None:
+        """Watch while bytes wait here, past the end of an answer and of the connection too."""
+        if count_buffered(self.transport):
+            self._watch.begin(self.transport)
+
+    def _cut_stalled(self) -> None:
+        self.stalled = True
+        self.state.count_stalled()
+        reset(self.transport)
+
+    def lose(self) -> None:
+        """The connection is gone: whoever waits for its client goes on, and fails as it writes."""
+        self._watch.stop()
+        self.resume()

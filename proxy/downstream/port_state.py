@@ -1,0 +1,70 @@
+"""What all connections of the traffic port share: limits, numbers, and whether we go down.
+
+The rules are those of :mod:`proxy.downstream.downstream`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proxy.clock import Clock, SystemClock
+from proxy.limits import DownstreamLimits
+from proxy.logging.logs import limit_lines, log_limited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("PortState",)
+
+_log = logging.getLogger("spantap.downstream")
+
+
+@dataclass(kw_only=True)
+class PortState:
+    """The state of the traffic port.
+
+    Attributes:
+        max_header_bytes: largest field and request target.
+        limits: of connections, and of how slow clients may be.
+        clock: for the rate limits of log lines.
+        is_orphaned: whether the supervisor is gone; asked before each request (rule 9).
+        closing: we go down, and each answer says that its connection ends (rule 6).
+        requests_count: requests that were served, refused ones included.
+        refused_count: requests that never became an exchange.
+        turned_away_count: connections past the limit.
+        stalled_count: connections that were cut because the client took nothing of its answer.
+    """
+
+    max_header_bytes: int
+    limits: DownstreamLimits = field(default_factory=DownstreamLimits)
+    clock: Clock = field(default_factory=SystemClock)
+    is_orphaned: Callable[[], bool] = lambda: False
+    closing: bool = False
+    requests_count: int = 0
+    refused_count: int = 0
+    turned_away_count: int = 0
+    stalled_count: int = 0
+
+    def __post_init__(self) -> None:
+        self._refused_lines = limit_lines(self.clock)
+        self._full_lines = limit_lines(self.clock)
+        self._stalled_lines = limit_lines(self.clock)
+
+    def count_refused(self, message: str) -> None:
+        """Note a request that was refused before it became an exchange."""
+        self.refused_count += 1
+        log_limited(_log, self._refused_lines, f"refused a request: {message}")
+
+    def count_stalled(self) -> None:
+        """Note a client that was cut because it took nothing of its answer."""
+        self.stalled_count += 1
+        cut = f"cut a client that took nothing of its answer for {self.limits.stall_seconds:g} s"
+        log_limited(_log, self._stalled_lines, cut)
+
+    def count_turned_away(self) -> None:
+        """Note a connection past the limit."""
+        self.turned_away_count += 1
+        open_ = f"{self.limits.max_connections} connections are open (max_connections)"
+        log_limited(_log, self._full_lines, f"turned a client away: {open_}")

@@ -1,0 +1,76 @@
+"""Connections as the system has them: how they are closed, and what waits in them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import socket
+import struct
+import termios
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ("count_buffered", "count_unacknowledged", "half_close", "reset", "set_up")
+
+_SO_NWRITE = 0x1024
+"""Of macOS: how much waits in a socket's send buffer. Python has no name for it."""
+
+
+def set_up(transport: asyncio.Transport) -> None:
+    """Let each write go out at once, and have the system ask a silent peer whether it is there.
+
+    asyncio does the first for sockets alone that name TCP as their protocol, which those that our
+    listeners accept do not.
+    """
+    sock = transport.get_extra_info("socket")
+    with contextlib.suppress(OSError):  # as of a connection that was just reset
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def half_close(transport: asyncio.Transport) -> None:
+    """Close our side behind what is written; over TLS, which cannot, the client closes first."""
+    if transport.can_write_eof():
+        # A client that has just reset the connection is told nothing; asyncio hears of it next.
+        with contextlib.suppress(OSError):
+            transport.write_eof()
+
+
+def reset(transport: asyncio.Transport) -> None:
+    """End a connection with RST, which no client takes for a clean end.
+
+    One that is closing, but has bytes to write still, is open until then.
+    """
+    if not transport.is_closing() or count_buffered(transport):
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+
+
+def count_buffered(transport: asyncio.Transport) -> int:
+    """Bytes that wait in the transport."""
+    try:
+        return transport.get_write_buffer_size()
+    except AttributeError:  # asyncio's, of TLS: closed twice, it has forgotten its protocol
+        return 0
+
+
+def count_unacknowledged(transport: asyncio.Transport) -> int:
+    """Bytes that wait here or in the kernel's send queue, as far as the system tells."""
+    sock = transport.get_extra_info("socket")
+    if sock.fileno() < 0:  # closed: nothing is sent any more
+        return 0
+    return count_buffered(transport) + _count_sent(sock)
+
+
+def _count_sent(sock: socket.socket) -> int:
+    """Bytes in the kernel's send queue: SIOCOUTQ of tcp(7), where there is none by an option."""
+    try:
+        answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+    except OSError:
+        with contextlib.suppress(OSError):
+            return sock.getsockopt(socket.SOL_SOCKET, _SO_NWRITE)
+        return 0
+    return int(struct.unpack("i", answer)[0])
