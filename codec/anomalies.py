@@ -25,12 +25,11 @@ def calls_tool_not_offered(request: Asked, response: Said) -> bool:
     Where a tool that the provider runs itself is offered (a type without a name of its own, such
     as ``web_search``), any call may be one of its, and nothing is held against it.
     """
-    called = {
-        call.name
-        for answer in response.answers
-        for call in answer.message.tool_calls
-        if call.name is not None and call.type in _CLIENT_TOOLS
-    } - {_WRAPPER}
+    calls = response.tool_calls
+    if not calls:
+        return False
+    called = {call.name for call in calls if call.name is not None and call.type in _CLIENT_TOOLS}
+    called.discard(_WRAPPER)
     if not called:
         return False
     offered = request.offered_names

@@ -137,6 +137,13 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
         ]
 
     @property
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls of all choices, without making answers of these: most have none."""
+        messages = [choice.message for choice in self.choices]
+        calls = [call for message in messages for call in message.tool_calls]
+        return calls + [one.function_call for one in messages if one.function_call is not None]
+
+    @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
         """Why it ended: the index of each choice that says so, and its word."""
         return [
@@ -148,7 +155,10 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
     @property
     def failed_choice(self) -> tuple[int, str] | None:
         """The first choice whose finish reason says that the answer failed, and that word."""
-        return next((end for end in self.finish_reasons if end[1] in ERROR_FINISH_REASONS), None)
+        for choice in self.choices:
+            if choice.finish_reason in ERROR_FINISH_REASONS:
+                return choice.index, choice.finish_reason
+        return None
 
     @property
     def refused(self) -> Sequence[int]:

@@ -204,8 +204,11 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     body: JsonObject
 
-    not_parameters: ClassVar[frozenset[str]] = frozenset()
+    content_members: ClassVar[frozenset[str]] = frozenset()
     """Members that are content, and no parameters of the call."""
+
+    tool_members: ClassVar[frozenset[str]] = frozenset()
+    """Members that hold tools, or the names of some."""
 
     @property
     def model(self) -> str | None:
@@ -231,7 +234,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Everything but the content, as sent (``span-contract.md`` 1.1)."""
-        return {key: value for key, value in self.body.items() if key not in self.not_parameters}
+        return {key: value for key, value in self.body.items() if key not in self.content_members}
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -365,6 +368,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def answers(self) -> Sequence[Answer]:
         """The messages, sorted by index."""
         return ()
+
+    @property
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls of all messages."""
+        return [call for answer in self.answers for call in answer.message.tool_calls]
 
     @property
     def choices_of_answers(self) -> Sequence[Answer]:

@@ -28,8 +28,11 @@ class ChatRequest(Asked, frozen=True, gc=False):
         body: the whole request as a JSON object; treat it as read-only.
     """
 
-    not_parameters: ClassVar[frozenset[str]] = frozenset(
+    content_members: ClassVar[frozenset[str]] = frozenset(
         {"messages", "prompt", "functions", "tools"}
+    )
+    tool_members: ClassVar[frozenset[str]] = frozenset(
+        {"tools", "functions", "tool_choice", "function_call"}
     )
 
     @property

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from codec.request import decode_request_object
 
 if TYPE_CHECKING:
+    from codec.apis.player import Player
     from codec.call import Asked, Said
-    from codec.jsontext import JsonObject
 
 __all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream")
 
@@ -91,10 +91,11 @@ class Api:
         has_usage_option: whether a stream tells its usage only where the request asks for it.
         shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
             OpenInference's instrumentor of the API has it.
-        tool_members: members of a request that hold tools, or the names of some.
-        read_asked: reads a request's JSON object.
+        asked: the kind of its requests.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
+        open_player: gets what plays its answers, which the demo upstream alone asks for; ``None``
+            where nothing does.
     """
 
     name: str
@@ -106,10 +107,10 @@ class Api:
     content: Content = Content.MESSAGES
     has_usage_option: bool = False
     shows_past_reasoning: bool = False
-    tool_members: frozenset[str] = frozenset()
-    read_asked: Callable[[JsonObject], Asked]
+    asked: type[Asked]
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]
+    open_player: Callable[[], Player] | None = None
 
     def decode_asked(self, body: bytes) -> Asked:
         """Decode a request body.
@@ -117,4 +118,4 @@ class Api:
         Raises:
             MalformedRequest: it is not UTF-8 JSON, or no object.
         """
-        return self.read_asked(decode_request_object(body))
+        return self.asked(decode_request_object(body))

@@ -9,13 +9,14 @@ Rules:
    gets a short friendly text, another one for each choice of ``n``.
 3. A token is a word together with the white space before it, and one delta carries one token.
    So an answer has as many completion tokens as deltas, and ``max_tokens`` cuts the list of deltas.
-4. Prompt tokens are the words of every string inside ``messages`` and ``tools``, or in ``prompt``;
-   those of a leading system message count as cached.
+4. Prompt tokens are the words of every string in the members that are content; those of a leading
+   system message count as cached.
 5. The model ``gpt-demo-reasoning`` thinks first, and any other does where ``reasoning_effort`` asks
    for it; those tokens count. Whether they are told is up to the dialect.
 6. Tokens of text have their logprobs where ``logprobs`` asks for them, with as many alternatives
    as asked for.
-7. A legacy completion is answered as a question is, once for each prompt and choice.
+7. A request without messages is answered as a question is, once for each choice.
+8. The script knows the record (:mod:`codec.call`), and no API.
 """
 
 from __future__ import annotations
@@ -25,25 +26,24 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codec.apis.player import Script
+from codec.call import Text, ToolResult
 from codec.generator import Answer, CallFragment, Delta, TokenLogprob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from codec.call import Asked, Message, Part, Tool
     from codec.jsontext import JsonObject
 
 __all__ = (
     "ENDLESS_MODEL",
     "ERROR_MODEL",
-    "MAX_ALTERNATIVES",
     "MAX_ENDLESS_NUMBER",
     "MODEL",
     "REASONING_MODEL",
     "REFUSED_PHRASES",
-    "answer_completion",
-    "answer_request",
-    "count_cached_tokens",
-    "count_prompt_tokens",
+    "write_script",
 )
 
 MODEL = "gpt-demo"
@@ -60,9 +60,6 @@ ERROR_MODEL = "gpt-demo-error"
 
 MAX_ENDLESS_NUMBER = 2_000
 """Where the endless model stops: half a minute at the default pace, so no demo hangs for ever."""
-
-MAX_ALTERNATIVES = 20
-"""The largest ``top_logprobs``: OpenAI's own limit."""
 
 MAX_QUOTED_CHARACTERS = 200
 """How much of one tool result is repeated: enough for a demo, and a short answer stays short."""
@@ -90,63 +87,56 @@ _SAMPLES: Mapping[str, Sequence[Any]] = {
 _WORD = re.compile(r"\s*\S+")
 
 
-def answer_request(request: JsonObject) -> tuple[Answer, ...]:
-    """The answers to a chat completion request, one for each of its ``n`` choices (rule 2)."""
-    alternatives = (request.get("top_logprobs") or 0) if request.get("logprobs") else None
-    return tuple(
-        _with_logprobs(_cut(request, _answer_choice(request, index)), alternatives)
-        for index in range(request.get("n") or 1)
+def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
+    """Write what is said to a request.
+
+    Args:
+        asked: the request, without fault.
+        answer_id: what makes the answer's id its own.
+        created: seconds since the epoch.
+    """
+    messages = [*asked.read_messages()]
+    is_cached = bool(messages) and messages[0].role == "system"
+    return Script(
+        answers=tuple([_answer(asked, messages, index) for index in range(asked.choice_count)]),
+        prompt_tokens=_count_words([asked.body.get(name) for name in asked.content_members]),
+        cached_tokens=len(_text_of(messages[0]).split()) if is_cached else 0,
+        answer_id=answer_id,
+        created=created,
     )
 
 
-def answer_completion(request: JsonObject) -> tuple[Answer, ...]:
-    """The answers to a legacy completion request: ``n`` for each prompt (rule 7)."""
-    prompts = request["prompt"] if isinstance(request["prompt"], list) else [request["prompt"]]
-    return tuple(
-        _with_logprobs(_cut(request, _continue(request, index)), request.get("logprobs"))
-        for _ in prompts
-        for index in range(request.get("n") or 1)
-    )
+def _answer(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
+    """One choice (rule 2), cut and with its logprobs."""
+    options = asked.options
+    answer = _answer_choice(asked, messages, index)
+    if options.get("reasoning_effort") not in {None, "none"} or asked.model == REASONING_MODEL:
+        answer = _think(answer) if messages else answer
+    # A chat says whether, and how many besides; a legacy completion only how many.
+    wanted = options.get("logprobs")
+    if isinstance(wanted, bool):
+        wanted = options.get("top_logprobs") or 0 if wanted else None
+    return _with_logprobs(_cut(options, answer), wanted)
 
 
-def count_prompt_tokens(request: JsonObject) -> int:
-    """The words of every string inside the messages and tools, or the prompts (rule 4)."""
-    texts = _strings([request.get(name) for name in ("messages", "tools", "prompt")])
-    return sum(len(text.split()) for text in texts)
-
-
-def count_cached_tokens(request: JsonObject) -> int:
-    """The words of a leading system message, as though a prompt cache held them (rule 4)."""
-    first = request.get("messages", [{}])[0]
-    return len(_text_of(first).split()) if first.get("role") == "system" else 0
-
-
-def _answer_choice(request: JsonObject, index: int) -> Answer:
-    messages = request["messages"]
-    question = _text_of(messages[-1])
-    if request.get("model") == ENDLESS_MODEL:
-        answer = _say(_count_aloud())
-    elif messages[-1].get("role") == "tool":
-        answer = _say(_sum_up(messages))
-    elif any(phrase in question.lower() for phrase in REFUSED_PHRASES):
-        answer = Answer(deltas=tuple(Delta(refusal=word) for word in _WORD.findall(_REFUSAL)))
-    elif request.get("tools") and request.get("tool_choice") != "none":
-        calls = 1 if request.get("parallel_tool_calls") is False else 2
-        answer = _call_tools(request["tools"], calls, choice=index)
-    else:
-        answer = _say(_GREETINGS[index % len(_GREETINGS)])
-    return _think(answer) if _asks_thought(request) else answer
-
-
-def _continue(request: JsonObject, index: int) -> Answer:
-    if request["model"] == ENDLESS_MODEL:
+def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
+    options, last = asked.options, messages[-1] if messages else None
+    if asked.model == ENDLESS_MODEL:
         return _say(_count_aloud())
+    if last is not None and last.role == "tool":
+        return _say(_sum_up(messages))
+    question = _text_of(last).lower() if last is not None else ""
+    if any(phrase in question for phrase in REFUSED_PHRASES):
+        return Answer(deltas=tuple(Delta(refusal=word) for word in _WORD.findall(_REFUSAL)))
+    tools = [tool for tool in asked.read_tools() if tool.name is not None]
+    if tools and options.get("tool_choice") != "none":
+        calls = 1 if options.get("parallel_tool_calls") is False else 2
+        return _call_tools(tools, calls, choice=index)
     return _say(_GREETINGS[index % len(_GREETINGS)])
 
 
-def _asks_thought(request: JsonObject) -> bool:
-    asked = request.get("reasoning_effort") not in {None, "none"}
-    return asked or request.get("model") == REASONING_MODEL
+def _count_words(value: Any) -> int:
+    return sum(len(text.split()) for text in _strings(value))
 
 
 def _think(answer: Answer) -> Answer:
@@ -163,14 +153,14 @@ def _say(text: str) -> Answer:
     return Answer(deltas=tuple(Delta(content=word) for word in _WORD.findall(text)))
 
 
-def _call_tools(tools: Sequence[Any], count: int, *, choice: int) -> Answer:
+def _call_tools(tools: Sequence[Tool], count: int, *, choice: int) -> Answer:
     """Call the offered functions in turn; a single one is called again with other arguments."""
     fragments: list[CallFragment] = []
     for index in range(count):
-        function = tools[index % len(tools)]["function"]
+        tool = tools[index % len(tools)]
         call_id = f"call_demo_{choice}_{index}"
-        fragments.append(CallFragment(index=index, id=call_id, name=function["name"]))
-        arguments = json.dumps(_sample_arguments(function.get("parameters"), index))
+        fragments.append(CallFragment(index=index, id=call_id, name=tool.name))
+        arguments = json.dumps(_sample_arguments(tool.parameters, index))
         pieces = _WORD.findall(arguments)
         fragments += [CallFragment(index=index, arguments=piece) for piece in pieces]
     deltas = tuple(Delta(call=fragment) for fragment in fragments)
@@ -216,32 +206,38 @@ def _sample(schema: Any, call: int) -> Any:
     return _SAMPLES.get(kind if isinstance(kind, str) else "string", _SAMPLES["string"])[call]
 
 
-def _cut(request: JsonObject, answer: Answer) -> Answer:
+def _cut(options: Mapping[str, Any], answer: Answer) -> Answer:
     """Keep the first ``max_tokens`` deltas (rule 3)."""
-    max_tokens = request.get("max_completion_tokens") or request.get("max_tokens")
+    max_tokens = options.get("max_completion_tokens") or options.get("max_tokens")
     if max_tokens is None or len(answer.deltas) <= max_tokens:
         return answer
     return replace(answer, deltas=answer.deltas[:max_tokens], finish_reason="length")
 
 
-def _sum_up(messages: Sequence[JsonObject]) -> str:
+def _sum_up(messages: Sequence[Message]) -> str:
     """Repeat the tool results that came since the last message that was not one."""
     results: list[str] = []
     for message in reversed(messages):
-        if message.get("role") != "tool":
+        if message.role != "tool":
             break
         results.append(_text_of(message)[:MAX_QUOTED_CHARACTERS])
     return f"This is what the tools told me: {'; '.join(reversed(results))}."
 
 
-def _text_of(message: JsonObject) -> str:
-    """The text of a message, whether its content is a string or a list of parts."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return " ".join(text for text in texts if isinstance(text, str))
+def _text_of(message: Message) -> str:
+    """The text of a message, whether it is one or a list of parts."""
+    return " ".join(filter(None, map(_text_of_part, message.parts)))
+
+
+def _text_of_part(part: Part) -> str:
+    if isinstance(part, ToolResult):
+        content = part.content
+        if content is None or isinstance(content, str):
+            return content or ""
+        return " ".join(filter(None, map(_text_of_part, content)))
+    if isinstance(part, Text):
+        return part.text
+    return part if isinstance(part, str) else ""
 
 
 def _strings(value: Any) -> Iterator[str]:

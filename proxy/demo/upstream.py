@@ -1,8 +1,8 @@
 """The demo upstream: a small server for loopback that speaks like a provider.
 
-``POST …/chat/completions`` and ``POST …/completions`` (whole or streamed), below whatever path the
-provider has them, and ``GET /v1/models``. What it says is :mod:`proxy.demo.script`'s part, what it
-refuses :mod:`proxy.demo.faults`'s, and how it looks on the wire that of :mod:`codec.dialects`.
+Every API of the table that has a player (whole or streamed), below whatever path the provider has
+it, and ``GET /v1/models``. What it says is :mod:`proxy.demo.script`'s part. What an API refuses and
+how it looks on the wire is its player's.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import contextlib
 import time
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from codec.dialects import Dialect, StreamPlayer, find_dialect, play_body, play_error
-from codec.generator import find_usage_policy
+from codec.apis.faults import build_error
+from codec.apis.table import APIS
+from codec.dialects import Dialect, find_dialect, play_error
 from codec.jsontext import decode_json_object
-from proxy.demo.faults import find_chat_fault, find_completion_fault
-from proxy.demo.script import ERROR_MODEL, answer_completion, answer_request
-from proxy.demo.shapes import build_error, build_generator, build_models
+from proxy.demo.models import build_models
+from proxy.demo.script import ERROR_MODEL, write_script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from codec.generator import Answer, ChunkGenerator
+    from codec.apis.api import Api
+    from codec.apis.player import Performance, Player
     from codec.jsontext import JsonObject
 
 __all__ = ("MAX_BODY_BYTES", "Pace", "create_demo_upstream")
@@ -48,32 +48,6 @@ class Pace:
     chunk_seconds: float = 0.015
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Endpoint:
-    """What makes chats and legacy completions different.
-
-    Attributes:
-        find_fault: the error body for a faulty request.
-        answer: the answers to a good one.
-        id_prefix: of an answer's id.
-        is_completion: it is the legacy one.
-    """
-
-    find_fault: Callable[[JsonObject], JsonObject | None]
-    answer: Callable[[JsonObject], tuple[Answer, ...]]
-    id_prefix: str
-    is_completion: bool
-
-
-_CHATS = _Endpoint(
-    find_fault=find_chat_fault, answer=answer_request, id_prefix="chatcmpl", is_completion=False
-)
-_COMPLETIONS = _Endpoint(
-    find_fault=find_completion_fault,
-    answer=answer_completion,
-    id_prefix="cmpl",
-    is_completion=True,
-)
 _PACE = web.AppKey("pace", Pace)
 _DIALECT = web.AppKey("dialect", Dialect)
 
@@ -91,76 +65,53 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[_DIALECT] = find_dialect(dialect)
     app[_PACE] = pace or Pace()
-    # The first that fits is taken: the second fits the first one's paths, too.
-    app.router.add_post("/{path:(.*/)?}chat/completions", _complete_chat)
-    app.router.add_post("/{path:(.*/)?}completions", _complete_prompt)
+    for api in APIS:  # the first that fits is taken, as the table has it
+        if api.open_player is not None:
+            handler = partial(_answer, api=api, player=api.open_player())
+            app.router.add_post(f"/{{path:(.*/)?}}{api.path_end.removeprefix('/')}", handler)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app
 
 
-async def _complete_chat(request: web.Request) -> web.StreamResponse:
-    return await _answer(request, _CHATS)
-
-
-async def _complete_prompt(request: web.Request) -> web.StreamResponse:
-    return await _answer(request, _COMPLETIONS)
-
-
-async def _answer(request: web.Request, endpoint: _Endpoint) -> web.StreamResponse:
+async def _answer(request: web.Request, *, api: Api, player: Player) -> web.StreamResponse:
     try:
         body = decode_json_object(await request.read())
     except ValueError:
         error = build_error("We could not parse the JSON body of your request.")
         return _answer_error(request, 400, error)
-    if fault := endpoint.find_fault(body):
+    if fault := player.find_fault(body):
         return _answer_error(request, 400, fault)
-    refused = request.app[_DIALECT].rejected_options
+    dialect = request.app[_DIALECT]
+    refused = dialect.rejected_options
     if refused is not None and body.get("stream_options") is not None:
         return web.json_response(refused.body, status=refused.status, headers=_request_id())
-    if body["model"] == ERROR_MODEL:
+    asked = api.asked(body)
+    if asked.model == ERROR_MODEL:
         message = f"Rate limit reached for {ERROR_MODEL}. Please try again in 20s."
         error = build_error(message, error_type="requests", code="rate_limit_exceeded")
         return _answer_error(request, 429, error)
-    answers = endpoint.answer(body)
-    generator = build_generator(
-        body,
-        answer_id=f"{endpoint.id_prefix}-{uuid.uuid4().hex}",
-        created=int(time.time()),
-        choice_count=len(answers),
-        is_completion=endpoint.is_completion,
-    )
-    if body.get("stream") is True:
-        return await _stream(request, body, generator.generate(answers))
-    return await _answer_whole(request, generator, answers)
-
-
-async def _answer_whole(
-    request: web.Request, generator: ChunkGenerator, answers: Sequence[Answer]
-) -> web.Response:
-    chunk_count = sum(1 for _ in generator.generate(answers)) // len(answers)
+    script = write_script(asked, answer_id=uuid.uuid4().hex, created=int(time.time()))
+    performance = player.play(asked, script, dialect)
+    if asked.stream:
+        return await _stream(request, performance)
     pace = request.app[_PACE]
-    await asyncio.sleep(pace.first_seconds + chunk_count * pace.chunk_seconds)
-    body = play_body(request.app[_DIALECT], generator.completion())
-    return _json(body)
+    longest = max(len(answer.deltas) for answer in script.answers)
+    await asyncio.sleep(pace.first_seconds + longest * pace.chunk_seconds)
+    return _json(performance.whole())
 
 
-async def _stream(
-    request: web.Request, body: JsonObject, chunks: Iterator[JsonObject]
-) -> web.StreamResponse:
-    dialect, pace = request.app[_DIALECT], request.app[_PACE]
-    player = StreamPlayer(dialect, find_usage_policy(body.get("stream_options")))
-    head = {"Content-Type": dialect.framing.content_type} | _request_id()
+async def _stream(request: web.Request, performance: Performance) -> web.StreamResponse:
+    pace = request.app[_PACE]
+    head = {"Content-Type": performance.content_type} | _request_id()
     response = web.StreamResponse(headers=head)
     await asyncio.sleep(pace.first_seconds)
     with contextlib.suppress(ConnectionError):  # whoever left does not miss the rest
         await response.prepare(request)
-        for chunk in chunks:
-            for event in player.feed(chunk):
+        for events in performance.stream():
+            for event in events:
                 await response.write(event)
             await asyncio.sleep(pace.chunk_seconds)
-        for event in player.end():
-            await response.write(event)
         await response.write_eof()
     return response
 

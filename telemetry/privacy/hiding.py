@@ -39,6 +39,7 @@ from openinference.semconv.trace import (
     ToolCallAttributes,
 )
 
+from codec.apis.table import APIS
 from codec.jsontext import decode_json, decode_json_object
 from telemetry.attribute_values import json_text
 from telemetry.privacy.images import may_hold_image, redact_image_parts, redact_images
@@ -94,10 +95,10 @@ _KEPT_IN_MESSAGES: Final = tuple(
 )
 """Ends of the names that hidden text leaves (rule 3)."""
 
-_CONTENT_MEMBERS = frozenset({"messages", "prompt", "input", "tools", "functions", "model"})
+_CONTENT_MEMBERS: Final = {"model"}.union(*(api.asked.content_members for api in APIS))
 """Members of a request that are no parameters."""
 
-_TOOL_MEMBERS = frozenset({"tools", "functions", "tool_choice", "function_call"})
+_TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
 """Members of a request that hold tools, or the names of some."""
 
 _MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")

@@ -15,8 +15,6 @@ Rules:
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import (
@@ -53,9 +51,7 @@ __all__ = (
 )
 
 
-_ALL_OF_MESSAGE: Final = attrgetter("role", "content", "name")
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
-_STRINGS: Final = {str}
 
 MAX_KEYED_MESSAGES: Final = 1024
 """Positions of messages whose keys are ready-made: some 160 KB."""
@@ -91,28 +87,21 @@ def _plain_messages(messages: Sequence[Message]) -> AttributePairs | None:
 
     ``None`` where a message is more than a role and a text, or less.
     """
-    roles, contents, names = zip(*map(_ALL_OF_MESSAGE, messages), strict=True)
-    if {*map(type, roles), *map(type, contents)} != _STRINGS or any(names) or not all(contents):
-        return None
-    role_keys, content_keys = _message_keys(MAX_KEYED_MESSAGES)
-    return chain.from_iterable(
-        zip(
-            # Keys may be more than messages.
-            zip(role_keys, roles, strict=False),
-            zip(content_keys, contents, strict=False),
-            strict=True,
-        )
-    )
+    pairs: list[tuple[str, object]] = []
+    for (role_key, content_key), message in zip(_message_keys(), messages, strict=False):
+        role, content = message.role, message.content
+        if type(content) is not str or role is None or not content or message.name is not None:
+            return None
+        pairs += ((role_key, role), (content_key, content))
+    return iter(pairs)
 
 
 @lru_cache(maxsize=1)
-def _message_keys(count: int) -> tuple[Sequence[str], Sequence[str]]:
-    """The keys of roles, and those of texts, by the message's position."""
-    prefixes = [f"{SpanAttributes.LLM_INPUT_MESSAGES}.{n}" for n in range(count)]
-    return (
-        [f"{one}.{MessageAttributes.MESSAGE_ROLE}" for one in prefixes],
-        [f"{one}.{MessageAttributes.MESSAGE_CONTENT}" for one in prefixes],
-    )
+def _message_keys() -> Sequence[tuple[str, str]]:
+    """The keys of role and text by the message's position."""
+    prefixes = [f"{SpanAttributes.LLM_INPUT_MESSAGES}.{n}" for n in range(MAX_KEYED_MESSAGES)]
+    role, content = MessageAttributes.MESSAGE_ROLE, MessageAttributes.MESSAGE_CONTENT
+    return [(f"{one}.{role}", f"{one}.{content}") for one in prefixes]
 
 
 def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:

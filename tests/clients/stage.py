@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from proxy.demo.shapes import build_error
+from codec.apis.faults import build_error
 from proxy.demo.upstream import Pace, create_demo_upstream
 from tests.proxy.harness import ObservingSink, running_proxy
 

@@ -37,9 +37,12 @@ LISTENING = re.compile(r"listen(?:s|ing) on http://[\w.]+:(\d+)(?:.*admin on htt
 class Command:
     """A ``spantap`` process, and what it says."""
 
-    def __init__(self, line: list[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, line: list[str], environment: dict[str, str], cwd: Path | None = None
+    ) -> None:
         self.process = subprocess.Popen(
             line,
+            cwd=cwd,
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -65,12 +68,12 @@ class Command:
 
 
 def command(*arguments: str, **environment: str) -> contextlib.AbstractContextManager[Command]:
-    return command_line([sys.executable, "-m", "proxy", *arguments], **environment)
+    return command_line([sys.executable, "-m", "proxy", *arguments], None, **environment)
 
 
 @contextlib.contextmanager
-def command_line(line: list[str], **environment: str) -> Iterator[Command]:
-    running = Command(line, environment)
+def command_line(line: list[str], cwd: Path | None = None, **environment: str) -> Iterator[Command]:
+    running = Command(line, environment, cwd)
     try:
         yield running
     finally:

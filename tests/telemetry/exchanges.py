@@ -42,7 +42,7 @@ def make_exchange(request: dict[str, Any] | None = None, **members: Any) -> Exch
         "method": "POST",
         "path": "/v1/chat/completions",
         "upstream": "default",
-        "request": api.read_asked(body),
+        "request": api.asked(body),
         "request_body": encode_json(body).encode("utf-8", "surrogatepass"),
         "start_ns": START_NS,
         "end_ns": END_NS,

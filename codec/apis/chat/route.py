@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from codec.apis.api import Api
 from codec.request import ChatRequest
 from codec.response import decode_response
 from codec.stream import ChatStream
 
+if TYPE_CHECKING:
+    from codec.apis.player import Player
+
 __all__ = ("CHAT",)
+
+
+def _open_player() -> Player:
+    # What plays answers is for the demo upstream alone, and its import is not for nothing.
+    from codec.apis.chunk_player import ChunkPlayer  # noqa: PLC0415
+    from codec.apis.faults import find_chat_fault  # noqa: PLC0415
+
+    return ChunkPlayer(find_fault=find_chat_fault, id_prefix="chatcmpl")
+
 
 CHAT = Api(
     name="chat.completions",
@@ -16,9 +30,9 @@ CHAT = Api(
     span_name="ChatCompletion",
     api_type="chat_completions",
     has_usage_option=True,
-    tool_members=frozenset({"tools", "functions", "tool_choice", "function_call"}),
-    read_asked=ChatRequest,
+    asked=ChatRequest,
     open_stream=ChatStream,
     read_said=decode_response,
+    open_player=_open_player,
 )
 """The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""

@@ -15,7 +15,7 @@ EMBEDDINGS = Api(
     span_name="CreateEmbeddings",
     span_kind=SpanKind.EMBEDDING,
     content=Content.VECTORS,
-    read_asked=EmbeddingRequest,
+    asked=EmbeddingRequest,
     open_stream=ChatStream,
     read_said=read_embeddings,
 )

@@ -23,7 +23,7 @@ _OF_CHOICES = frozenset({"no_finish_reason", "foreign_chunk"})
 class EmbeddingRequest(Asked, frozen=True, gc=False):
     """What a client asked to be embedded."""
 
-    not_parameters: ClassVar[frozenset[str]] = frozenset({"input"})
+    content_members: ClassVar[frozenset[str]] = frozenset({"input"})
 
     def read_texts(self) -> Sequence[Any]:
         """Read the inputs: texts, lists of token ids, or neither."""

@@ -1,8 +1,7 @@
-"""What is wrong with a request to the demo upstream, in OpenAI's words.
+"""What is wrong with a request, in OpenAI's words, and errors as OpenAI writes them.
 
-It is as strict as OpenAI where clients and proxies have to notice: no ``model``, neither
-``messages`` nor ``prompt``, an ``n`` or ``max_tokens`` that makes no sense, ``stream_options``
-without ``stream``.
+As strict as OpenAI where clients and proxies have to notice: no ``model``, neither ``messages`` nor
+``prompt``, an ``n`` or ``max_tokens`` that makes no sense, ``stream_options`` without ``stream``.
 """
 
 from __future__ import annotations
@@ -10,13 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.generator import MAX_CHOICES
-from proxy.demo.script import MAX_ALTERNATIVES
-from proxy.demo.shapes import build_error
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
 
-__all__ = ("find_chat_fault", "find_completion_fault")
+__all__ = ("MAX_ALTERNATIVES", "build_error", "find_chat_fault", "find_completion_fault")
+
+MAX_ALTERNATIVES = 20
+"""The largest ``top_logprobs``: OpenAI's own limit."""
+
+
+def build_error(
+    message: str,
+    *,
+    error_type: str = "invalid_request_error",
+    param: str | None = None,
+    code: str | None = None,
+) -> JsonObject:
+    """Build an error body as OpenAI sends it."""
+    return {"error": {"message": message, "type": error_type, "param": param, "code": code}}
 
 
 def find_chat_fault(body: JsonObject) -> JsonObject | None:

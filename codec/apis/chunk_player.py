@@ -1,0 +1,82 @@
+"""The player of chat completions and of legacy completions, which speak in the same chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codec.dialects import StreamPlayer, play_body
+from codec.generator import ChunkGenerator, Identity, UsagePolicy, find_usage_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from codec.apis.player import Script
+    from codec.call import Asked
+    from codec.dialects import Dialect
+    from codec.jsontext import JsonObject
+
+
+__all__ = ("ChunkPlayer",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkPlayer:
+    """Speaks in chunks.
+
+    Attributes:
+        find_fault: the error body for the first thing wrong with a request.
+        id_prefix: of an answer's id.
+        is_completion: the chunks are those of legacy completions.
+    """
+
+    find_fault: Callable[[JsonObject], JsonObject | None]
+    id_prefix: str
+    is_completion: bool = False
+
+    def play(self, asked: Asked, script: Script, dialect: Dialect) -> _Performance:
+        """Begin an answer, in a dialect."""
+        generator = ChunkGenerator(
+            Identity(
+                id=f"{self.id_prefix}-{script.answer_id}",
+                created=script.created,
+                model=asked.model or "",
+                members={"service_tier": "default", "system_fingerprint": "fp_demo"},
+            ),
+            choice_count=len(script.answers),
+            prompt_tokens=script.prompt_tokens,
+            cached_tokens=script.cached_tokens,
+            usage=UsagePolicy.CONTINUOUS,
+            is_completion=self.is_completion,
+        )
+        return _Performance(asked, script, dialect, generator)
+
+
+@dataclass(frozen=True, slots=True)
+class _Performance:
+    """One answer in chunks."""
+
+    asked: Asked
+    script: Script
+    dialect: Dialect
+    generator: ChunkGenerator
+
+    @property
+    def content_type(self) -> str:
+        """The content type of the stream."""
+        return self.dialect.framing.content_type
+
+    def stream(self) -> Iterator[Sequence[bytes]]:
+        """The events of each chunk."""
+        player = StreamPlayer(
+            self.dialect, find_usage_policy(self.asked.body.get("stream_options"))
+        )
+        for chunk in self.generator.generate(self.script.answers):
+            yield [*player.feed(chunk)]
+        yield [*player.end()]
+
+    def whole(self) -> bytes:
+        """The body of the plain answer."""
+        for _ in self.generator.generate(self.script.answers):
+            pass
+        return play_body(self.dialect, self.generator.completion())

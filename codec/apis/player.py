@@ -1,0 +1,69 @@
+"""Plays an API's answers: what the demo upstream and tests speak an API with.
+
+What is said is a :class:`Script`, in no API's shape; how it looks on the wire each API's own player
+knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.call import Asked
+    from codec.dialects import Dialect
+    from codec.generator import Answer
+    from codec.jsontext import JsonObject
+
+__all__ = ("Performance", "Player", "Script")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What an upstream is to say.
+
+    Attributes:
+        answers: one for each choice.
+        prompt_tokens: of the request.
+        cached_tokens: those of them that a cache is said to have held.
+        answer_id: what makes the answer's id its own.
+        created: seconds since the epoch.
+    """
+
+    answers: tuple[Answer, ...]
+    prompt_tokens: int
+    cached_tokens: int
+    answer_id: str
+    created: int
+
+
+class Performance(Protocol):
+    """One answer on the wire, to be had whole or as a stream."""
+
+    @property
+    def content_type(self) -> str:
+        """The content type of the stream."""
+
+    def stream(self) -> Iterator[Sequence[bytes]]:
+        """The events of the stream, those together that come at once."""
+
+    def whole(self) -> bytes:
+        """The body of the plain answer."""
+
+
+class Player(Protocol):
+    """Speaks one API."""
+
+    def find_fault(self, body: JsonObject) -> JsonObject | None:
+        """The error body for the first thing wrong with a request, ``None`` for a good one."""
+
+    def play(self, asked: Asked, script: Script, dialect: Dialect) -> Performance:
+        """Begin an answer.
+
+        Args:
+            asked: a request without fault.
+            script: what is said.
+            dialect: how providers of chat completions write; other APIs have none.
+        """

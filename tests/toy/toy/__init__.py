@@ -1,0 +1,1 @@
+"""The toy API: as small as an API can be."""
