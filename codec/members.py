@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ("merge_members", "without_empty")
 
 _CONTAINERS = (dict, list)
-_SIMPLE = frozenset({str, int, float, bool})
 
 
 def merge_members(
@@ -44,8 +43,6 @@ def merge_members(
         extend_lists: lists are deltas (inside a choice) rather than repeated wholes (top level:
             Perplexity sends the same ``citations`` with every chunk).
     """
-    if not into and _take_simple(into, members, skip, budget):
-        return
     if not extend_lists:  # a whole that is there already, as most are in most chunks, adds nothing
         get = into.get
         members = {
@@ -80,22 +77,6 @@ def merge_members(
             growth = size_bytes(value) - size_bytes(old)
         if budget.take(growth):
             into[key] = _own(value) if isinstance(value, _CONTAINERS) else value
-
-
-def _take_simple(
-    into: JsonObject, members: JsonObject, skip: Container[str], budget: Budget
-) -> bool:
-    """Take the first members where none is a container and all fit, as most do; else none."""
-    came = {key: value for key, value in members.items() if value is not None and key not in skip}
-    if not _SIMPLE.issuperset(map(type, came.values())):
-        return False
-    growth = sum(map(len, came)) + MEMBER_BYTES * len(came)
-    growth += sum([len(v) if type(v) is str else size_bytes(v) for v in came.values()])
-    if growth > budget.left_bytes or budget.exceeded:
-        return False
-    budget.take(growth)
-    into.update(came)
-    return True
 
 
 def without_empty(members: JsonObject) -> JsonObject:

@@ -231,7 +231,9 @@ class ChatStream:
 
     def _learn(self, event: ServerSentEvent, chunk: Any) -> None:
         """Learn what the next events may look like."""
-        if self._wasted == MAX_WASTED_TEMPLATES or event.event or not event.is_single_line:
+        if self._wasted == MAX_WASTED_TEMPLATES or len(event.raw) > _MAX_UNFOLDED_BYTES:
+            return
+        if event.event or not event.is_single_line:
             return
         self._template = template = learn_template(event.raw, chunk)
         if template is not None:

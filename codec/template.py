@@ -39,7 +39,7 @@ _SPOKEN = ("content", "reasoning_content", "reasoning")
 _PADDING = ("obfuscation", "p")
 _UNSPOKEN = ("refusal", "tool_calls", "function_call")
 _FIND_STRING = {
-    name: re.compile(rb'"%b"[ \t]*:[ \t]*"((?:[^"\\]|\\.)*)"' % name.encode()).search
+    name: re.compile(rb'"%b"[ \t]*:[ \t]*"([^"\\]*(?:\\.[^"\\]*)*)"' % name.encode()).search
     for name in (*_SPOKEN, *_PADDING)
 }
 _TRIAL = "a text that nobody sends"

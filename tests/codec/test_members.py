@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import members as members_module
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.members import merge_members, without_empty
 from tests.codec.test_chunk import json_values
@@ -46,21 +44,6 @@ def test_unknown_members_merge_as_in_the_instrumentor(
 ) -> None:
     """span-contract.md 1.5: the last non-null wins, objects merge, lists of deltas join."""
     assert merged(*objects) == expected
-
-
-@given(
-    st.lists(st.dictionaries(st.text(max_size=3), json_values, max_size=4), max_size=3),
-    st.booleans(),
-    st.integers(0, 600),
-)
-def test_what_comes_first_is_taken_at_once_as_it_would_be_one_by_one(
-    objects: list[dict[str, Any]], extend_lists: bool, room: int
-) -> None:
-    """What is kept of simple members, and where there is no room for all, is the same."""
-    quick = merged(*objects, extend_lists=extend_lists, room=room)
-    with mock.patch.object(members_module, "_take_simple", return_value=False):
-        slow = merged(*objects, extend_lists=extend_lists, room=room)
-    assert [*quick.items()] == [*slow.items()]
 
 
 def test_lists_of_the_top_level_are_replaced() -> None:
