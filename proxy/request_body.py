@@ -181,8 +181,11 @@ class BodyBudget:
         if self.held_bytes + size_bytes <= self._max_bytes:
             self.held_bytes += size_bytes
             return True
-        held = f"the bodies of open calls take {self.held_bytes} bytes (max_bodies_bytes)"
-        log_limited(_log, self._full_lines, f"relayed a request as it is: {held}")
+        text = (
+            "relayed a request as it is: the bodies of open calls take "
+            f"{self.held_bytes} bytes (max_bodies_bytes)"
+        )
+        log_limited(_log, self._full_lines, text)
         return False
 
 

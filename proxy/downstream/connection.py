@@ -115,8 +115,17 @@ class DownstreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, or drop it after our last answer (rule 5)."""
-        if not self._ends:
-            self._feed(data)
+        if self._ends:
+            return
+        parser = self._parser
+        parser.feed(data)
+        if parser.is_full and not self._reading_paused:
+            self._reading_paused = True
+            self.stream.transport.pause_reading()
+        if parser.waiting:
+            self._wake()
+        elif parser.head_begun and self._is_idle:
+            self._time_head()
 
     def eof_received(self) -> None:
         """A half-close counts as leaving, even while bytes wait to be written (rule 2)."""
@@ -132,23 +141,12 @@ class DownstreamConnection(asyncio.Protocol):
         """The client has taken enough."""
         self.stream.resume()
 
-    # Reading.
-
-    def _feed(self, data: bytes) -> None:
-        parser = self._parser
-        parser.feed(data)
-        if parser.is_full and not self._reading_paused:
-            self._reading_paused = True
-            self.stream.transport.pause_reading()
-        if parser.waiting:
-            self._wake()
-        elif parser.head_begun and self._is_idle:
-            self._time_head()
+    # Reading, and for how long.
 
     def _read_on(self) -> None:
         """Go on where there was too much (rule 6 of the parser)."""
         if self._reading_paused and not self._ends:
-            self._feed(b"")
+            self.data_received(b"")
             if not self._parser.is_full:
                 self._reading_paused = False
                 self.stream.transport.resume_reading()
@@ -156,8 +154,7 @@ class DownstreamConnection(asyncio.Protocol):
     def _time_next(self) -> None:
         """Give the next request its time: to begin, or to go on where some of it has come."""
         self._head_is_timed = self._parser.head_begun
-        seconds = self._state.limits.header_seconds if self._head_is_timed else 0
-        self._time(seconds)
+        self._time(self._state.limits.header_seconds if self._head_is_timed else 0)
 
     def _time_head(self) -> None:
         """Give a head its time from its first byte; where it has none, some from its last."""
@@ -301,9 +298,8 @@ class DownstreamConnection(asyncio.Protocol):
     def _refuse(self, fault: BadRequest) -> None:
         """Count and log a request that never becomes an exchange (rule 4), and answer it."""
         self._state.count_refused(fault.message)
-        self.stream.write(
-            encode_error(fault.status, fault.code, fault.message, has_body=fault.has_body)
-        )
+        answer = encode_error(fault.status, fault.code, fault.message, has_body=fault.has_body)
+        self.stream.write(answer)
         self.stream.watch()
 
     async def _drop(self, body: RequestBody) -> bool:

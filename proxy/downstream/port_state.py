@@ -60,11 +60,13 @@ class PortState:
     def count_stalled(self) -> None:
         """Note a client that was cut because it took nothing of its answer."""
         self.stalled_count += 1
-        cut = f"cut a client that took nothing of its answer for {self.limits.stall_seconds:g} s"
-        log_limited(_log, self._stalled_lines, cut)
+        seconds = self.limits.stall_seconds
+        text = f"cut a client that took nothing of its answer for {seconds:g} s"
+        log_limited(_log, self._stalled_lines, text)
 
     def count_turned_away(self) -> None:
         """Note a connection past the limit."""
         self.turned_away_count += 1
-        open_ = f"{self.limits.max_connections} connections are open (max_connections)"
-        log_limited(_log, self._full_lines, f"turned a client away: {open_}")
+        count = self.limits.max_connections
+        text = f"turned a client away: {count} connections are open (max_connections)"
+        log_limited(_log, self._full_lines, text)
