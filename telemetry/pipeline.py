@@ -168,7 +168,7 @@ class Pipeline:
             recorder,
             rules,
             metrics_backend,
-            strikes=Strikes.open(Path(f"{path}.strikes")),
+            strikes=Strikes.open(Path(f"{path.resolve()}.strikes")),
             more_numbers=more_numbers,
             seal=seal,
         )
