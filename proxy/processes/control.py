@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from proxy.processes.messages import MessageReader, Start, encode_message
+from proxy.signals import SHUTDOWN_SIGNALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,9 +104,9 @@ def begin_child() -> tuple[Control, Start, list[int]]:
     Raises:
         SystemExit: the supervisor went before it said what to do.
     """
-    # Ends are the supervisor's to order: a terminal's Ctrl-C and a service manager's SIGTERM
+    # Ends are the supervisor's to order: a terminal's Ctrl-C or end, a service manager's SIGTERM
     # reach every process of the group at once, and would cut what is to be drained.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SHUTDOWN_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     descriptors = [int(argument) for argument in sys.argv[1:]]
     control = Control(socket.socket(fileno=descriptors[0]))
