@@ -65,9 +65,8 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             try:
-                sock.bind(
-                    f"{folder}/{_SOCKET}"
-                )  # fails where the path is longer than some 100 bytes
+                # Fails where the path is longer than some 100 bytes.
+                sock.bind(f"{folder}/{_SOCKET}")
                 sock.listen(_FRAMES_BACKLOG)
             except OSError:
                 continue
