@@ -168,7 +168,7 @@ class Pipeline:
             recorder,
             rules,
             metrics_backend,
-            strikes=Strikes.open(Path(f"{path}.strikes")),
+            strikes=Strikes.open(Path(f"{path.resolve()}.strikes")),
             more_numbers=more_numbers,
             seal=seal,
         )
@@ -179,6 +179,10 @@ class Pipeline:
             self._exporter.start()
         if self._metrics_exporter is not None:
             self._metrics_exporter.start()
+
+    def warm_up(self) -> None:
+        """Take the time for what the first span needs, while nobody waits for it."""
+        self._recorder.warm_up()
 
     def _read_observing(self) -> Iterator[Reading]:
         counts = self.service.counts

@@ -54,7 +54,13 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
     size_bytes = _size_bytes(path)
     try:
         holder = find_holder(path)
-        if size_bytes == 0:
+        if size_bytes == 0 and holder is not None:
+            yield bad(
+                "store",
+                f"{path} is gone, and process {holder} has it open",
+                "look to the log of that one: it begins a new file, or says what is in the way",
+            )
+        elif size_bytes == 0:
             yield good("store", f"{path} will be made when served")
         else:
             survey = survey_store(path, is_in_use=holder is not None)
@@ -78,6 +84,8 @@ def _find_obstacle(path: Path) -> str | None:
         return f"the folder {folder} is read-only or not ours to write in"
     if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
         return "it is read-only, or no file of ours"
+    if path.exists() and path.stat().st_nlink > 1:
+        return "it has further names (hard links), by which others might write to it"
     return None
 
 

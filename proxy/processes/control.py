@@ -103,9 +103,9 @@ def begin_child() -> tuple[Control, Start, list[int]]:
     Raises:
         SystemExit: the supervisor went before it said what to do.
     """
-    # Ends are the supervisor's to order: a terminal's Ctrl-C and a service manager's SIGTERM
+    # Ends are the supervisor's to order: a terminal's Ctrl-C or end, a service manager's SIGTERM
     # reach every process of the group at once, and would cut what is to be drained.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     descriptors = [int(argument) for argument in sys.argv[1:]]
     control = Control(socket.socket(fileno=descriptors[0]))

@@ -7,7 +7,8 @@ Rules:
    goes at once, for a worker may be killed once its client has the answer.
 2. A telemetry process that is away, slow or stuck delays nobody: frames wait in the outbox, within
    its limits. After a reconnect all that is not acknowledged is sent again (R8). While the end of
-   an exchange, or anything for :data:`DIVERT_SECONDS`, has to wait, those that begin are spooled.
+   an exchange, or anything for :data:`DIVERT_SECONDS`, has to wait, those that begin are spooled;
+   so are they where nothing is acknowledged for :data:`STUCK_SECONDS` that could be.
 3. A large body is sent as it is, in parts of :data:`_TURN_BYTES`, with a turn of the loop after
    each: while telemetry reads as fast as we write, one send would take all of it.
 """
@@ -42,6 +43,10 @@ GATHER_SECONDS = 0.01
 DIVERT_SECONDS = 0.1
 """How long the socket may not take all that is to be sent. A commit takes telemetry less; and what
 has waited so long is what a kill of the worker takes with it."""
+
+STUCK_SECONDS = 1.0
+"""How long telemetry may acknowledge nothing. It commits four times a second; what lies in the
+socket meanwhile is what a kill of both processes takes with it."""
 
 RECONNECT_SECONDS = 0.1
 """Between two tries to connect. The listening end is always there; this is for its backlog."""
@@ -88,6 +93,9 @@ class FrameLink:
         self._to_send = asyncio.Event()
         self._gathering = False
         self._waits = self._has_been_empty = False  # for telemetry, and since it was looked at
+        self._awaited = -1  # an exchange that is to be acknowledged
+        self._awaited_since_seconds = 0.0
+        self._is_answered = self._is_stuck = False  # since then; and for too long
         self._turns = Turns()
         self._sock: socket.socket | None = None  # where nobody is sending over it
         self._is_connected = False
@@ -107,13 +115,27 @@ class FrameLink:
 
     def _divert(self) -> None:
         """Let what telemetry has not taken all the time go to the spool, until it follows."""
-        self._waits = self._sock is None or bool(self._left) or self.outbox.has_unsent
-        if not self._waits:
-            return
-        if not self._has_been_empty:
+        loop = asyncio.get_running_loop()
+        self._look_for_answers(loop.time())
+        is_behind = self._sock is None or bool(self._left) or self.outbox.has_unsent
+        if self._is_stuck or (is_behind and not self._has_been_empty):
             self.outbox.divert()
+        elif not is_behind:
+            self.outbox.spools = False
         self._has_been_empty = False
-        asyncio.get_running_loop().call_later(DIVERT_SECONDS, self._divert)
+        self._waits = is_behind or self._awaited >= 0
+        if self._waits:
+            loop.call_later(DIVERT_SECONDS, self._divert)
+
+    def _look_for_answers(self, now_seconds: float) -> None:
+        """Judge whether telemetry stands still, though the socket takes what it is sent."""
+        outbox = self.outbox
+        if self._is_answered or not outbox.keeps(self._awaited):
+            self._awaited = outbox.last_ended if outbox.keeps(outbox.last_ended) else -1
+            self._awaited_since_seconds = now_seconds
+            self._is_answered = False
+        waited_seconds = now_seconds - self._awaited_since_seconds
+        self._is_stuck = self._awaited >= 0 and waited_seconds >= STUCK_SECONDS
 
     def _send_now(self) -> None:
         """Send what is there as far as the socket takes it at once; the rest comes soon."""
@@ -137,7 +159,8 @@ class FrameLink:
         """Note that telemetry follows, where nothing waits any more."""
         if not self.outbox.has_unsent:
             self._has_been_empty = True
-            self.outbox.spools = False
+            if not self._is_stuck:
+                self.outbox.spools = False
 
     async def run(self) -> None:
         """Keep a connection and send over it; ends when it is cancelled."""
@@ -292,6 +315,7 @@ class FrameLink:
             try:
                 if data := sock.recv(_READ_BYTES):
                     self.outbox.acknowledge(acks.feed(data))
+                    self._is_answered = True
                     self._moved.set()
                 else:
                     ended.set_result(None)

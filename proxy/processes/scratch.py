@@ -1,15 +1,18 @@
 """Files that live as long as the processes: the socket to telemetry, and the settings on their way.
 
 They are in the folder for temporary files, else beside the store: a container may have no other
-place to write to.
+place to write to. Who is killed leaves them there; the next start removes them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import socket
+import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,6 +24,11 @@ if TYPE_CHECKING:
 __all__ = ("frames_socket", "life_path", "remove_frames_folder", "settings_file")
 
 _PREFIX = "spantap-"
+
+_SOCKET = "frames"
+
+_ABANDONED_SECONDS = 5.0
+"""A socket that is younger may be one that its owner is just about to listen on."""
 
 _FRAMES_BACKLOG = 64
 """Workers that wait for telemetry to come back: each has one connection."""
@@ -49,6 +57,7 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
         ConfigurationError: none can be made.
     """
     for parent in _folders(Path(store)):
+        _remove_abandoned(parent)
         try:
             folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
         except OSError:
@@ -56,7 +65,8 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             try:
-                sock.bind(f"{folder}/frames")  # fails where the path is longer than some 100 bytes
+                # Fails where the path is longer than some 100 bytes.
+                sock.bind(f"{folder}/{_SOCKET}")
                 sock.listen(_FRAMES_BACKLOG)
             except OSError:
                 continue
@@ -78,6 +88,34 @@ def remove_frames_folder(path: str) -> None:
     folder = Path(path).parent
     if folder.name.startswith(_PREFIX):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned(parent: str) -> None:
+    """Remove folders of ours in which nobody listens any more: all who could were killed."""
+    with contextlib.suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    if _is_abandoned(entry.path):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_abandoned(folder: str) -> bool:
+    """Whether a folder is ours, and its socket nobody's.
+
+    Raises:
+        OSError: that cannot be told; there may be no socket in it.
+    """
+    status = os.lstat(f"{folder}/{_SOCKET}")
+    if status.st_uid != os.geteuid() or time.time() < status.st_mtime + _ABANDONED_SECONDS:
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)  # noqa: FBT003 - its only parameter
+        try:
+            sock.connect(f"{folder}/{_SOCKET}")
+        except ConnectionRefusedError:
+            return stat.S_ISSOCK(status.st_mode)
+        return False
 
 
 def _folders(store: Path) -> Iterator[str]:

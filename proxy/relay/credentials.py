@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from proxy.headers import MAX_SHAPES
 from telemetry.privacy.credential_names import looks_like_credential
-from telemetry.privacy.head_credentials import QUERY, is_harmless
+from telemetry.privacy.head_credentials import QUERY, may_hold_credential
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,4 +65,4 @@ def _find_suspects(
 def _is_suspect(name: str, is_recorded: bool) -> bool:  # noqa: FBT001 - private, one caller
     if is_recorded:  # but for a credential by its name, which never is
         return looks_like_credential(name)
-    return not is_harmless(name)
+    return may_hold_credential(name)

@@ -114,6 +114,8 @@ class _Exchange(KeptFrames):
         if not self.is_queued:
             outbox.queue(self)
         if type(frame) is End:
+            if self.way is outbox.to_telemetry:
+                outbox.last_ended = self.number
             outbox.when_ended()
 
 
@@ -130,6 +132,7 @@ class FrameOutbox:
         shedding: what was left out (rule 2).
         to_telemetry: the usual way.
         to_spool: the other one.
+        last_ended: the exchange that ended last of those that go to telemetry; -1 before.
         when_ended: called after the last frame of each exchange.
         when_written: called after the spool has taken something.
         can_spool: whether there is a spool, and it takes something.
@@ -142,6 +145,7 @@ class FrameOutbox:
         self.free_bytes = self.shedding.limit_bytes
         self.to_telemetry = Way()
         self.to_spool = Way()
+        self.last_ended = -1
         self.when_ended: Callable[[], None] = _nothing
         self.when_written: Callable[[], None] = _nothing
         self.can_spool = self.spools = False
@@ -153,6 +157,10 @@ class FrameOutbox:
     def __len__(self) -> int:
         """How many exchanges are kept, or are open in the spool."""
         return len(self._kept) + len(self._spooled)
+
+    def keeps(self, number: int) -> bool:
+        """Whether an exchange waits to be acknowledged."""
+        return number in self._kept
 
     @property
     def has_spooled(self) -> bool:

@@ -71,8 +71,8 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
 
 def spool_folder(store: Path) -> Path:
-    """The folder of the spool of the store at `store`."""
-    return Path(f"{store}.spool")
+    """The folder of the spool of the store at `store`, beside the file that a link leads to."""
+    return Path(f"{store.resolve()}.spool")
 
 
 def find_segments(folder: Path) -> list[Segment]:

@@ -6,7 +6,7 @@ Rules:
    read to its end and every exchange that has frames in it is settled: who dies before that leaves
    it to a successor, and ids are stable (R8).
 2. A worker is gone where it holds none of its segments and all of them are read. What is open of it
-   then ends as ``worker_lost`` (R3).
+   then ends as ``worker_lost`` (R3), when it wrote last: that may have been days ago.
 3. What cannot be read is told with numbers, and read past (R2). A read that fails is no damage yet:
    it is tried again for :data:`MAX_FAILING_SECONDS`, for descriptors and disks come back.
 """
@@ -14,10 +14,11 @@ Rules:
 from __future__ import annotations
 
 import logging
+import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from telemetry.frames.frame import Begin
+from telemetry.frames.frame import Begin, RequestBody
 from telemetry.frames.records import MalformedRecordError, RecordReader, decode_record
 from telemetry.frames.spool import find_segments
 from telemetry.held_file import is_held
@@ -123,17 +124,24 @@ class SpoolReader:
 
     def _lose_open(self, worker: _Worker) -> None:
         """End what a worker that is gone has left open (rule 2)."""
-        lost = worker.source.lose(self._now_ns(), "the worker process ended")
+        at_ns = max(worker.last_frame_ns, min(worker.written_ns, self._now_ns()))
+        lost = worker.source.lose(at_ns, "the worker process ended")
         if lost:
             _log.error("a worker process ended with %d exchanges open, read from the spool", lost)
 
 
 class _Worker:
-    """What one worker wrote."""
+    """What one worker wrote.
+
+    Attributes:
+        written_ns: when it wrote last of what was read, as the file system says.
+        last_frame_ns: when that was, as the last frame that has a time says.
+    """
 
     def __init__(self, token: str, source: FrameSource) -> None:
         self.token = token
         self.source = source
+        self.written_ns = self.last_frame_ns = 0
         self.segments: deque[_OpenSegment] = deque()  # those that are not deleted
         self._last_number = -1
         self._first: dict[int, int] = {}  # of an exchange that is not settled, its first segment
@@ -167,7 +175,10 @@ class _Worker:
             frames = segment.read(now_ns, is_last=place == len(self.segments) - 1)
             if frames is None:  # the next one begins where this one has ended
                 continue
+            self.written_ns = max(self.written_ns, segment.written_ns)
             for frame in frames:
+                if not isinstance(frame, RequestBody):
+                    self.last_frame_ns = max(self.last_frame_ns, frame.at_ns)
                 if type(frame) is Begin:
                     self._first[frame.exchange] = segment.segment.number
                     on_begin(self.token, frame.exchange)
@@ -204,11 +215,12 @@ class _UnreadableNow(Exception):  # noqa: N818 - names the condition
 
 
 class _OpenSegment:
-    """A segment, and how far it was read."""
+    """A segment, how far it was read, and when that was written."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
         self.is_read = False
+        self.written_ns = 0
         self._file: BinaryIO | None = None
         self._records = RecordReader()
         self._read_bytes = 0
@@ -235,6 +247,7 @@ class _OpenSegment:
                 if not may_grow:
                     self._finish()
                 return None
+            self.written_ns = os.fstat(self._file.fileno()).st_mtime_ns
         except OSError as error:
             if self._may_succeed_later(error, now_ns):
                 raise _UnreadableNow(error) from error

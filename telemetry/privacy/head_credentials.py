@@ -2,8 +2,9 @@
 
 Rules:
 
-1. A header whose name says so carries one, as a whole, without its scheme, and in each cookie; so
-   does a member of the query, and a member of a JSON text in any header, whatever that is called.
+1. A header whose name says so carries one, as a whole, without its scheme, and in each cookie and
+   each ``name=value``, in quotes or not. So does a member of the query by its name, and one without
+   a name; and a ``name=value`` or a member of a JSON text in any header, whatever that is called.
    A browser, which may set no header on a WebSocket, has the key in the name of a subprotocol.
 2. Any other header may carry one under a name that nobody knows, and so may any other member of a
    query. Their values are masked where a provider quotes them in an error; in content they are
@@ -37,7 +38,14 @@ from telemetry.privacy.credentials import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("MAX_FOUND", "QUERY", "find_head_credentials", "is_harmless", "read_fields")
+__all__ = (
+    "MAX_FOUND",
+    "QUERY",
+    "find_head_credentials",
+    "is_harmless",
+    "may_hold_credential",
+    "read_fields",
+)
 
 MAX_FOUND = 1_024
 """Values of one head: a browser sends some 50 cookies."""
@@ -67,13 +75,16 @@ _HARMLESS_PREFIXES: Final = (
     "x-stainless-",
 )
 
+_LISTS: Final = frozenset({"baggage", "x-forwarded-path", "x-forwarded-uri", "x-forwarded-url"})
+"""Of the harmless, those with members or a query, which may be called what a credential is."""
+
 _HARMLESS_MEMBERS: Final = frozenset(
     {
-        *("alt", "api-version", "beta", "deployment", "location", "model", "provider", "region"),
-        "version",
+        *("algorithm", "alt", "api-version", "beta", "deployment", "location", "model", "provider"),
+        *("realm", "region", "signedheaders", "version"),
     }
 )
-"""Of a query."""
+"""Of a query, and of a header's value."""
 
 _SUBPROTOCOL: Final = "sec-websocket-protocol"
 
@@ -85,6 +96,10 @@ _NAME_CHARS = 128
 
 _SEPARATOR = re.compile(r"[&;]")
 
+_PART = re.compile(r"""(?<![^\s,;&?="])([^\s,;&?="]++)=(?:"([^"]*)|([^\s,;&"]*))""")
+"""A name and its value, which quotes may be around: parameters of a scheme, entries of a list. What
+is no name is passed over in one go, however long it is."""
+
 
 @lru_cache(maxsize=1_024)
 def is_harmless(name: str) -> bool:
@@ -92,6 +107,11 @@ def is_harmless(name: str) -> bool:
     if looks_like_credential(name):
         return False
     return name in _HARMLESS or name.startswith(_HARMLESS_PREFIXES)
+
+
+def may_hold_credential(name: str) -> bool:
+    """Whether a header, lower case, is to be looked into."""
+    return name in _LISTS or not is_harmless(name)
 
 
 def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
@@ -115,10 +135,10 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
 
 
 def _has_many_parts(name: str, value: str) -> bool:
-    """Whether a query or cookies have more parts than are looked at; in JSON they are text."""
+    """Whether a value has more parts than are looked at; in JSON they are text."""
     if _looks_like_json(value.strip()) and name not in {QUERY, "cookie"}:
         return False
-    return value.count("&") + value.count(";") > MAX_FOUND
+    return value.count("&") + value.count(";") > MAX_FOUND or value.count("=") > MAX_FOUND
 
 
 def _looks_like_json(value: str) -> bool:
@@ -153,29 +173,57 @@ def _find_values(name: str, value: str) -> Iterator[tuple[bool, str]]:
             if is_one or not shows_others:
                 yield is_one, text
         return
-    if "://" in value and not _looks_like_json(value):
+    is_url = "://" in value and not _looks_like_json(value)
+    if "?" in value and (is_url or value.startswith("/")):
         yield from _in_query(value.partition("?")[2])
-        if not is_named:
-            return
+    if is_url and not is_named:
+        return
     if is_named or not is_harmless(name):
         yield is_named, value
     if is_named:
         scheme, _, rest = value.rpartition(" ")
-        yield True, rest
+        yield True, rest.strip('"')
         if scheme.lower() == "basic":
             yield from ((True, text) for text in _in_basic(rest))
-        if name == "cookie":
-            yield from ((True, cookie.partition("=")[2]) for cookie in value.split(";"))
+    if name == "cookie":
+        for cookie in value.split(";"):
+            text = cookie.partition("=")[2].strip().strip('"')
+            yield True, text
+            if "%" in text:
+                yield True, unquote(text)
+    elif "=" in value:
+        yield from _in_parts(value, is_named=is_named, shows_others=is_harmless(name))
 
 
 def _in_query(query: str) -> Iterator[tuple[bool, str]]:
     for member in _SEPARATOR.split(query.partition("#")[0]):
-        spelled, _, value = member.partition("=")
-        name = _plain_end(spelled)
-        if name not in _HARMLESS_MEMBERS:
-            is_named = name in _KEY_MEMBERS or looks_like_credential(name)
+        spelled, equals, value = member.partition("=")
+        if not equals:
+            yield True, spelled
+            yield True, unquote(spelled)
+        elif (is_named := _is_named_member(spelled)) is not None:
             yield is_named, value
             yield is_named, unquote(value)
+
+
+def _in_parts(value: str, *, is_named: bool, shows_others: bool) -> Iterator[tuple[bool, str]]:
+    """The values of what a header lists: ``token="..."``, ``sr=...&sig=...``, ``a=..., b=...``."""
+    for spelled, quoted, plain in _PART.findall(value):
+        says_so = _is_named_member(spelled)
+        if says_so is None or (shows_others and not says_so):
+            continue
+        text = quoted or plain
+        yield is_named or says_so, text
+        if "%" in text:
+            yield is_named or says_so, unquote(text)
+
+
+def _is_named_member(spelled: str) -> bool | None:
+    """Whether a member's name says that it is a credential; ``None`` where it says it is none."""
+    name = _plain_end(unquote(spelled))
+    if name in _HARMLESS_MEMBERS:
+        return None
+    return name in _KEY_MEMBERS or looks_like_credential(name)
 
 
 def _in_subprotocols(value: str) -> Iterator[tuple[bool, str]]:

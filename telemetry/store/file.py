@@ -5,8 +5,9 @@ Whatever :meth:`StoreFile.run` is given either happens once, whole, or raises wh
 Rules (``design.md`` section 3, "The store"; R8):
 
 1. Any thread may call; one lock serialises them.
-2. A store that turns out damaged is set aside (:mod:`telemetry.store.rescue`), a new one is begun,
-   and what was asked is done there. That is one line in the log, with what to do.
+2. A store that turns out damaged, or is found so by a short look at the start, is set aside
+   (:mod:`telemetry.store.rescue`), a new one is begun, and what was asked is done there. That is
+   one line in the log, with what to do.
 3. Only what was a store is set aside: the file says so in its head, or it is the very file that an
    owner has opened as one (:mod:`telemetry.store.lock`). Anything else is refused, and stays.
 4. A disk that damages every file does not make us write without end: between two new beginnings
@@ -19,32 +20,54 @@ Rules (``design.md`` section 3, "The store"; R8):
    or away, and is back needs no restart.
 7. A file that knows of fewer spans than were recorded in it has lost the others, mostly with its
    write-ahead log, of which SQLite says nothing. That is one line in the log, with their number.
+   So is a file that was emptied between two runs; one that was taken away is missed by nobody.
+8. Before each use the files at the path are looked at (:mod:`telemetry.store.opened_files`). Where
+   the file was removed, moved away or replaced by an older copy, we go on in what is there, or in
+   a new one, with the spans of the former that exist there alone. That is one line in the log.
+   Another store, or no store, in its place is left alone: the call raises until it is away again.
+   A write-ahead log that was cut is damage (rule 2); one that was removed is folded in and begun
+   anew.
+9. What cannot be owned is refused before anything is made: a refused start leaves nothing behind.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import sqlite3
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from telemetry.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailable
 from telemetry.store.disk_reserve import DiskReserve
-from telemetry.store.lock import StoreLock
-from telemetry.store.rescue import carry_over, is_marked_as_store, set_aside
+from telemetry.store.lock import StoreLock, has_lock_file
+from telemetry.store.opened_files import Change, OpenedFiles
+from telemetry.store.rescue import carry_over, copy_spans, is_marked_as_store, set_aside
 from telemetry.store.retention import make_room
-from telemetry.store.schema import connect_owner, explain_sqlite_errors, is_stale
+from telemetry.store.schema import (
+    check_ownable,
+    connect_owner,
+    explain_os_errors,
+    explain_sqlite_errors,
+    fold_wal,
+    is_stale,
+    open_unchanging,
+)
+from telemetry.store.survey import find_damage
 from telemetry.store.tally import read_tally
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from telemetry.store.rescue import CarriedOver
 
-__all__ = ("MIN_ANEW_SECONDS", "StoreFile")
+__all__ = ("MAX_START_CHECK_SECONDS", "MIN_ANEW_SECONDS", "StoreFile")
+
+MAX_START_CHECK_SECONDS = 0.2
+"""How long a start looks for damage: all of a small store, the beginning of a large one."""
 
 MIN_ANEW_SECONDS = 60.0
 """Each new beginning takes a file away for good (``MAX_DAMAGED_KEPT``) and may take seconds."""
@@ -80,18 +103,23 @@ class StoreFile:
         self._fsync_each_commit = fsync_each_commit
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._files: OpenedFiles | None = None
         self._last_seq = 0
         self._store_id = ""
         self._set_aside: Path | None = None
+        self._former: sqlite3.Connection | None = None
         self._damage_words = ""
         self._anew_seconds: float | None = None
+        self._holder_pid = holder_pid
+        _refuse_unownable(path)
         self._owner = StoreLock(path, holder_pid)
+        self._was_emptied = self._owner.vouches_for(path) and not path.stat().st_size
         self._reserve = DiskReserve(path)
         self._closed = False
         try:
-            self._reserve.hold()
             # Waits that a former owner began are over: what was down then may be up now.
             self.run(lambda connection: connection.execute(_END_WAITS))
+            self._reserve.hold()
         except BaseException:
             self.close()
             raise
@@ -100,6 +128,9 @@ class StoreFile:
         """Close the file and let the next owner in; done twice, it does nothing."""
         with self._lock:
             self._disconnect()
+            if self._former is not None:
+                self._former.close()
+                self._former = None
             self._owner.release()
             self._closed = True
 
@@ -160,9 +191,15 @@ class StoreFile:
     def use(self) -> Iterator[sqlite3.Connection]:
         """The connection as it is, for one thread at a time; nothing is mended."""
         with self._lock, explain_sqlite_errors(self.path):
-            yield self._open()
+            connection = self._open()
+            try:
+                yield connection
+            finally:
+                if self._files is not None:
+                    self._files.note_wal()
 
     def _attempt(self, operation: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        self._follow_files()
         try:
             with self.use() as connection:
                 return operation(connection)
@@ -178,22 +215,42 @@ class StoreFile:
         if self._connection is None:
             connection = connect_owner(self.path, fsync_each_commit=self._fsync_each_commit)
             try:
+                if not self.openings:
+                    self._look_for_damage(connection)
                 self._take_in(connection)
             except BaseException:
                 connection.close()
                 raise
+            with explain_os_errors(self.path):
+                self._files = OpenedFiles(self.path)
             self._connection = connection
             self.openings += 1
         return self._connection
+
+    def _look_for_damage(self, connection: sqlite3.Connection) -> None:
+        """See that a store that was there before can be read.
+
+        Raises:
+            StoreDamaged: it cannot.
+        """
+        if words := find_damage(connection, MAX_START_CHECK_SECONDS):
+            raise _damage(self.path, words)
 
     def _take_in(self, connection: sqlite3.Connection) -> None:
         """Finish a new beginning where one is under way, and remember what this file is."""
         if self._set_aside is not None:
             self._recover(self._set_aside, connection)
             self._set_aside = None
+        if self._former is not None:
+            self._move_on(self._former, connection)
+            self._former.close()
+            self._former = None
         for (seq,) in connection.execute(_GIVEN):
             self.note_seq(seq)
         tally = read_tally(connection)
+        if self._was_emptied:
+            self._tell_missing(self._owner.recorded())
+            self._was_emptied = False
         self._tell_missing(self._owner.recorded(tally.store_id) - tally.recorded)
         self._store_id = tally.store_id
         self._owner.vouch_for(self.path)
@@ -205,10 +262,76 @@ class StoreFile:
             self.missing += count
             _logger.error(
                 "the store %s lacks the last %d spans that were recorded in it: its write-ahead "
-                "log was damaged or removed, or an older copy of it was put in its place",
+                "log was damaged or removed, or it was emptied, or an older copy of it was put in "
+                "its place",
                 self.path,
                 count,
             )
+
+    def _follow_files(self) -> None:
+        """See by rule 8 that what is open is what lies at the path.
+
+        Raises:
+            StoreDamaged: the write-ahead log was cut.
+            StoreError: there is something in the way.
+        """
+        if self._connection is None or self._files is None:
+            return
+        change = self._files.find_change()
+        if change is Change.WAL_CUT:
+            raise _damage(self.path, change.value)
+        if change is not Change.NONE:
+            self._leave(self._connection, self._files, change)
+
+    def _leave(self, connection: sqlite3.Connection, files: OpenedFiles, change: Change) -> None:
+        """Leave files that lie at the path no longer; the next use opens what does."""
+        if change is Change.FILE_GONE:
+            self._refuse_other_store()
+        if not self._owner.is_in_place(self.path):  # it went with the file
+            owner = StoreLock(self.path, self._holder_pid)
+            self._owner.release()
+            self._owner = owner
+        folded = False
+        with contextlib.suppress(sqlite3.Error):
+            folded = fold_wal(connection)  # so that a file that was moved away is whole
+        if change is Change.WAL_GONE:
+            if folded:  # else a reader is in the way: next time
+                self._disconnect()
+            return
+        with explain_os_errors(self.path):
+            files.remove_wal()
+        self._former, self._connection = connection, None
+
+    def _refuse_other_store(self) -> None:
+        """Refuse to go on in a file that is no older copy of ours: its numbers mean other spans.
+
+        Raises:
+            StoreUnavailable: it is none.
+        """
+        try:
+            if not self.path.exists() or not self.path.stat().st_size:
+                return
+            with contextlib.closing(open_unchanging(self.path)) as connection:
+                if read_tally(connection).store_id == self._store_id:
+                    return
+        except (OSError, sqlite3.Error, TypeError):
+            pass  # none of ours
+        raise StoreUnavailable(
+            f"another file was put in the place of the store {self.path} while it was in use;"
+            " move it away, and put it there when spantap does not run"
+        )
+
+    def _move_on(self, former: sqlite3.Connection, connection: sqlite3.Connection) -> None:
+        """Go on in another file with the spans of the former one, and say it."""
+        saved = copy_spans(former, connection, self._last_seq)
+        _logger.error(
+            "the store %s was removed, moved away or replaced while it was in use: it is written"
+            " anew, with %d spans of the former file%s; end spantap before you do that",
+            self.path,
+            saved.spans,
+            _lack(saved),
+        )
+        self.missing += saved.missing
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -217,19 +340,27 @@ class StoreFile:
 
     def _begin_anew(self, damage: StoreDamaged) -> None:
         """Set the damaged file aside; the next use opens a new one (rules 2 to 4)."""
-        self._disconnect()
-        if not (self._owner.vouches_for(self.path) or is_marked_as_store(self.path)):
-            raise damage
         now_seconds = time.monotonic()
-        if self._anew_seconds is not None and now_seconds < self._anew_seconds + MIN_ANEW_SECONDS:
-            raise damage
-        self._set_aside = set_aside(self.path)
+        is_soon = (
+            self._anew_seconds is not None and now_seconds < self._anew_seconds + MIN_ANEW_SECONDS
+        )
+        is_ours = self._owner.vouches_for(self.path) or is_marked_as_store(self.path)
+        try:
+            if is_soon or not is_ours:
+                raise damage
+            # Before it is closed, or SQLite would write a damaged log into the file.
+            self._set_aside = set_aside(self.path)
+        finally:
+            self._disconnect()
         self._damage_words = str(damage.__cause__)
         self._anew_seconds = now_seconds
 
     def _recover(self, damaged: Path, connection: sqlite3.Connection) -> None:
         """Carry over what can be read, and say it all."""
         saved = carry_over(damaged, connection, self._last_seq)
+        if saved.tally is not None:  # what was in the write-ahead log alone
+            known = self._owner.recorded(saved.tally.store_id)
+            saved = replace(saved, missing=saved.missing + max(0, known - saved.tally.recorded))
         _logger.error(
             "the store %s was damaged (%s): it is now %s, and a new one is begun with %d of its "
             "spans%s; `sqlite3 %s .recover` may bring back more",
@@ -241,6 +372,26 @@ class StoreFile:
             damaged,
         )
         self.missing += saved.missing
+
+
+def _refuse_unownable(path: Path) -> None:
+    """Refuse what rule 9 wants refused; what may be a store that is damaged is not.
+
+    Raises:
+        StoreError: one of its children says why.
+    """
+    try:
+        check_ownable(path)
+    except StoreDamaged:
+        if not (is_marked_as_store(path) or has_lock_file(path)):
+            raise
+
+
+def _damage(path: Path, words: str) -> StoreDamaged:
+    """What SQLite would have raised."""
+    damage = StoreDamaged(f"the store {path} is damaged: {words}")
+    damage.__cause__ = sqlite3.DatabaseError(words)
+    return damage
 
 
 def _lack(saved: CarriedOver) -> str:

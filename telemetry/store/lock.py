@@ -2,7 +2,10 @@
 
 The lock is ``flock`` on ``<store>.lock``, so the kernel frees it when its holder dies, however it
 dies. The file itself stays: removing it would let two processes hold locks on two files of one
-name.
+name. Where the store is named by a symbolic link the lock lies beside the file that it leads to.
+
+Its first line is the process id of the one to end: the supervisor, followed by the holder's own,
+for whom the supervisor leaves behind.
 
 Who only wants to know whether it is free (:func:`find_holder`) shares the lock for some
 microseconds and writes nothing; an owner that comes just then waits.
@@ -25,10 +28,10 @@ from pathlib import Path
 
 from telemetry.errors import StoreLocked, StoreUnavailable
 
-__all__ = ("StoreLock", "find_holder")
+__all__ = ("StoreLock", "find_holder", "has_lock_file")
 
 _MAX_BYTES = 160
-"""Four numbers of 64 bits and an id, and room to spare."""
+"""Five numbers of 64 bits and an id, and room to spare."""
 
 
 _WAIT_SECONDS = 0.5
@@ -51,7 +54,7 @@ class StoreLock:
             StoreLocked: another process has it, or another owner in this one.
             StoreUnavailable: the lock file cannot be made, locked or written.
         """
-        lock_path = Path(f"{path}.lock")
+        lock_path = _lock_path(path)
         try:
             lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -102,10 +105,19 @@ class StoreLock:
         with contextlib.suppress(OSError):
             self._write()
 
-    def recorded(self, store_id: str) -> int:
-        """How many spans the store with that id had, as far as it was written down."""
+    def recorded(self, store_id: str | None = None) -> int:
+        """How many spans the store with that id had, or the last one, as far as written down."""
         known_id, _, recorded = self._recorded.partition(" ")
-        return int(recorded) if known_id == store_id and recorded.isdecimal() else 0
+        is_it = store_id in {None, known_id}
+        return int(recorded) if is_it and recorded.isdecimal() else 0
+
+    def is_in_place(self, path: Path) -> bool:
+        """Whether who wants the store at `path` now would find this lock, and find it taken."""
+        held = os.fstat(self._descriptor)
+        try:
+            return _identify(_lock_path(path)) == f"{held.st_dev}:{held.st_ino}"
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let the next owner in; done twice, it does nothing."""
@@ -114,8 +126,10 @@ class StoreLock:
             self._descriptor = -1
 
     def _write(self) -> None:
-        pid = str(self._holder_pid)
-        content = f"{pid}\n{self._store}\n{self._recorded}".rstrip("\n").encode() + b"\n"
+        pids = str(self._holder_pid)
+        if self._holder_pid != os.getpid():
+            pids += f" {os.getpid()}"
+        content = f"{pids}\n{self._store}\n{self._recorded}".rstrip("\n").encode() + b"\n"
         os.pwrite(self._descriptor, content, 0)
         os.ftruncate(self._descriptor, len(content))
 
@@ -126,7 +140,7 @@ def find_holder(path: Path) -> str | None:
     Raises:
         StoreUnavailable: the lock cannot be looked at.
     """
-    lock_path = Path(f"{path}.lock")
+    lock_path = _lock_path(path)
     try:
         with lock_path.open("rb") as file:
             try:
@@ -140,6 +154,15 @@ def find_holder(path: Path) -> str | None:
             f"the lock file {lock_path} cannot be looked at: {error.strerror}"
         ) from error
     return None
+
+
+def has_lock_file(path: Path) -> bool:
+    """Whether an owner has come so far for the store at `path`, now or before."""
+    return _lock_path(path).exists()
+
+
+def _lock_path(path: Path) -> Path:
+    return Path(f"{path.resolve()}.lock")
 
 
 def _lock(descriptor: int) -> None:
@@ -166,9 +189,26 @@ def _identify(path: Path) -> str:
 
 
 def _read_pid(descriptor: int) -> int | None:
-    """The process id in a lock file, ``None`` where the holder has not written it yet."""
-    text = _read_line(descriptor, 0)
-    return int(text) if text.isdecimal() else None
+    """Whom a lock file says to end, ``None`` where the holder has not written it yet.
+
+    The first of its process ids that lives, or the first where none does here: the holder may be
+    in another container.
+    """
+    words = _read_line(descriptor, 0).split()
+    if not words or not all(word.isdecimal() for word in words):
+        return None
+    pids = [int(word) for word in words]
+    return next(filter(_lives, pids), pids[0])
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _read_line(descriptor: int, number: int) -> str:

@@ -20,7 +20,7 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -32,11 +32,14 @@ from telemetry.store.tally import count_added, read_tally
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from telemetry.store.tally import Tally
+
 __all__ = (
     "MAX_CARRY_SECONDS",
     "MAX_DAMAGED_KEPT",
     "CarriedOver",
     "carry_over",
+    "copy_spans",
     "is_marked_as_store",
     "set_aside",
 )
@@ -119,11 +122,13 @@ class CarriedOver:
         spans: how many.
         complete: all that was there was read, and written.
         missing: how many more there were by the store's own count, where that can be read.
+        tally: that count.
     """
 
     spans: int
     complete: bool
     missing: int = 0
+    tally: Tally | None = field(default=None, compare=False)
 
 
 def is_marked_as_store(path: Path) -> bool:
@@ -139,7 +144,7 @@ def is_marked_as_store(path: Path) -> bool:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename the store at `path`, which nobody has open for writing; its new path (rules 1, 2).
+    """Rename the store at `path`, to which nobody writes; its new path (rules 1, 2).
 
     Where `path` is a link, what it leads to is renamed, and the link stays.
 
@@ -169,58 +174,67 @@ def carry_over(damaged: Path, connection: sqlite3.Connection, last_seq: int) -> 
     Raises:
         sqlite3.Error: the new store cannot be written at all.
     """
-    deadline = time.monotonic() + MAX_CARRY_SECONDS
-    reading = _Reading(damaged, last_seq, deadline)
-    with contextlib.closing(reading):
-        with transaction(connection):
-            connection.execute("DELETE FROM sqlite_sequence WHERE name = 'spans'")
-            connection.execute(
-                "INSERT INTO sqlite_sequence (name, seq) VALUES ('spans', ?)", (reading.last_seq,)
-            )
-        spans = 0
-        rows = reading.rows()
-        try:
-            while batch := list(itertools.islice(rows, _COMMIT_ROWS)):
-                with transaction(connection):
-                    written = _write(connection, batch)
-                    count_added(connection, written)
-                spans += written.total()
-        except sqlite3.Error:
-            reading.complete = False
-        missing = max(0, reading.expected - spans)
-        return CarriedOver(spans=spans, complete=reading.complete, missing=missing)
+    source = _open_damaged(damaged)
+    try:
+        return copy_spans(source, connection, last_seq)
+    finally:
+        if source is not None:
+            source.close()
+
+
+def _open_damaged(damaged: Path) -> sqlite3.Connection | None:
+    """A connection to what was set aside, ``None`` where nothing of it can be read."""
+    with contextlib.suppress(sqlite3.Error), open_file(damaged, "ro") as source:
+        source.execute("SELECT 1 FROM sqlite_master").fetchall()
+        return source
+    return None
+
+
+def copy_spans(
+    source: sqlite3.Connection | None, connection: sqlite3.Connection, last_seq: int
+) -> CarriedOver:
+    """Do the same from an open store, or from one of which nothing can be read."""
+    reading = _Reading(source, last_seq, time.monotonic() + MAX_CARRY_SECONDS)
+    with transaction(connection):
+        connection.execute("DELETE FROM sqlite_sequence WHERE name = 'spans'")
+        connection.execute(
+            "INSERT INTO sqlite_sequence (name, seq) VALUES ('spans', ?)", (reading.last_seq,)
+        )
+    spans = 0
+    rows = reading.rows()
+    try:
+        while batch := list(itertools.islice(rows, _COMMIT_ROWS)):
+            with transaction(connection):
+                written = _write(connection, batch)
+                count_added(connection, written)
+            spans += written.total()
+    except sqlite3.Error:
+        reading.complete = False
+    missing = max(0, reading.expected - spans)
+    return CarriedOver(spans=spans, complete=reading.complete, missing=missing, tally=reading.tally)
 
 
 class _Reading:
     """Reads around what is damaged: where a range of numbers fails, its halves are tried."""
 
-    def __init__(self, damaged: Path, last_seq: int, deadline: float) -> None:
-        self._source: sqlite3.Connection | None = None
+    def __init__(self, source: sqlite3.Connection | None, last_seq: int, deadline: float) -> None:
+        self._source = source
         self._deadline = deadline
         self.last_seq = last_seq
-        self.complete = True
+        self.complete = source is not None
         self.expected = 0
+        self.tally: Tally | None = None
         self._read = _READ.format(checksum="NULL")
-        try:
-            with open_file(damaged, "ro") as source:
-                source.text_factory = _decode
-                source.set_progress_handler(self._is_late, 10_000)
-                source.execute("SELECT 1 FROM sqlite_master").fetchall()
-        except sqlite3.Error:
-            self.complete = False
-        else:
-            self._source = source
+        if source is not None:
+            source.text_factory = _decode
+            source.set_progress_handler(self._is_late, 10_000)
             self.last_seq = max((last_seq, *self._greatest_seqs(source)))
             # An older schema has neither checksums nor counts.
             with contextlib.suppress(sqlite3.Error, TypeError):  # it may be damaged, too
                 if source.execute(_HAS_TALLY).fetchone() is not None:
                     self._read = _READ.format(checksum="checksum")
-                    counts = read_tally(source).counts
-                    self.expected = sum(counts[state] for state in _CARRIED)
-
-    def close(self) -> None:
-        if self._source is not None:
-            self._source.close()
+                    self.tally = read_tally(source)
+                    self.expected = sum(self.tally.counts[state] for state in _CARRIED)
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         """The rows that are whole, those that are waited for first."""

@@ -3,7 +3,8 @@
 Rules:
 
 1. The file says what it is: ``application_id`` is :data:`APPLICATION_ID`, ``user_version`` counts
-   the migrations it has had. Anything else is refused, never altered.
+   the migrations it has had. Anything else is refused, never altered: no other program's database,
+   and nothing that is no regular file.
 2. A migration runs whole or not at all, and is never edited once released: append the next one.
 3. Only an owner writes, and only an owner migrates. A reader opens the file read-only.
 4. The file and its companions (``-wal``, ``-shm``) are readable by their owner alone: prompts and
@@ -16,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
@@ -36,14 +38,16 @@ __all__ = (
     "MIGRATIONS",
     "PAGE_BYTES",
     "WAL_BYTES",
+    "check_ownable",
     "connect_owner",
     "connect_reader",
     "explain_os_errors",
     "explain_sqlite_errors",
-    "file_uri",
     "fold_wal",
     "is_stale",
     "open_file",
+    "open_unchanging",
+    "shm_path",
     "transaction",
     "wal_path",
 )
@@ -160,6 +164,30 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """The statements of each migration; the file's ``user_version`` counts those it has had."""
 
 
+def check_ownable(path: Path) -> None:
+    """Look at the file that is to be owned, without a trace; what is not there yet will do.
+
+    Raises:
+        StoreForeign: it is no store (rule 1), or a second name of one; or it is damaged.
+        StoreTooNew: its schema is newer than :data:`MIGRATIONS`.
+        StoreUnavailable: it cannot be looked at.
+    """
+    with explain_os_errors(path):
+        try:
+            status = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+    _refuse_irregular(path, status)
+    if status.st_nlink > 1:
+        raise StoreForeign(
+            f"{path} has further names (hard links), by which others might write to it;"
+            " remove those, or name another file"
+        )
+    if status.st_size:
+        with explain_sqlite_errors(path), contextlib.closing(open_unchanging(path)) as connection:
+            _checked_version(connection, path)
+
+
 def connect_owner(path: Path, *, fsync_each_commit: bool) -> sqlite3.Connection:
     """Open the store at `path` for writing; make or migrate it where needed.
 
@@ -261,8 +289,13 @@ def _primary_code(error: BaseException | None) -> int:
 
 
 def wal_path(path: Path) -> Path:
-    """The path of the write-ahead log of the store at `path`."""
-    return Path(f"{path}-wal")
+    """The path of the write-ahead log of the store at `path`, beside what a link leads to."""
+    return Path(f"{path.resolve()}-wal")
+
+
+def shm_path(path: Path) -> Path:
+    """The path of the index of that log."""
+    return Path(f"{path.resolve()}-shm")
 
 
 def fold_wal(connection: sqlite3.Connection) -> bool:
@@ -280,7 +313,19 @@ def _make_file(path: Path) -> None:
     """Make the file, and its folder, for the owner alone (rule 4); what is there stays as it is."""
     with explain_os_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            _refuse_irregular(path, path.stat())
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _refuse_irregular(path: Path, status: os.stat_result) -> None:
+    """Refuse what is not even to be opened: that alone may do something to a device.
+
+    Raises:
+        StoreForeign: it is a folder, a device, a FIFO or a socket.
+    """
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreForeign(f"{path} is no regular file; name another file")
 
 
 def _make_private(path: Path) -> None:
@@ -288,7 +333,7 @@ def _make_private(path: Path) -> None:
     with explain_os_errors(path):
         path.chmod(0o600)
         # To find out whose the file is SQLite has opened it, and given these the mode it had.
-        for companion in (wal_path(path), Path(f"{path}-shm")):
+        for companion in (wal_path(path), shm_path(path)):
             with contextlib.suppress(FileNotFoundError):
                 companion.chmod(0o600)
 
@@ -309,9 +354,18 @@ def explain_os_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def file_uri(path: Path, parameters: str) -> str:
+def _file_uri(path: Path, parameters: str) -> str:
     """What SQLite is given to open a file in a way; ``Path.as_uri`` imports an HTTP client."""
     return f"file://{quote_from_bytes(bytes(path.absolute()))}?{parameters}"
+
+
+def open_unchanging(path: Path) -> sqlite3.Connection:
+    """A connection that makes no companions and reads none: what the file alone holds.
+
+    Raises:
+        sqlite3.Error: it cannot be opened.
+    """
+    return sqlite3.connect(_file_uri(path, "mode=ro&immutable=1"), uri=True)
 
 
 @contextlib.contextmanager
@@ -326,7 +380,7 @@ def open_file(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         sqlite3.Error: it cannot be opened.
     """
     connection = sqlite3.connect(
-        file_uri(path, f"mode={mode}"),
+        _file_uri(path, f"mode={mode}"),
         uri=True,
         timeout=_BUSY_SECONDS,
         isolation_level=None,

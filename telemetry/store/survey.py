@@ -22,7 +22,7 @@ from telemetry.store.schema import (
     MIGRATIONS,
     connect_reader,
     explain_sqlite_errors,
-    file_uri,
+    open_unchanging,
     wal_path,
 )
 from telemetry.store.unobserved_calls import read_unobserved
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from telemetry.store.unobserved_calls import UnobservedCalls
 
-__all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "survey_store")
+__all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "find_damage", "survey_store")
 
 MAX_CHECK_SECONDS = 5.0
 """A store of a gigabyte takes about as long from a disk of its time."""
@@ -93,7 +93,7 @@ def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
         (oldest_ns,) = connection.execute(_OLDEST_PENDING).fetchone()
         errors = [connection.execute(_LAST_ERROR, (s,)).fetchone() for s in ("pending", "rejected")]
         pending_error, rejected_error = (row and row[0] for row in errors)
-        damage = None if is_in_use else _find_damage(connection)
+        damage = None if is_in_use else find_damage(connection, MAX_CHECK_SECONDS)
         return StoreSurvey(
             pending=counts.pop("pending", 0),
             rejected=counts.pop("rejected", 0),
@@ -111,9 +111,8 @@ def _open(path: Path) -> sqlite3.Connection:
     """A connection that makes nothing (rule 1)."""
     if wal_path(path).exists():
         return connect_reader(path)
-    uri = file_uri(path, "mode=ro&immutable=1")
     with explain_sqlite_errors(path):
-        connection = sqlite3.connect(uri, uri=True)
+        connection = open_unchanging(path)
         try:
             _check_kind(connection, path)
         except BaseException:
@@ -131,9 +130,9 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreTooNew(f"a newer spantap wrote {path}; use that one, or name another file")
 
 
-def _find_damage(connection: sqlite3.Connection) -> str | None:
+def find_damage(connection: sqlite3.Connection, max_seconds: float) -> str | None:
     """What is wrong, in SQLite's words; ``None`` where there was no time to find out."""
-    until = time.monotonic() + MAX_CHECK_SECONDS
+    until = time.monotonic() + max_seconds
     connection.set_progress_handler(lambda: time.monotonic() > until, _PROGRESS_STEPS)
     try:
         (words,) = connection.execute("PRAGMA quick_check(1)").fetchone()

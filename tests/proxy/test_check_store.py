@@ -105,6 +105,24 @@ def test_a_store_in_use_is_good_and_its_user_is_named(store: Path) -> None:
     assert f"in use by process {os.getpid()}" in found.words
 
 
+def test_a_store_in_use_that_is_gone_is_bad(store: Path) -> None:
+    """Its user is named, whose log tells what becomes of it."""
+    with Store.open(store):
+        store.unlink()
+        [found] = about("store", look(store))
+    assert found.verdict is Verdict.BAD
+    assert found.words == f"{store} is gone, and process {os.getpid()} has it open"
+
+
+def test_a_store_with_a_second_name_is_bad(store: Path) -> None:
+    """``serve`` refuses it."""
+    Store.open(store).close()
+    store.with_name("second").hardlink_to(store)
+    [found] = about("store", look(store))
+    assert found.verdict is Verdict.BAD
+    assert "hard links" in found.words
+
+
 def test_a_file_that_is_no_store_is_bad(store: Path) -> None:
     """And what to do about it is said."""
     store.write_text("these are notes of mine, not a database at all " * 40)

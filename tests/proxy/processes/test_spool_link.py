@@ -61,6 +61,30 @@ async def test_rule_2_what_a_telemetry_that_stands_still_does_not_take_is_spoole
     assert measure_spool(intake.spool) == 0
 
 
+async def test_rule_2_what_begins_while_nothing_is_acknowledged_is_spooled(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The socket takes what a telemetry that stands still will not read before a kill."""
+    monkeypatch.setattr(frame_link, "STUCK_SECONDS", 0.2)
+    intake = Intake(listener)
+    async with linked(listener) as link, spooling(link, intake.spool):
+        emit(link, 1)
+        await until(lambda: link.outbox.spools)
+        emit(link, 2)
+        emit(link, 3, ended=False)
+        await until(lambda: measure_spool(intake.spool) > 0)
+        assert link.outbox.keeps(1)
+        assert not link.outbox.keeps(2)
+        intake.start()
+        await until(lambda: not link.outbox.spools)
+        emit(link, 4)
+        await until(lambda: intake.outcomes.keys() == {1, 2, 4})
+        await asyncio.sleep(0.5)
+        assert not link.outbox.spools  # an exchange that is open is waited for by nobody
+    assert {intake.outcomes[number] for number in (1, 2, 4)} == {"completed"}
+    intake.finish()
+
+
 async def test_rule_2_a_spool_that_takes_nothing_hurts_nobody(
     listener: socket.socket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from proxy.processes.child import TELEMETRY_NICENESS
+from proxy.signals import SHUTDOWN_SIGNALS
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.held_file import hold
 from telemetry.store.reader import StoreReader
@@ -216,6 +217,31 @@ def test_what_is_hidden_from_spans_is_never_spooled(tmp_path: Path, content: str
             assert not spool.exists()
         os.kill(telemetry, signal.SIGCONT)
         wait_until(lambda: spantap.metrics()["spantap_spans_recorded_total"] == 20, 20, "recorded")
+
+
+@pytest.mark.parametrize("number", SHUTDOWN_SIGNALS)
+def test_a_signal_to_all_processes_ends_them_in_order(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """A terminal or a service manager sends it to the children too: an open stream ends whole."""
+    with (
+        running_load_upstream(chunks=20, pace_seconds=0.1) as upstream,
+        running_spantap(tmp_path, upstream=upstream) as spantap,
+        socket.create_connection(("127.0.0.1", spantap.port)) as client,
+    ):
+        body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+        client.sendall(
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 OK")
+        for pid in spantap.pids():
+            os.kill(pid, number)
+        answer = b"".join(iter(lambda: client.recv(65_536), b""))
+        assert answer.endswith(b"0\r\n\r\n")
+        wait_until(lambda: not spantap.is_running(), 30, "it ends")
+        with StoreReader(spantap.store) as reader:
+            assert [row.outcome for row in reader.latest(2)] == ["completed"]
 
 
 def test_a_second_signal_while_draining_cuts_what_is_open(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def test_fields_that_are_neither_harmless_nor_recorded_are_gathered() -> None:
     assert gather((b"X-API-Key", KEY), (b"X-Acme", b"a:b"), (b"X-Say-Token", b"t")) == (
         b"x-api-key:%b\nx-acme:a:b\nx-say-token:t" % KEY
     )
+    assert gather((b"Baggage", b"apikey=" + KEY)) == b"baggage:apikey=" + KEY
     assert gather(target="/v1?a=\udcff&b", held=KEY) == b"authorization:%b\n?:a=\xff&b" % KEY
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from telemetry.errors import StoreUnavailable
 from telemetry.frames import spool as frame_spool
+from telemetry.frames.frame import ResponseData
 from telemetry.frames.records import encode_records
 from telemetry.frames.spool import FrameSpool, find_segments
 from telemetry.observing import spool_reader
 from telemetry.observing.spool_reader import SpoolReader
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import Bench, FailingStore
-from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, exchange_frames
+from tests.telemetry.tap_frames import HEL, ROLE, START_NS, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,6 +127,27 @@ def test_rule_2_what_a_dead_worker_left_open_is_lost_and_that_of_a_living_one_is
     assert reading.read_all() == {1: "worker_lost", 2: "completed"}
     assert not reading.reader.has_unread("a1")
     assert find_segments(tmp_path) == []
+
+
+def test_rule_2_what_is_lost_ends_when_its_worker_wrote_last(tmp_path: Path) -> None:
+    """Not when it is found, which may be days later; and not before its last read."""
+    ended = {}
+    for name, written_ns in (("later", START_NS + 5_000_000_000), ("earlier", 1)):
+        folder = tmp_path / name
+        spool = FrameSpool(folder, "a1")
+        write(spool, half(1))
+        spool.close()
+        for segment in find_segments(folder):
+            os.utime(segment.path, ns=(written_ns, written_ns))
+        reading = Reading(folder)
+        reading.bench.now_ns = START_NS + 3_600_000_000_000
+        reading.read_all()
+        [row] = reading.bench.store.rows
+        ended[name] = row.end_ns
+    assert ended["later"] == START_NS + 5_000_000_000
+    last = half(1)[-1]
+    assert isinstance(last, ResponseData)
+    assert ended["earlier"] == last.at_ns
 
 
 def test_rule_2_a_worker_that_writes_again_is_heard_again(tmp_path: Path) -> None:

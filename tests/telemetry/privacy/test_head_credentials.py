@@ -46,6 +46,29 @@ NAMED: dict[str, tuple[str, str]] = {
     "a URL": ("referer", f"https://h/?token={KEY}"),
     "a query": (QUERY, f"a=b&key={KEY}"),
     "a query, escaped": (QUERY, "api_key=sk-planted%2Dcanary"),
+    "a query, its name escaped": (QUERY, f"api%5Fkey={KEY}"),
+    "a query without a name": (QUERY, KEY),
+    "a scheme with a parameter": ("authorization", f'Token token="{KEY}"'),
+    "a scheme with parameters": (
+        "authorization",
+        f'OAuth realm="x", oauth_token="{KEY}", oauth_version="1.0"',
+    ),
+    "Amazon's": (
+        "authorization",
+        f"AWS4-HMAC-SHA256 Credential=A/x, SignedHeaders=host, Signature={KEY}",
+    ),
+    "Azure's": ("authorization", f"SharedAccessSignature sr=hub&sig={KEY}&se=1"),
+    "Google's old": ("authorization", f"GoogleLogin auth={KEY}"),
+    "a scheme and quotes": ("authorization", f'Bearer "{KEY}"'),
+    "quotes": ("x-api-key", f'"{KEY}"'),
+    "a list in such a header": ("x-auth", f'user="u", key="{KEY}"'),
+    "a list in another": ("x-acme", f'user="u", key="{KEY}"'),
+    "a list, escaped": ("x-acme", "api%5Fkey=sk-planted%2Dcanary"),
+    "a cookie in quotes": ("cookie", f'a=b; session="{KEY}"; c=d'),
+    "a cookie, escaped": ("cookie", "session=sk-planted%2Dcanary"),
+    "a path": ("x-forwarded-uri", f"/x?token={KEY}"),
+    "a path with a bare key": ("x-forwarded-uri", f"/x?{KEY}"),
+    "baggage": ("baggage", f"user=u,apikey={KEY};p=1"),
     "a query, of Azure's functions": (QUERY, f"code={KEY}&x=1"),
     "a query, of Amazon": (QUERY, f"X-Amz-Security-Token={KEY}#x"),
     "a query, in humps": (QUERY, f"accessKey={KEY}"),
@@ -67,6 +90,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "a member of a query": (QUERY, f"x={WORD}"),
     "a member of JSON": ("x-portkey-config", f'{{"whatever": "{WORD}"}}'),
     "a subprotocol": ("sec-websocket-protocol", f"realtime, v1.{WORD}"),
+    "a list": ("x-acme", f'a=b, whatever="{WORD}"'),
     "a key that is a word": ("authorization", f"Bearer {WORD}"),
 }
 
@@ -89,6 +113,8 @@ NOTHING: dict[str, tuple[str, str]] = {
     "of a browser": ("sec-ch-ua-platform", WORD),
     "a model": (QUERY, f"model={WORD}&api-version={WORD}"),
     "a URL": ("x-callback", f"https://{WORD}/"),
+    "baggage": ("baggage", f"user={WORD}"),
+    "what a list says of itself": ("authorization", f"Bearer realm={WORD}, a=ollama"),
     "a short value": ("authorization", "Bearer ollama"),
 }
 
@@ -121,12 +147,24 @@ def test_rule_3_too_many_are_not_looked_for() -> None:
 
 @pytest.mark.parametrize(
     "field",
-    [(QUERY, "&" * 60_000), ("cookie", ";" * 60_000), ("x-a", "[" + "[]," * 20_000 + "0]")],
-    ids=["a query", "cookies", "JSON"],
+    [
+        (QUERY, "&" * 60_000),
+        ("cookie", ";" * 60_000),
+        ("baggage", "a=," * 20_000),
+        ("x-a", "[" + "[]," * 20_000 + "0]"),
+    ],
+    ids=["a query", "cookies", "a list", "JSON"],
 )
 def test_rule_3_nor_is_looked_at_what_is_of_tiny_parts(field: tuple[str, str]) -> None:
     """A worker does this for an error, and its other calls wait (R2)."""
     assert find(field).redact_quote("anything") == "__REDACTED__"
+
+
+def test_rule_3_a_long_value_is_read_once() -> None:
+    """However it is made: it is no work for a second."""
+    assert (
+        find(("x-acme", "a=b " + "x" * 60_000), ("x-key", '"' * 60_000 + "=")).redact("so") == "so"
+    )
 
 
 def test_rule_3_a_long_text_in_json_is_one_value() -> None:

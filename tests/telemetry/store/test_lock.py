@@ -6,6 +6,8 @@ import errno
 import fcntl
 import os
 import stat
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -130,13 +132,41 @@ def test_who_has_it_is_found_without_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     assert find_holder(path) is None
     assert not any(tmp_path.iterdir())
-    lock = StoreLock(path, holder_pid=7)
-    assert find_holder(path) == "7"
+    lock = StoreLock(path, holder_pid=os.getppid())
+    assert find_holder(path) == str(os.getppid())
     lock.release()
     before = (tmp_path / "s.db.lock").stat()
     assert find_holder(path) is None
     assert (tmp_path / "s.db.lock").stat().st_mtime_ns == before.st_mtime_ns
-    assert (tmp_path / "s.db.lock").read_text() == "7\n"
+    assert (tmp_path / "s.db.lock").read_text() == f"{os.getppid()} {os.getpid()}\n"
+
+
+def test_a_holder_that_its_supervisor_left_behind_is_named(tmp_path: Path) -> None:
+    """The process to end is the one that lives; where none does here, the first, as before."""
+    path = tmp_path / "s.db"
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    lock = StoreLock(path, holder_pid=gone.pid)
+    assert find_holder(path) == str(os.getpid())
+    with pytest.raises(StoreLocked, match=f"in use by process {os.getpid()};"):
+        StoreLock(path)
+    (tmp_path / "s.db.lock").write_text(f"{gone.pid} {gone.pid}\n")
+    assert find_holder(path) == str(gone.pid)
+    lock.release()
+
+
+def test_a_link_does_not_lead_around_the_lock(tmp_path: Path) -> None:
+    """A store has one owner by whatever name, of its own or of its folder."""
+    path = tmp_path / "s.db"
+    (tmp_path / "link.db").symlink_to(path)
+    (tmp_path / "folder").symlink_to(tmp_path)
+    lock = StoreLock(path)
+    for name in (tmp_path / "link.db", tmp_path / "folder" / "s.db"):
+        assert find_holder(name) == str(os.getpid())
+        assert lock.is_in_place(name)
+        with pytest.raises(StoreLocked):
+            StoreLock(name)
+    lock.release()
 
 
 def test_an_owner_waits_for_who_only_looks(tmp_path: Path) -> None:

@@ -144,6 +144,35 @@ def test_other_programs_database(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
+@pytest.mark.parametrize("kind", ["text", "database", "folder", "fifo", "device", "hard link"])
+def test_what_cannot_be_owned_stays_as_it_is(tmp_path: Path, kind: str) -> None:
+    """A start that is refused changes no mode and leaves nothing behind."""
+    path = tmp_path / "x"
+    if kind == "text":
+        path.write_bytes(b"hello" * 1000)
+    elif kind == "database":
+        execute(path, "CREATE TABLE a (b)")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "device":
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # one that takes everything
+        except PermissionError:
+            pytest.skip("no devices may be made here")
+    else:
+        Store.open(tmp_path / "other").close()
+        path.hardlink_to(tmp_path / "other")
+    path.chmod(0o755)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(StoreForeign) as refused:
+        Store.open(path)
+    assert str(refused.value).startswith(str(path))
+    assert sorted(tmp_path.iterdir()) == before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o755
+
+
 def test_newer_schema(path: Path) -> None:
     """Rule 1: a newer spantap's store is refused by owner and reader, with both numbers."""
     make_store(path)
@@ -192,7 +221,7 @@ def test_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailable, match=r"lock file .*spans\.db\.lock cannot be opened"):
         Store.open(tmp_path / "file" / "spans.db")
-    with pytest.raises(StoreUnavailable, match="cannot be opened for writing: "):
+    with pytest.raises(StoreForeign, match="is no regular file"):
         make_store(tmp_path)
 
 

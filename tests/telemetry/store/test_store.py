@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
+from telemetry.store.schema import wal_path
 from telemetry.store.store import MAX_ERROR_CHARS, Store
 from tests.telemetry.due_spans import FOREVER_NS, MANY_BYTES, seqs, taken
 from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows, span_id
@@ -116,10 +117,10 @@ def test_kill_at_any_moment_loses_no_commit(path: Path) -> None:
 
 def test_failed_open_leaves_the_lock_free(path: Path) -> None:
     """An owner that could not open the file does not keep others out."""
-    path.mkdir()
+    wal_path(path).mkdir()
     with pytest.raises(StoreUnavailable):
         Store.open(path)
-    path.rmdir()
+    wal_path(path).rmdir()
     Store.open(path).close()
 
 

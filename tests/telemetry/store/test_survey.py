@@ -14,7 +14,7 @@ import pytest
 from telemetry.errors import StoreForeign, StoreTooNew, StoreUnavailable
 from telemetry.store.schema import MIGRATIONS
 from telemetry.store.store import Store
-from telemetry.store.survey import _find_damage, survey_store
+from telemetry.store.survey import find_damage, survey_store
 from tests.telemetry.span_rows import make_rows
 
 if TYPE_CHECKING:
@@ -106,4 +106,4 @@ def test_an_error_in_the_looking_through_is_no_want_of_time(path: Path) -> None:
         other.execute("CREATE TABLE spans (state)")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            _find_damage(connection)
+            find_damage(connection, 1.0)
