@@ -62,6 +62,8 @@ MAX_WRITING_NS = 50_000_000
 adds."""
 
 _LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
+_LAST_WORD_CHARS = 256 + 8 * 17
+"""The longest text that it matches."""
 
 _MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
 
@@ -370,7 +372,9 @@ class Observation:
         error_body = self._mask_body(data, is_whole=is_whole) if status >= 400 else None
         if error_body is not None and not is_whole:
             # Half a secret is found by no pattern: the last word goes, and a number in groups.
-            error_body = _LAST_WORD.sub("", error_body)
+            # Looked for in the end alone: a text of one long word takes seconds.
+            end = error_body[-_LAST_WORD_CHARS:]
+            error_body = error_body[:-_LAST_WORD_CHARS] + _LAST_WORD.sub("", end)
         if cut:
             return None, error_body
         # Beside what it took as bytes, which is not held any more.

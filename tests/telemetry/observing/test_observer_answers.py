@@ -8,7 +8,9 @@ import pytest
 
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES
+from telemetry.observing import observation
 from telemetry.observing.exchange import Outcome
+from telemetry.observing.observation import _LAST_WORD, _LAST_WORD_CHARS
 from telemetry.observing.sealing import KEY_BYTES, OWN_SEAL, Seal
 from telemetry.privacy.json_strings import REDACTED
 from tests.telemetry.observed import content, observe
@@ -53,6 +55,25 @@ def test_a_refusal_keeps_its_body_as_text_up_to_the_limit() -> None:
     assert (exchange.error_message, exchange.anomalies) == ('{"detail":"no key"}', ())
     exchange = observe(exchange_frames(b"\xff<h1>", status=502))
     assert (exchange.error_body, exchange.anomalies) == ("\ufffd<h1>", ())
+
+
+def test_the_last_word_of_a_cut_error_is_looked_for_in_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pattern that is tried at each of 65,536 places of one long word takes seconds."""
+    looked_into: list[str] = []
+
+    class Watched:
+        """The pattern, and what it is given."""
+
+        def sub(self, by: str, text: str) -> str:
+            looked_into.append(text)
+            return _LAST_WORD.sub(by, text)
+
+    monkeypatch.setattr(observation, "_LAST_WORD", Watched())
+    exchange = observe(exchange_frames(b"a" * (MAX_ERROR_BYTES + 1), status=502))
+    assert exchange.error_body == "a" * (MAX_ERROR_BYTES - 256)
+    assert [len(text) for text in looked_into] == [_LAST_WORD_CHARS]
 
 
 def test_a_refusal_by_an_event_stream_is_kept_as_text() -> None:
