@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.answer import ChatResponse, Choice, Message
+from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.cost import decode_cost
 from codec.jsontext import encode_json
 from codec.usage import MAX_USAGE_BYTES, decode_usage
@@ -110,7 +110,7 @@ def _read_choice(choice: Any) -> Choice | None:
         return None
     return Choice(
         index=0,
-        message=Message(role=role or None, content=content or None, refusal=refusal or None),
+        message=ChatMessage(role=role or None, content=content or None, refusal=refusal or None),
         finish_reason=reason,
     )
 
