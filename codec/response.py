@@ -1,7 +1,8 @@
 """What a plain (not streamed) chat completion says.
 
 :func:`decode_response` folds the body as if it were the one chunk of a stream, so that the same
-answer gives the same values whether it was streamed or not (``seeds.md`` S4.19).
+answer gives the same values whether it was streamed or not (``seeds.md`` S4.19). For an answer of
+the usual form there is a shorter way to them (:mod:`codec.usual_answer`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from codec.accumulator import Accumulator
 from codec.chunk import find_error
 from codec.errors import MalformedResponse
 from codec.jsontext import decode_json
+from codec.usual_answer import read_usual_answer
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
@@ -38,8 +40,13 @@ def decode_response(body: bytes) -> ChatResponse:
         value = value[0]
     if not isinstance(value, dict):
         raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
+    return read_usual_answer(value, len(body)) or _fold(value)
+
+
+def _fold(body: JsonObject) -> ChatResponse:
+    """Fold an answer of any form; its ``body`` is what came."""
     accumulator = Accumulator()
-    accumulator.feed_body(_without_deltas(value), body=value)
+    accumulator.feed_body(_without_deltas(body), body=body)
     return accumulator.response()
 
 

@@ -109,6 +109,8 @@ class SseDecoder:
             data = self._join(data)
         if _CR in data or len(data) > MAX_EVENT_BYTES:
             return self._split(data)
+        if data.find(_LF) == len(data) - 2 and data.endswith(b"\n\n"):
+            return [data]  # the usual read is one event of one line
         whole, end, rest = data.rpartition(b"\n\n")
         whole += end
         self._pending += rest.lstrip(b"\n")
