@@ -140,15 +140,14 @@ class RequestParser:
             self._stay()
             return int(switch.args[0])
         except HttpParserError as error:
-            if isinstance(error.__context__, BadRequest):
-                self._fail(error.__context__)
-            else:
-                self._fail(explain_fault(error, bytes(piece[:2])))
+            ours = error.__context__  # what a callback raised
+            fault = ours if isinstance(ours, BadRequest) else explain_fault(error, bytes(piece[:2]))
+            self._fail(fault)
             return len(piece)
         if self.head_begun:
             self._head_bytes += len(piece)
-            if fault := self._check_head():
-                self._fail(fault)
+            if too_much := self._check_head():
+                self._fail(too_much)
         elif was_in_chunks and self._body is body:
             self._check_framing(len(piece))
         return len(piece)
@@ -210,10 +209,9 @@ class RequestParser:
         """See that a body's chunks are not far more than what is in them (rule 5)."""
         surplus = self._framing_bytes + piece_bytes - self._body_bytes
         self._framing_bytes = max(0, surplus)
-        if surplus > self._max_header_bytes:
-            limit = f"{self._max_header_bytes} bytes"
-            fault = BadRequest(400, f"A chunk's extensions or trailers exceed {limit}.")
-            self._fail(fault, breaks_body=True)
+        if surplus > (limit := self._max_header_bytes):
+            message = f"A chunk's extensions or trailers exceed {limit} bytes."
+            self._fail(BadRequest(400, message), breaks_body=True)
 
     # What httptools calls. What is raised here ends its parsing.
 
