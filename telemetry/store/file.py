@@ -277,11 +277,11 @@ class StoreFile:
         """
         if self._connection is None or self._files is None:
             return
-        change = self._files.find_change()
+        if (change := self._files.find_change()) is None:
+            return
         if change is Change.WAL_CUT:
             raise _damage(self.path, change.value)
-        if change is not Change.NONE:
-            self._leave(self._connection, self._files, change)
+        self._leave(self._connection, self._files, change)
 
     def _leave(self, connection: sqlite3.Connection, files: OpenedFiles, change: Change) -> None:
         """Leave files that lie at the path no longer; the next use opens what does."""

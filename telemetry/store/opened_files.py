@@ -6,14 +6,11 @@ it writes, and in a write-ahead log that was cut, until the file itself is damag
 
 from __future__ import annotations
 
+import os
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from telemetry.store.schema import shm_path, wal_path
-
-if TYPE_CHECKING:
-    import os
-    from pathlib import Path
 
 __all__ = ("Change", "OpenedFiles")
 
@@ -21,14 +18,13 @@ __all__ = ("Change", "OpenedFiles")
 class Change(Enum):
     """What somebody else did to them."""
 
-    NONE = "none, or none that the system tells"
     FILE_GONE = "the file was removed, or another lies in its place"
     WAL_GONE = "its write-ahead log was removed, or another lies in its place"
     WAL_CUT = "its write-ahead log was cut"
 
 
 class OpenedFiles:
-    """The file and the write-ahead log that a connection has just opened, by device and inode."""
+    """The file and the write-ahead log that a connection has just opened, by inode and device."""
 
     def __init__(self, path: Path) -> None:
         """Remember the files of the store at `path`.
@@ -36,34 +32,36 @@ class OpenedFiles:
         Raises:
             OSError: they cannot be looked at.
         """
-        self._path = path
-        self._wal = wal_path(path)
-        self._shm = shm_path(path)
-        self._file_id = _identify(_look(path))
-        self._wal_id = _identify(_look(self._wal))
+        self._path, self._wal, self._shm = str(path), str(wal_path(path)), str(shm_path(path))
+        self._file_id = _identify(self._path)
+        self._wal_id = _identify(self._wal)
         self._wal_bytes = 0
 
     def note_wal(self) -> None:
         """Remember how long the log is; nobody else has it shorter."""
         try:
-            status = _look(self._wal)
+            self._wal_bytes = os.stat(self._wal).st_size  # noqa: PTH116 - Path.stat costs twice
         except OSError:
             return
-        self._wal_bytes = 0 if status is None else status.st_size
 
-    def find_change(self) -> Change:
-        """What was done to them since they were opened, and since the log was last noted."""
+    def find_change(self) -> Change | None:
+        """What was done to them since they were opened, and since the log was last noted.
+
+        ``None`` where nothing was, or nothing that the system tells. Each use of a store asks.
+        """
         try:
-            file, wal = _look(self._path), _look(self._wal)
+            file, wal = os.stat(self._path), os.stat(self._wal)  # noqa: PTH116 - as above
+        except (FileNotFoundError, NotADirectoryError):
+            if _identify(self._path) != self._file_id:
+                return Change.FILE_GONE
+            return Change.WAL_GONE if self._wal_id is not None else None
         except OSError:
-            return Change.NONE
-        if _identify(file) != self._file_id:
+            return None
+        if file[1:3] != self._file_id:
             return Change.FILE_GONE
-        if _identify(wal) != self._wal_id:
+        if wal[1:3] != self._wal_id:
             return Change.WAL_GONE
-        if wal is not None and wal.st_size < self._wal_bytes:
-            return Change.WAL_CUT
-        return Change.NONE
+        return Change.WAL_CUT if wal.st_size < self._wal_bytes else None
 
     def remove_wal(self) -> None:
         """Remove the log and its index where they still lie: beside another file they are damage.
@@ -71,22 +69,18 @@ class OpenedFiles:
         Raises:
             OSError: they stay.
         """
-        if self._wal_id == _identify(_look(self._wal)):
+        if self._wal_id == _identify(self._wal):
             for path in (self._wal, self._shm):
-                path.unlink(missing_ok=True)
+                Path(path).unlink(missing_ok=True)
 
 
-def _look(path: Path) -> os.stat_result | None:
-    """The status of a file, ``None`` where there is none.
+def _identify(path: str) -> tuple[int, ...] | None:
+    """Inode and device of a file, ``None`` where there is none.
 
     Raises:
         OSError: the system does not tell.
     """
     try:
-        return path.stat()
+        return os.stat(path)[1:3]  # noqa: PTH116 - as above
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _identify(status: os.stat_result | None) -> tuple[int, int] | None:
-    return None if status is None else (status.st_dev, status.st_ino)

@@ -186,13 +186,10 @@ class Store:
         Raises:
             StoreError: the store cannot be used.
         """
-
-        def recall(_connection: sqlite3.Connection) -> Sequence[PendingSpan] | None:
+        with self._file.use():
             if self._fresh_of != self._file.openings:
                 self._fresh.forget()
             return self._fresh.take(limit_spans, limit_bytes)
-
-        return self._file.run(recall)
 
     def take_alone(self, now_ns: int) -> PendingSpan | None:
         """Read the span that has failed alone and is due the longest at `now_ns`.
