@@ -323,7 +323,9 @@ class StoreFile:
 
     def _move_on(self, former: sqlite3.Connection, connection: sqlite3.Connection) -> None:
         """Go on in another file with the spans of the former one, and say it."""
+        has = sum(read_tally(connection).counts.values())  # an older copy has what it has
         saved = copy_spans(former, connection, self._last_seq)
+        saved = replace(saved, missing=max(0, saved.missing - has))
         _logger.error(
             "the store %s was removed, moved away or replaced while it was in use: it is written"
             " anew, with %d spans of the former file%s; end spantap before you do that",

@@ -114,6 +114,7 @@ def test_an_older_copy_in_its_place_goes_on(path: Path, tmp_path: Path) -> None:
         (tmp_path / "copy.db").replace(path)
         store.add([make_row(5)])
         assert readable(path) == [span_id(number) for number in (1, 2, 3, 4, 5)]
+        assert store.counts().damaged == 0
     assert integrity(path) == ["ok"]
 
 
