@@ -180,10 +180,6 @@ class Pipeline:
         if self._metrics_exporter is not None:
             self._metrics_exporter.start()
 
-    def warm_up(self) -> None:
-        """Take the time for what the first span needs, while nobody waits for it."""
-        self._recorder.warm_up()
-
     def _read_observing(self) -> Iterator[Reading]:
         counts = self.service.counts
         yield SPANS_RECORDED, (), counts.recorded

@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from proxy.processes.messages import MessageReader, Start, encode_message
+from proxy.signals import SHUTDOWN_SIGNALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def begin_child() -> tuple[Control, Start, list[int]]:
     """
     # Ends are the supervisor's to order: a terminal's Ctrl-C or end, a service manager's SIGTERM
     # reach every process of the group at once, and would cut what is to be drained.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SHUTDOWN_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     descriptors = [int(argument) for argument in sys.argv[1:]]
     control = Control(socket.socket(fileno=descriptors[0]))

@@ -70,6 +70,8 @@ def main() -> int:
         return FAILED_TO_START
     pipeline.metrics.read_from(partial(_read_spool, spool_folder(settings.path)))
     pipeline.start()
+    gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
+    gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(
         socket.socket(fileno=frames), pipeline.service, spool_folder(settings.path)
     )
@@ -80,9 +82,6 @@ def main() -> int:
     unobserved = UnobservedKeeper(pipeline.store, time.time_ns)
     reporting = _Report(control, pipeline, lambda: unobserved.take(others.latest))
     reporting.start()
-    pipeline.warm_up()
-    gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
-    gc.set_threshold(_GC_OBJECTS)
     intake.run()
     unobserved.take(others.latest)
     control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now

@@ -1,8 +1,7 @@
 """The prices that the package genai-prices bundles (``span-contract.md`` 1.4 and section 9).
 
 The package is an optional extra. It takes 30 MB and 0.2 s to import, so it is imported when the
-first call is to be priced, or before that while nothing else is to be done; where it is absent,
-nothing has a price.
+first call is to be priced; where it is absent, nothing has a price.
 
 Rules:
 
@@ -59,10 +58,6 @@ class Catalogue:
 
     def __init__(self, *, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
-
-    def warm_up(self) -> None:
-        """Import now what the first call would have to wait for."""
-        _ = self._find
 
     def price(
         self,

@@ -45,11 +45,6 @@ class Pricing:
         self._table = table
         self._catalogue = Catalogue() if catalogue else None
 
-    def warm_up(self) -> None:
-        """Load now what the first call would have to wait for."""
-        if self._catalogue is not None:
-            self._catalogue.warm_up()
-
     def price(self, exchange: Exchange) -> SpanCost | None:
         """What the exchange cost, ``None`` where no part of that is known. Never raises."""
         response, request = exchange.response, exchange.request

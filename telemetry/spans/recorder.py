@@ -27,7 +27,7 @@ from opentelemetry.sdk.environment_variables import (
     OTEL_SDK_DISABLED,
     OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT,
 )
-from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits
+from opentelemetry.sdk.trace import Event, SpanLimits
 from opentelemetry.sdk.util import BoundedList
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.semconv.attributes.exception_attributes import (
@@ -37,7 +37,6 @@ from opentelemetry.semconv.attributes.exception_attributes import (
     EXCEPTION_TYPE,
 )
 from opentelemetry.trace import (
-    INVALID_SPAN_CONTEXT,
     Link,
     SpanContext,
     SpanKind,
@@ -56,7 +55,6 @@ from telemetry.semconv import (
     SCOPE_NAME,
 )
 from telemetry.spans.exchange_attributes import build_span_content
-from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.otlp.writer import FinishedSpan
 from telemetry.spans.rules import SpanNaming, SpanRules
 from telemetry.spans.size_limits import cut_text
@@ -65,6 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.util.types import Attributes
 
     from telemetry.identity import SpanIdentity
@@ -126,23 +125,6 @@ class SpanRecorder:
         self._scope = InstrumentationScope(SCOPE_NAME, __version__)
         # Read once, and as the SDK reads it.
         self._disabled = os.environ.get(OTEL_SDK_DISABLED, "").lower().strip() == "true"
-
-    def warm_up(self) -> None:
-        """Load now what the first span would have to wait for."""
-        if self._disabled:
-            return
-        encode_span(
-            ReadableSpan(
-                "",
-                context=INVALID_SPAN_CONTEXT,
-                resource=self._resource,
-                instrumentation_scope=self._scope,
-                start_time=0,
-                end_time=0,
-            )
-        )
-        if self._rules.pricing is not None:
-            self._rules.pricing.warm_up()
 
     def record(self, exchange: Exchange) -> ReadableSpan | None:
         """Make the span of an exchange.

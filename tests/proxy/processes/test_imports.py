@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.jsontext import decode_json
 from tests.faults.stage import running_spantap
 
 if TYPE_CHECKING:
@@ -39,12 +38,9 @@ _NOBODY = {
     "requests",
 }
 
-_NOT_BEFORE_IT_IS_READY = _NOBODY | {"aiohttp", "asyncio", "certifi", "http.client"}
-"""Of telemetry."""
-
 _ABSENT = {
     "supervisor": _NOBODY | {"aiohttp", "codec", "opentelemetry.sdk", "sqlite3"},
-    "telemetry": {"aiohttp", "grpc", "opentelemetry.sdk.metrics", "re2", "requests"},
+    "telemetry": _NOBODY | {"aiohttp", "asyncio", "certifi", "http.client"},
     "worker": _NOBODY | {"aiohttp.web", "http.server", "sqlite3", "telemetry.observing.observer"},
 }
 """By the role of a process, what it has no use for before the first call, and without a backend."""
@@ -73,41 +69,6 @@ def test_a_started_process_has_imported_nothing_that_it_does_not_need(
     """A name stands for all that is in the package, too."""
     assert f"proxy.processes.{role}" in loaded[role] or "__main__" in loaded[role]
     assert _ABSENT[role] & loaded[role] == set()
-
-
-_WARM_UP = """\
-import json, pathlib, sys
-import proxy.processes.telemetry
-from telemetry.pipeline import Pipeline
-from telemetry.pricing.price_table import PriceTable
-from telemetry.pricing.pricing import Pricing
-from telemetry.spans.rules import SpanRules
-from telemetry.store.rows import Retention
-
-pipeline = Pipeline.open(
-    pathlib.Path(sys.argv[1]), retention=Retention(), environ={},
-    rules=SpanRules(pricing=Pricing(PriceTable())),
-)
-ready = list(sys.modules)
-from tests.telemetry.tap_frames import WHOLE_STREAM, exchange_frames
-pipeline.warm_up()
-warm = list(sys.modules)
-for frame in exchange_frames(*WHOLE_STREAM):
-    pipeline.service.feed(frame)
-pipeline.service.commit()
-assert pipeline.service.counts.recorded == 1
-print(json.dumps([ready, warm, list(sys.modules)]))
-"""
-
-
-def test_the_first_span_is_made_without_an_import(tmp_path: Path) -> None:
-    """What it needs is imported when telemetry is ready and has nothing to do; not before."""
-    script = [sys.executable, "-c", _WARM_UP, str(tmp_path / "t.db")]
-    run = subprocess.run(script, capture_output=True, text=True, check=True)
-    ready, warm, after = map(set, decode_json(run.stdout))
-    assert _NOT_BEFORE_IT_IS_READY & ready == set()
-    assert "opentelemetry.exporter" in warm
-    assert after == warm
 
 
 def test_settings_are_read_without_plugins_of_pydantic(tmp_path: Path) -> None:
