@@ -9,23 +9,40 @@ Rules:
    in two by the network is whole again before anybody decodes it.
 4. An event without data comes out only if it has a name or a comment to tell
    (``event: error`` may say why in a comment); its ``data`` is then ``None`` or empty, as sent.
-5. An incomplete event never holds more than :data:`MAX_EVENT_BYTES` (R5).
+5. An incomplete event never holds more than its limit, :data:`MAX_EVENT_BYTES` if no other (R5).
 6. The work is linear in the bytes, also where they come one by one.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from codec.errors import LimitExceeded
 
-__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder", "read_line")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = (
+    "MAX_EVENT_BYTES",
+    "OVERLAP_BYTES",
+    "SHORTENED_BYTES",
+    "ServerSentEvent",
+    "SseDecoder",
+    "read_line",
+)
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Largest event. Audio deltas and whole tool calls take up to a few megabytes in one event; a
 stream that never ends its event must not take the memory of all others."""
+
+SHORTENED_BYTES = 64 * 1024
+"""So much of a large event is shortened at a time."""
+
+OVERLAP_BYTES = 48 * 1024
+"""What was shortened before and is looked at again, for what goes on behind it."""
 
 _BOM = b"\xef\xbb\xbf"
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
@@ -74,6 +91,11 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class SseDecoder:
     r"""Turns pieces of an event stream into events. Not safe for concurrent calls.
 
+    Args:
+        limit_bytes: of an event, :data:`MAX_EVENT_BYTES` if not given.
+        shorten: makes a piece of a large event shorter, one that begins and ends anywhere; pieces
+            overlap by :data:`OVERLAP_BYTES`. So an event may be larger on the wire than its limit.
+
     >>> decoder = SseDecoder()
     >>> decoder.feed(b"data: a\n\ndata: b")[0].data
     b'a'
@@ -81,9 +103,25 @@ class SseDecoder:
     b'b'
     """
 
-    __slots__ = ("_begun", "_exceeded", "_pending", "_searched")
+    __slots__ = (
+        "_begun",
+        "_exceeded",
+        "_limit_bytes",
+        "_pending",
+        "_searched",
+        "_shorten",
+        "_shortened",
+    )
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        limit_bytes: int | None = None,
+        shorten: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        self._limit_bytes = MAX_EVENT_BYTES if limit_bytes is None else limit_bytes
+        self._shorten = shorten
+        self._shortened = 0  # so much of it was shortened
         self._pending = bytearray()  # the incomplete event
         self._searched = 0  # no event ends before this offset of it
         self._begun = False  # the place where a BOM may stand is behind us
@@ -93,7 +131,7 @@ class SseDecoder:
         """Take one read and return the events that it completes.
 
         Raises:
-            LimitExceeded: an event passes :data:`MAX_EVENT_BYTES`. Events that were complete
+            LimitExceeded: an event passes its limit. Events that were complete
                 before it are returned first, and the next call raises. The decoder is finished.
         """
         events: list[ServerSentEvent] = []
@@ -104,7 +142,7 @@ class SseDecoder:
             or not self._begun
             or self._exceeded
             or _CR in data
-            or len(data) > MAX_EVENT_BYTES
+            or len(data) > self._limit_bytes
         ):
             self._feed_any(data, events)
             return events
@@ -142,24 +180,26 @@ class SseDecoder:
             LimitExceeded: as :meth:`feed`.
         """
         if self._exceeded:
-            raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
+            raise LimitExceeded("MAX_EVENT_BYTES", self._limit_bytes)
         if not self._pending:
             return None
         block = bytes(self._pending)
         self._pending.clear()
-        self._searched = 0
+        self._searched = self._shortened = 0
         return _parse(block)
 
     def _feed_any(self, data: bytes, events: list[ServerSentEvent]) -> None:
         pending = self._pending
         if not self._exceeded:
             pending += data
+            if len(pending) - self._shortened >= SHORTENED_BYTES and self._shorten is not None:
+                self._shorten_pending(self._shorten)
             if not self._begun:
                 self._begin()
             if self._begun:
                 self._take_events(events)
         if self._exceeded and not events:
-            raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
+            raise LimitExceeded("MAX_EVENT_BYTES", self._limit_bytes)
 
     def _begin(self) -> None:
         pending = self._pending
@@ -168,6 +208,12 @@ class SseDecoder:
         if pending.startswith(_BOM):
             del pending[: len(_BOM)]
         self._begun = True
+
+    def _shorten_pending(self, shorten: Callable[[bytes], bytes]) -> None:
+        start = max(0, self._shortened - OVERLAP_BYTES)
+        self._pending[start:] = shorten(bytes(self._pending[start:]))
+        self._shortened = len(self._pending)
+        self._searched = min(self._searched, start)
 
     def _take_events(self, events: list[ServerSentEvent]) -> None:
         pending = self._pending
@@ -178,7 +224,7 @@ class SseDecoder:
             match = _EVENT_END.search(pending, max(start, self._searched))
             if match is None or _may_grow(match, len(pending)):
                 break
-            if match.end() - start > MAX_EVENT_BYTES:
+            if match.end() - start > self._limit_bytes:
                 self._exceed()
                 return
             if event := _parse(bytes(pending[start : match.end()])):
@@ -186,13 +232,15 @@ class SseDecoder:
             start = match.end()
             self._searched = 0
         del pending[:start]
+        self._shortened = max(0, self._shortened - start)
         self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
-        if len(pending) > MAX_EVENT_BYTES:
+        if len(pending) > self._limit_bytes:
             self._exceed()
 
     def _exceed(self) -> None:
         self._exceeded = True
         self._pending = bytearray()
+        self._shortened = 0
 
 
 def read_line(data: bytes) -> bytes | None:

@@ -82,7 +82,8 @@ class Api:
     Attributes:
         name: of the API; frames, spans and metrics carry it.
         path_end: how the paths of its requests end. Azure, Z.ai, OpenRouter and others put much
-            before it; a trailing slash makes another path.
+            before it.
+        takes_slash: a slash may follow; else that makes another path.
         operation: ``gen_ai.operation.name`` (``span-contract.md`` 7.1), ``None`` where it has none.
         span_name: what OpenInference calls a span of it.
         span_kind: what OpenInference says that it is.
@@ -99,6 +100,7 @@ class Api:
 
     name: str
     path_end: str
+    takes_slash: bool = False
     operation: str | None
     span_name: str
     span_kind: SpanKind = SpanKind.LLM

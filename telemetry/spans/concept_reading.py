@@ -60,11 +60,11 @@ class OfPart:
 
 @dataclass(frozen=True, slots=True)
 class OfRequest:
-    """Reads the request's JSON.
+    """Reads what the request asks for (:attr:`codec.call.Asked.options`).
 
     Attributes:
         members: which it looks at; where none of them came there is no value.
-        read: the value from the JSON.
+        read: the value from these.
     """
 
     members: tuple[str, ...]
@@ -72,7 +72,7 @@ class OfRequest:
 
     def __call__(self, exchange: Exchange) -> object:
         """The value, ``None`` where the request could not be decoded."""
-        return self.read(exchange.request.body) if exchange.request is not None else None
+        return self.read(exchange.request.options) if exchange.request is not None else None
 
 
 def join_tables(tables: Iterable[Iterable[Row]]) -> Callable[[Exchange], list[Pairs]]:
@@ -134,8 +134,8 @@ def _from_request(rows: Sequence[Row]) -> Callable[..., Pairs]:
     def read(exchange: Exchange, _: _Values) -> Pairs:
         if exchange.request is None:
             return ()
-        body = exchange.request.body
-        return [(name, take(body)) for name, take in choose(frozenset(body.keys() & known))]
+        asked = exchange.request.options
+        return [(name, take(asked)) for name, take in choose(frozenset(asked.keys() & known))]
 
     return read
 
