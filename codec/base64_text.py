@@ -26,18 +26,19 @@ MAX_KEPT_CHARS = 32_000
 
 _MEMBERS = ("result", "b64_json", "partial_image_b64")
 
-_BEGINNINGS = {
-    b"iVBORw0KGgo": b", image/png",
-    b"/9j/": b", image/jpeg",
-    b"UklGR": b", image/webp",
-    b"R0lGOD": b", image/gif",
-}
-
-_IN_TEXT = re.compile(
-    rb'("(?:%b)"[ ]{0,4}:[ ]{0,4}")' % "|".join(_MEMBERS).encode()
-    + rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=]*+)"
+_TYPES = (
+    (b"iVBORw0KGgo", b", image/png"),
+    (b"/9j/", b", image/jpeg"),
+    (b"UklGR", b", image/webp"),
+    (b"R0lGOD", b", image/gif"),
 )
-_BASE64 = re.compile(r"[A-Za-z0-9+/=]*+")
+"""How base64 of pictures begins."""
+
+_VALUE = rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=]*+)"
+"""Base64, or what stands for it, and more of it."""
+
+_IN_TEXT = re.compile(rb'("(?:%b)" {0,4}: {0,4}")' % "|".join(_MEMBERS).encode() + _VALUE)
+_ALONE = re.compile(rb"()" + _VALUE)
 
 
 def shorten_base64_text(piece: bytes) -> bytes:
@@ -53,22 +54,17 @@ def shorten_base64(members: JsonObject) -> None:
     """Shorten what is too long among the members of an object, in place."""
     for name in _MEMBERS:
         value = members.get(name)
-        if isinstance(value, str) and len(value) > MAX_KEPT_CHARS and _BASE64.fullmatch(value):
-            members[name] = _name(len(value), _type_of(value[:16].encode())).decode()
+        if not isinstance(value, str) or not value.isascii():
+            continue
+        if len(value) > MAX_KEPT_CHARS or value.startswith("<"):
+            found = _ALONE.fullmatch(value.encode())
+            members[name] = value if found is None else _shorten_match(found).decode()
 
 
 def _shorten_match(found: re.Match[bytes]) -> bytes:
-    opening, count, named, more = found.groups()
-    if count is not None:
-        return bytes(opening) + _name(int(count) + len(more), named or b"")
-    if len(more) <= MAX_KEPT_CHARS:
+    before, count, named, more = found.groups()
+    if count is None and len(more) <= MAX_KEPT_CHARS:
         return found[0]
-    return bytes(opening) + _name(len(more), _type_of(more))
-
-
-def _name(count: int, named: bytes) -> bytes:
-    return b"<%d base64 characters%b>" % (count, named)
-
-
-def _type_of(data: bytes) -> bytes:
-    return next((named for first, named in _BEGINNINGS.items() if data.startswith(first)), b"")
+    if count is None:
+        count, named = b"0", next((kind for first, kind in _TYPES if more.startswith(first)), b"")
+    return bytes(before) + b"<%d base64 characters%b>" % (int(count) + len(more), named or b"")

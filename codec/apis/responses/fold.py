@@ -58,6 +58,12 @@ _ENDS: Final = {
 }
 """Terminal events, and the status that each means."""
 
+_SPOKEN: Final = (
+    *("content", "summary", "arguments", "input", "code", "queries", "action", "operation"),
+    "result",
+)
+"""Members of an item that say something, where no delta did."""
+
 _ADDED: Final = "response.output_item.added"
 _DONE: Final = "response.output_item.done"
 _PARTIAL_IMAGE: Final = "response.image_generation_call.partial_image"
@@ -381,7 +387,7 @@ def _held_bytes(item: _Item) -> int:
 
 
 def _says_something(item: Mapping[str, Any]) -> bool:
-    return any(item.get(name) for name in ("content", "summary", "arguments", "input", "result"))
+    return any(map(item.get, _SPOKEN))
 
 
 def _essentials(response: Mapping[str, Any]) -> JsonObject:

@@ -187,12 +187,12 @@ def _judge(
     body: Mapping[str, Any], usage: Usage | None, error: ErrorObject | None, *, is_cut: bool
 ) -> Iterator[str]:
     """Judge the whole (``span-contract.md`` 1.8)."""
-    status = None if is_cut else body.get("status")
+    status = None if is_cut else text_of(body.get("status"))
     if status == "completed" and any(map(_has_bad_arguments, _list_of(body.get("output")))):
         yield "bad_tool_arguments"
     if usage is not None and usage.total_inconsistent:
         yield "total_inconsistent"
-    if error is None and not isinstance(status, str):
+    if error is None and status is None:
         yield "no_finish_reason"
     if error is None and usage is None and (is_cut or status in _WITH_USAGE):
         yield "no_usage"
