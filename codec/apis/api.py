@@ -93,6 +93,7 @@ class Api:
         shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
             OpenInference's instrumentor of the API has it.
         tool_members: members of a request that hold tools, or the names of some.
+        quoted_members: members of an answer in which it repeats its request.
         read_asked: reads a request's JSON object.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
@@ -109,6 +110,7 @@ class Api:
     has_usage_option: bool = False
     shows_past_reasoning: bool = False
     tool_members: frozenset[str] = frozenset()
+    quoted_members: frozenset[str] = frozenset()
     read_asked: Callable[[JsonObject], Asked]
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]

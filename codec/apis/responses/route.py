@@ -9,6 +9,16 @@ from codec.apis.responses.stream import ResponseStream
 
 __all__ = ("RESPONSES",)
 
+_QUOTED = frozenset(
+    {
+        *("background", "conversation", "frequency_penalty", "input", "instructions"),
+        *("max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls"),
+        *("presence_penalty", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("prompt_cache_retention", "reasoning", "safety_identifier", "store", "temperature"),
+        *("text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+    }
+)
+
 RESPONSES = Api(
     name="responses",
     path_end="/responses",
@@ -18,6 +28,7 @@ RESPONSES = Api(
     api_type="responses",
     shows_past_reasoning=True,
     tool_members=frozenset({"tools", "tool_choice"}),
+    quoted_members=_QUOTED,
     read_asked=ResponseRequest,
     open_stream=ResponseStream,
     read_said=read_response,

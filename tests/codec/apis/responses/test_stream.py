@@ -147,10 +147,11 @@ def test_done_marks_and_padding_are_no_content() -> None:
     stream = ResponseStream()
     stream.feed(CREATED + b"data: [DONE]\n\n")
     assert (stream.chunk_count, stream.has_content) == (1, False)
-    stream.feed(added(0, MESSAGE))
-    assert not stream.has_content
-    stream.feed(delta("Hi", obfuscation="secret"))
-    assert stream.has_content
+    seen = []
+    for event in (added(0, MESSAGE), delta("Hi", obfuscation="secret")):
+        stream.feed(event)
+        seen.append(stream.has_content)
+    assert seen == [False, True]
     assert "secret" not in encode_json(stream.finish().body)
 
 
