@@ -123,11 +123,15 @@ def test_all_of_them_are_here() -> None:
 
 @pytest.mark.parametrize("recording", STREAMS, ids=lambda one: one.id)
 def test_a_recorded_stream_is_what_a_second_fold_says(recording: Recording) -> None:
-    """Read whole, in sevens, anyhow, in bytes; with LF and with CRLF."""
+    """Read whole, event by event, in sevens, anyhow, in bytes; with LF and with CRLF."""
     body = recording.body
     expected = fold_response(body)
     chance = random.Random(recording.id)
     check(fold(body), expected)
+    stream = ResponseStream()
+    for event in body.replace(b"\r\n", b"\n").split(b"\n\n"):
+        stream.feed(event + b"\n\n")
+    check(stream.finish(), expected)
     for written in (body, body.replace(b"\n", b"\r\n")):
         for size in (7, chance):
             assert fold(written, size) == fold(body)

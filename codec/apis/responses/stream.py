@@ -44,7 +44,7 @@ _MOST_BYTES: Final = 4
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 _DATA_FIELD: Final = b"data: "
 _EVENT_END: Final = b"\n\n"
-_NO_FRAME: Final = -1
+_NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
 
 
@@ -82,8 +82,8 @@ class ResponseStream:
 
     __slots__ = (
         "_before",
+        "_before_bytes",
         "_fold",
-        "_frame_bytes",
         "_reader",
         "_text",
         "chunk_count",
@@ -100,7 +100,7 @@ class ResponseStream:
         self._reader = EventReader(budget)
         self._fold = ResponseFold(budget)
         self._before = b""  # all of the last event that comes before its data, and
-        self._frame_bytes = _NO_FRAME  # how long that is, with what comes behind
+        self._before_bytes = _NONE  # how long that is
         self._text = OpenText("", 0, 0, [])
         self.chunk_count = 0
 
@@ -117,17 +117,18 @@ class ResponseStream:
     def feed(self, data: bytes) -> None:
         """Take one read of the (decompressed) body, cut anywhere."""
         # The usual read is one event like the last one, and this is all that is done for it.
-        payload = data.removeprefix(self._before).removesuffix(_EVENT_END)
-        size = len(data)
+        payload = data.removeprefix(self._before)
+        size = len(payload)
         if (
-            size - len(payload) == self._frame_bytes  # both were there
+            len(data) - size == self._before_bytes  # it was there
             and size <= _MAX_DELTA_BYTES
-            and _LF not in payload
+            and payload.find(_LF) == size - 2
+            and payload[-1] == _LF
             and _CR not in payload
             and self._take_delta(payload)
         ):
             return
-        self._frame_bytes = _NO_FRAME
+        self._before_bytes = _NONE
         for event in self._reader.feed(data):
             self._take(event)
         if self._reader.is_lost:
@@ -136,7 +137,7 @@ class ResponseStream:
             start = data.find(_DATA_FIELD)
             self._before = data[: start + len(_DATA_FIELD)]
             if read_event(data) is not None:
-                self._frame_bytes = len(self._before) + len(_EVENT_END)
+                self._before_bytes = len(self._before)
 
     def finish(self) -> ResponseAnswer:
         """Take the end of the bytes and return what the stream said. Call it once."""

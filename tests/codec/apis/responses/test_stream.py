@@ -245,18 +245,41 @@ def test_nothing_raises_and_cuts_change_nothing(
     events: list[tuple[str, dict[str, object]]], size: int
 ) -> None:
     """Whatever stands in whatever member (rules 1 and 4)."""
-    data = b"".join(write_event(f"response.{kind}", **members) for kind, members in events)
-    whole, cut = ResponseStream(), ResponseStream()
+    written = [write_event(f"response.{kind}", **members) for kind, members in events]
+    data = b"".join(written)
+    whole, cut, usual = ResponseStream(), ResponseStream(), ResponseStream()
     whole.feed(data)
+    for event in written:
+        usual.feed(event)
     for at in range(0, len(data), size):
         cut.feed(data[at : at + size])
     answer, other = whole.finish(), cut.finish()
-    assert repr(answer) == repr(other)  # NaN is not equal to itself
-    assert whole.chunk_count == cut.chunk_count
+    assert repr(answer) == repr(other) == repr(usual.finish())  # NaN is not equal to itself
+    assert whole.chunk_count == cut.chunk_count == usual.chunk_count
     for read in (answer.answers, answer.choices_of_answers, answer.finish_reasons, answer.refused):
         assert len(read) >= 0
     assert answer.read_tools() is not None
     assert answer.ending(streamed=True)
+
+
+@given(
+    texts=st.lists(st.text(max_size=9) | st.just("x" * 3_000), max_size=30),
+    last=st.binary(max_size=30) | st.just(b"data: {}\ndata: {}\n\n"),
+)
+def test_rule_5_the_usual_read_comes_to_what_the_decoder_makes_of_it(
+    texts: list[str], last: bytes
+) -> None:
+    """One event per read, or all of them in one; whatever is behind the first line's end."""
+    events = [CREATED, added(0, MESSAGE), *[delta(text, sequence_number=1) for text in texts], last]
+    one, other = ResponseStream(), ResponseStream()
+    for event in events:
+        one.feed(event)
+    other.feed(b"".join(events))
+    answer = one.finish()
+    assert answer == other.finish()
+    assert one.chunk_count == other.chunk_count
+    if said := "".join(texts):
+        assert answer.items[0]["content"][0]["text"] == said
 
 
 @given(data=st.binary(max_size=200))
