@@ -15,25 +15,27 @@ Rules (``apis.md`` 2.2):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from codec.apis.responses.item_fold import DELTAS, WHOLES, ItemFold, OpenText, part_of
 from codec.apis.responses.said import make_answer
 from codec.base64_text import shorten_base64
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.chunk import find_error
 from codec.integers import index_of
-from codec.jsontext import compact_text, join_text
+from codec.jsontext import compact_text
 from codec.members import object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from codec.apis.responses.item_fold import Place
     from codec.apis.responses.said import ResponseAnswer
     from codec.budget import Budget
     from codec.call import ErrorObject
     from codec.jsontext import JsonObject
 
-__all__ = ("OpenText", "ResponseFold")
+__all__ = ("ResponseFold",)
 
 _ITEM_BYTES: Final = 1_024
 """What an item takes before it says anything."""
@@ -69,102 +71,6 @@ _DONE: Final = "response.output_item.done"
 _PARTIAL_IMAGE: Final = "response.image_generation_call.partial_image"
 
 
-class _Place(NamedTuple):
-    """Where in an item a text belongs that comes in pieces.
-
-    Attributes:
-        item: the type of the item.
-        member: which has the text, of the item or of one of its parts.
-        parts: the item's list of parts; ``None`` where the text is the item's own.
-        part: the type of the part.
-    """
-
-    item: str
-    member: str
-    parts: str | None = None
-    part: str | None = None
-
-
-_PLACES: Final = {
-    "response.output_text": _Place("message", "text", "content", "output_text"),
-    "response.refusal": _Place("message", "refusal", "content", "refusal"),
-    "response.reasoning_text": _Place("reasoning", "text", "content", "reasoning_text"),
-    "response.reasoning_summary_text": _Place("reasoning", "text", "summary", "summary_text"),
-    "response.function_call_arguments": _Place("function_call", "arguments"),
-    "response.mcp_call_arguments": _Place("mcp_call", "arguments"),
-    "response.custom_tool_call_input": _Place("custom_tool_call", "input"),
-    "response.code_interpreter_call_code": _Place("code_interpreter_call", "code"),
-}
-_DELTAS: Final = {f"{name}.delta": place for name, place in _PLACES.items()}
-_WHOLES: Final = {f"{name}.done": f"{name}.delta" for name in _PLACES}
-
-_Key = tuple[_Place, int]
-
-
-class OpenText:
-    """The text that is under way, which takes more pieces.
-
-    Attributes:
-        kind: of the events that bring them; empty where it is closed.
-        index: of its item.
-        part: its place in the item.
-        pieces: so far.
-        settled: of so many it was taken what they need.
-        room_bytes: what further ones may need for sure.
-    """
-
-    __slots__ = ("index", "kind", "part", "pieces", "room_bytes", "settled")
-
-    def __init__(self, kind: str, index: int, part: int, pieces: list[str]) -> None:
-        self.kind = kind
-        self.index = index
-        self.part = part
-        self.pieces = pieces
-        self.settled = len(pieces)
-        self.room_bytes = 0
-
-
-class _Item:
-    """An item under way.
-
-    Attributes:
-        value: what came of it as a whole.
-        texts: what came in pieces, by their place; none once it is done.
-        is_done: it came whole.
-    """
-
-    __slots__ = ("is_done", "texts", "value")
-
-    def __init__(self, value: JsonObject) -> None:
-        self.value = value
-        self.texts: dict[_Key, list[str]] = {}
-        self.is_done = False
-
-    def body(self) -> JsonObject:
-        """The item as far as it is known."""
-        if not self.texts:
-            return self.value
-        body = dict(self.value)
-        parts: dict[str, list[JsonObject]] = {}
-        for (place, _), pieces in sorted(self.texts.items(), key=_part_index):
-            text = join_text(pieces)
-            if place.parts is None:
-                body[place.member] = text
-            else:
-                part = {"type": place.part, place.member: text}
-                parts.setdefault(place.parts, []).append(part)
-        return body | parts
-
-
-def _part_of(event: Mapping[str, Any]) -> int:
-    """The place in the item that an event is about: in its content, or in its summary."""
-    return index_of(event.get("content_index")) or index_of(event.get("summary_index")) or 0
-
-
-def _part_index(entry: tuple[_Key, list[str]]) -> int:
-    return entry[0][1]
-
-
 class ResponseFold:
     """Folds the events of one stream. Not safe for concurrent calls.
 
@@ -195,7 +101,7 @@ class ResponseFold:
         self._budget = budget
         self._limit_bytes = budget.left_bytes
         self._response: JsonObject = {}
-        self._items: dict[int, _Item] = {}
+        self._items: dict[int, ItemFold] = {}
         self._ended: JsonObject | None = None  # the last response that ended, whole
         self._text = OpenText("", 0, 0, [])
         self._error: ErrorObject | None = None
@@ -218,7 +124,7 @@ class ResponseFold:
             part: its place in the item.
             piece: of the text.
         """
-        place = _DELTAS.get(kind)
+        place = DELTAS.get(kind)
         if place is None or index < 0 or part < 0:
             return None
         self._settle()
@@ -237,7 +143,7 @@ class ResponseFold:
         text.room_bytes = min(_ROOM_BYTES, self._budget.left_bytes) if is_open else 0
         return text
 
-    def _find_pieces(self, place: _Place, index: int, part: int) -> list[str] | None:
+    def _find_pieces(self, place: Place, index: int, part: int) -> list[str] | None:
         """The pieces so far of a text of an item; ``None`` where none can be added."""
         item = self._items.get(index) or self._add(index, {"type": place.item})
         if item is None or item.is_done:
@@ -280,10 +186,10 @@ class ResponseFold:
             if not kind:
                 self.note("foreign_chunk")
             return True
-        if kind in _DELTAS:
+        if kind in DELTAS:
             self._feed_piece(kind, members, members.get("delta"))
-        elif (whole := _WHOLES.get(kind)) is not None:
-            self._feed_whole(whole, _DELTAS[whole], members)
+        elif (whole := WHOLES.get(kind)) is not None:
+            self._feed_whole(whole, DELTAS[whole], members)
         elif kind in {_ADDED, _DONE}:
             self._feed_item(members, is_done=kind == _DONE)
         elif kind in _BEGINNINGS:
@@ -296,12 +202,12 @@ class ResponseFold:
 
     def _feed_piece(self, kind: str, event: JsonObject, piece: Any) -> None:
         if isinstance(piece, str):
-            self.open_text(kind, self._find(event, event.get("item_id")), _part_of(event), piece)
+            self.open_text(kind, self._find(event, event.get("item_id")), part_of(event), piece)
 
-    def _feed_whole(self, kind: str, place: _Place, event: JsonObject) -> None:
+    def _feed_whole(self, kind: str, place: Place, event: JsonObject) -> None:
         """Take a text that is told whole: all of it, where its pieces did not come."""
         item = self._items.get(self._find(event, event.get("item_id")))
-        if item is None or (place, _part_of(event)) not in item.texts:
+        if item is None or (place, part_of(event)) not in item.texts:
             self._feed_piece(kind, event, event.get(place.member))
 
     def _find(self, event: JsonObject, item_id: Any, *, is_new: bool = False) -> int:
@@ -316,10 +222,10 @@ class ResponseFold:
         last = max(self._items, default=-1)
         return last + 1 if is_new or last < 0 else last
 
-    def _add(self, index: int, value: JsonObject) -> _Item | None:
+    def _add(self, index: int, value: JsonObject) -> ItemFold | None:
         if not self._budget.take(_ITEM_BYTES + size_bytes(value)):
             return None
-        item = self._items[index] = _Item(value)
+        item = self._items[index] = ItemFold(value)
         return item
 
     def _feed_item(self, event: JsonObject, *, is_done: bool) -> None:
@@ -379,7 +285,7 @@ class ResponseFold:
         return make_answer(body, error=self._error, anomalies=(*self._anomalies,), is_cut=True)
 
 
-def _held_bytes(item: _Item) -> int:
+def _held_bytes(item: ItemFold) -> int:
     """What was taken for what an item has said; of its texts, the least that they are."""
     return size_bytes(item.value) + sum(
         len(piece) for pieces in item.texts.values() for piece in pieces
@@ -399,7 +305,7 @@ def _essentials(response: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def _join_outputs(output: Any, items: Mapping[int, _Item]) -> list[Any]:
+def _join_outputs(output: Any, items: Mapping[int, ItemFold]) -> list[Any]:
     """The items of a terminal object, and those that streamed and that it lacks (rule 3)."""
     told: list[Any] = list(output) if isinstance(output, list) else []
     if len(told) >= len(items):

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from codec.apis.responses.fold import OpenText, ResponseFold
+from codec.apis.responses.fold import ResponseFold
+from codec.apis.responses.item_fold import OpenText
 from codec.budget import FRAGMENT_BYTES, Budget
 from codec.call import ErrorObject
 from codec.chunk import find_error, is_done
