@@ -192,6 +192,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parameters: Any = None
     value: Any = None
 
+    @property
+    def title(self) -> str | None:
+        """Its name; of a tool of the provider's own, such as a web search, its type."""
+        own = self.type if self.type not in {"", "function"} else None
+        return self.name if self.name is not None else own
+
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """A request, read from its JSON where somebody asks.
@@ -240,6 +246,21 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     def options(self) -> Mapping[str, Any]:
         """The parameters under the names that chat completions give them, values as sent."""
         return self.body
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation at the provider that it goes on with."""
+        return None
+
+    @property
+    def prompt_id(self) -> str | None:
+        """The prompt that the provider has stored, and that it uses."""
+        return None
+
+    @property
+    def references(self) -> Mapping[str, str]:
+        """What else it refers to by a word: the response before it, the version of a prompt."""
+        return {}
 
     def read_messages(self) -> Sequence[Message]:
         """Read the conversation, what comes apart from it (instructions) first."""
@@ -331,6 +352,8 @@ class Ending(StrEnum):
     """All is there if the bytes end here, and nothing marks that they do."""
     OPEN = "open"
     """More was to come."""
+    CANCELLED = "cancelled"
+    """Somebody stopped it, and it says so."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -397,6 +420,10 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def refused(self) -> Sequence[int]:
         """The index of each message that declines to answer."""
+        return ()
+
+    def read_tools(self) -> Sequence[Tool]:
+        """Read the tools that were on offer and are not in the request."""
         return ()
 
     def ending(self, *, streamed: bool) -> Ending:

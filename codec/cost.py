@@ -20,6 +20,8 @@ __all__ = ("Cost", "decode_cost")
 
 _TICKS_PER_USD = 1e10  # xAI
 _MEMBERS = frozenset({"cost_usd", "cost", "cost_in_usd_ticks"})
+_PROMPT_SHARES = ("upstream_inference_prompt_cost", "upstream_inference_input_cost")
+_COMPLETION_SHARES = ("upstream_inference_completions_cost", "upstream_inference_output_cost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,8 @@ def _with_shares(cost: Cost, usage: Mapping[str, Any]) -> Cost:
         return cost
     return Cost(
         total=cost.total,
-        prompt=_amount(details.get("upstream_inference_prompt_cost")),
-        completion=_amount(details.get("upstream_inference_completions_cost")),
+        prompt=_first(details, *_PROMPT_SHARES),
+        completion=_first(details, *_COMPLETION_SHARES),
     )
 
 

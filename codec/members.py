@@ -1,4 +1,4 @@
-"""Members of JSON objects that have no meaning here: kept and merged.
+"""Members of JSON objects: read as what they should be; and kept and merged, of no meaning here.
 
 Providers add fields of their own everywhere (``dialects.md`` section 1, rule 8). They belong into
 the accumulated object of ``span-contract.md`` 1.5, and they must not be the hole through which a
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.jsontext import JsonObject
 
-__all__ = ("merge_members", "without_empty")
+__all__ = ("merge_members", "object_of", "text_of", "without_empty")
 
 _CONTAINERS = (dict, list)
 
@@ -77,6 +77,16 @@ def merge_members(
             growth = size_bytes(value) - size_bytes(old)
         if budget.take(growth):
             into[key] = _own(value) if isinstance(value, _CONTAINERS) else value
+
+
+def object_of(value: Any) -> JsonObject:
+    """Return an object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(value: Any) -> str | None:
+    """Return a string that is not empty; else ``None``."""
+    return value if isinstance(value, str) and value else None
 
 
 def without_empty(members: JsonObject) -> JsonObject:

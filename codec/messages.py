@@ -26,6 +26,7 @@ from codec.call import (
     ToolResult,
 )
 from codec.jsontext import encode_json
+from codec.members import object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from codec.call import Part
     from codec.jsontext import JsonObject
 
-__all__ = ("read_message", "read_tool")
+__all__ = ("read_audio", "read_file", "read_message", "read_tool")
 
 _NOTHING = Message(None)
 _PLAIN = {"role", "content"}
@@ -50,17 +51,17 @@ def read_message(value: Any) -> Message:
     role, content = value.get("role"), value.get("content")
     if type(content) is str and role and type(role) is str and value.keys() == _PLAIN:
         return Message(role, content or None)  # most are no more than this
-    return _read_any(value, _word(role), content)
+    return _read_any(value, text_of(role), content)
 
 
 def _read_any(value: JsonObject, role: str | None, content: Any) -> Message:
-    name, call_id = _word(value.get("name")), _word(value.get("tool_call_id"))
-    refusal = _word(value.get("refusal"))
+    name, call_id = text_of(value.get("name")), text_of(value.get("tool_call_id"))
+    refusal = text_of(value.get("refusal"))
     said, count = _read_content(content)
     if role in _TOOL_ROLES or call_id is not None:
         result = ToolResult(id=call_id, content=said or refusal, value=content)
         return Message(role, (result,), name, count)
-    reasoning = _word(value.get("reasoning_content")) or _word(value.get("reasoning"))
+    reasoning = text_of(value.get("reasoning_content")) or text_of(value.get("reasoning"))
     parts: list[Part] = [*_read_calls(value)]
     if refusal is not None:
         parts.insert(0, Refusal(refusal))
@@ -78,7 +79,7 @@ def _read_content(content: Any) -> tuple[str | tuple[Part, ...] | None, int]:
     if isinstance(content, str):
         return content or None, 0
     if isinstance(content, dict):
-        return (Other(content),), 0
+        return (_read_part(content),), 0
     if not isinstance(content, list) or not content:
         return None, 0
     if not all(isinstance(part, dict) for part in content):
@@ -92,27 +93,29 @@ def _read_part(part: JsonObject) -> Part:
     said = part.get(kind) if isinstance(kind, str) else None
     match kind:
         case "text" | "refusal":
-            return Text(_word(said) or "")
+            return Text(text_of(said) or "")
         case "image_url" | "audio_url" | "video_url":
-            url = said if isinstance(said, str) else _object(said).get("url")
-            return Media(kind=_LINKED[kind], url=_word(url))
+            url = said if isinstance(said, str) else object_of(said).get("url")
+            return Media(kind=_LINKED[kind], url=text_of(url))
         case "input_audio":
-            return _read_audio(_object(said))
+            return read_audio(object_of(said))
         case "file":
-            return _read_file(_object(said))
+            return read_file(object_of(said))
         case _:
             return Other(part)
 
 
-def _read_audio(audio: JsonObject) -> Media:
-    form = _word(audio.get("format"))
+def read_audio(audio: JsonObject) -> Media:
+    """Read sound that stands in a request."""
+    form = text_of(audio.get("format"))
     mime_type = "audio/mpeg" if form == "mp3" else f"audio/{form}"  # RFC 3003
-    data = _word(audio.get("data"))
+    data = text_of(audio.get("data"))
     return Media(kind="audio", data=data, mime_type=mime_type if form else None)
 
 
-def _read_file(file: JsonObject) -> Media:
-    data = _word(file.get("file_data"))
+def read_file(file: JsonObject) -> Media:
+    """Read a file that stands in a request, or that it points to."""
+    data = text_of(file.get("file_data"))
     is_url = data is not None and data[:8].lower().startswith(_URL_SCHEMES)
     header = data[: data.find(",")] if data and is_url and data[:5].lower() == "data:" else ""
     return Media(
@@ -120,8 +123,8 @@ def _read_file(file: JsonObject) -> Media:
         url=data if is_url else None,
         data=None if is_url else data,
         mime_type=header[5:].partition(";")[0] or None,  # RFC 2397
-        name=_word(file.get("filename")),
-        file_id=_word(file.get("file_id")),
+        name=text_of(file.get("filename")),
+        file_id=text_of(file.get("file_id")),
     )
 
 
@@ -140,7 +143,7 @@ def _read_call(call: JsonObject) -> ToolCall:
     call_id = call_id if isinstance(call_id, str) else None
     if isinstance(custom := call.get("custom"), dict):
         return _call(call_id, "custom", custom, "input")
-    return _call(call_id, "function", _object(call.get("function")), "arguments")
+    return _call(call_id, "function", object_of(call.get("function")), "arguments")
 
 
 def _call(call_id: str | None, kind: str, called: JsonObject, member: str) -> ToolCall:
@@ -150,28 +153,20 @@ def _call(call_id: str | None, kind: str, called: JsonObject, member: str) -> To
             arguments = encode_json(arguments)
         except ValueError:
             arguments = None
-    name = _word(called.get("name"))
-    return ToolCall(id=call_id, name=name, arguments=_word(arguments) or "", type=kind)
+    name = text_of(called.get("name"))
+    return ToolCall(id=call_id, name=name, arguments=text_of(arguments) or "", type=kind)
 
 
 def read_tool(value: Any) -> Tool:
     """Read a tool on offer, which OpenAI describes under the name of its type."""
     if not isinstance(value, dict):
         return Tool(type="", value=value)
-    kind = _word(value.get("type")) or "function"
-    members = _object(value.get(kind))
+    kind = text_of(value.get("type")) or "function"
+    members = object_of(value.get(kind))
     return Tool(
         type=kind,
-        name=_word(members.get("name")),
-        description=_word(members.get("description")),
+        name=text_of(members.get("name")),
+        description=text_of(members.get("description")),
         parameters=members.get("parameters"),
         value=value,
     )
-
-
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from codec.answer import ChatResponse
     from codec.jsontext import JsonObject
 
-__all__ = ("decode_response", "fold_body")
+__all__ = ("decode_body", "decode_response", "fold_body")
 
 
 def decode_response(body: bytes) -> ChatResponse:
@@ -32,6 +32,16 @@ def decode_response(body: bytes) -> ChatResponse:
         MalformedResponse: it is not UTF-8 JSON, or no object. A list that holds an error object
             (Google front ends, ``dialects.md`` section 4.8) is taken for that object.
     """
+    value = decode_body(body)
+    return read_usual_answer(value, len(body)) or _fold(value)
+
+
+def decode_body(body: bytes) -> JsonObject:
+    """Decode the JSON object of a response, whatever its API.
+
+    Raises:
+        MalformedResponse: as :func:`decode_response`.
+    """
     try:
         value = decode_json(body.strip())
     except ValueError as error:
@@ -40,7 +50,7 @@ def decode_response(body: bytes) -> ChatResponse:
         value = value[0]
     if not isinstance(value, dict):
         raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
-    return read_usual_answer(value, len(body)) or _fold(value)
+    return value
 
 
 def _fold(body: JsonObject) -> ChatResponse:

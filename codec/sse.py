@@ -9,7 +9,7 @@ Rules:
    in two by the network is whole again before anybody decodes it.
 4. An event without data comes out only if it has a name or a comment to tell
    (``event: error`` may say why in a comment); its ``data`` is then ``None`` or empty, as sent.
-5. An incomplete event never holds more than :data:`MAX_EVENT_BYTES` (R5).
+5. An incomplete event never holds more than its limit, :data:`MAX_EVENT_BYTES` if no other (R5).
 6. The work is linear in the bytes, also where they come one by one.
 """
 
@@ -17,16 +17,33 @@ from __future__ import annotations
 
 import re
 from io import BytesIO
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from codec.errors import LimitExceeded
 
-__all__ = ("MAX_EVENT_BYTES", "ServerSentEvent", "SseDecoder", "read_event")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = (
+    "MAX_EVENT_BYTES",
+    "OVERLAP_BYTES",
+    "SHORTENED_BYTES",
+    "ServerSentEvent",
+    "SseDecoder",
+    "read_event",
+)
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Largest event. Audio deltas and whole tool calls take up to a few megabytes in one event; a
 stream that never ends its event must not take the memory of all others."""
+
+SHORTENED_BYTES = 64 * 1024
+"""So much of a large event is shortened at a time."""
+
+OVERLAP_BYTES = 48 * 1024
+"""What was shortened before and is looked at again, for what goes on behind it."""
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_ENDS = b"\r\n"
@@ -75,6 +92,11 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class SseDecoder:
     r"""Turns pieces of an event stream into events. Not safe for concurrent calls.
 
+    Args:
+        limit_bytes: of an event, :data:`MAX_EVENT_BYTES` if not given.
+        shorten: makes a piece of a large event shorter, one that begins and ends anywhere; pieces
+            overlap by :data:`OVERLAP_BYTES`. So an event may be larger on the wire than its limit.
+
     >>> decoder = SseDecoder()
     >>> decoder.feed(b"data: a\n\ndata: b")[0].data
     b'a'
@@ -82,9 +104,26 @@ class SseDecoder:
     b'b'
     """
 
-    __slots__ = ("_begun", "_exceeded", "_has_cr", "_pending", "_searched")
+    __slots__ = (
+        "_begun",
+        "_exceeded",
+        "_has_cr",
+        "_limit_bytes",
+        "_pending",
+        "_searched",
+        "_shorten",
+        "_shortened",
+    )
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        limit_bytes: int | None = None,
+        shorten: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        self._limit_bytes = MAX_EVENT_BYTES if limit_bytes is None else limit_bytes
+        self._shorten = shorten
+        self._shortened = 0  # so much of it was shortened
         self._pending = bytearray()  # the incomplete event
         self._searched = 0  # no event ends before this offset of it
         self._has_cr = False  # other line ends than LF came
@@ -95,7 +134,7 @@ class SseDecoder:
         """Take one read and return the events that it completes.
 
         Raises:
-            LimitExceeded: an event passes :data:`MAX_EVENT_BYTES`. Events that were complete
+            LimitExceeded: an event passes its limit. Events that were complete
                 before it are returned first, and the next call raises. The decoder is finished.
         """
         return [event for raw in self.split(data) if (event := read_event(raw)) is not None]
@@ -107,7 +146,7 @@ class SseDecoder:
         """
         if self._pending or not self._begun or self._exceeded:
             data = self._join(data)
-        if _CR in data or len(data) > MAX_EVENT_BYTES:
+        if _CR in data or len(data) > self._limit_bytes:
             return self._split(data)
         if data.find(_LF) == len(data) - 2 and data.endswith(b"\n\n"):
             return [data]  # the usual read is one event of one line
@@ -139,7 +178,7 @@ class SseDecoder:
             return None
         block = bytes(self._pending)
         self._pending.clear()
-        self._searched = 0
+        self._searched = self._shortened = 0
         return _parse(block)
 
     def _join(self, data: bytes) -> bytes:
@@ -147,6 +186,11 @@ class SseDecoder:
         self._check_limit()
         pending = self._pending
         pending += data
+        if self._shorten is not None and len(pending) - self._shortened >= SHORTENED_BYTES:
+            start = max(0, self._shortened - OVERLAP_BYTES)
+            pending[start:] = self._shorten(bytes(pending[start:]))
+            self._shortened = len(pending)
+            self._searched = min(self._searched, start)
         if not self._begun:
             if _BOM.startswith(pending):
                 return b""  # what is there may still be the begin of a BOM
@@ -156,10 +200,10 @@ class SseDecoder:
         if self._ends():
             data = bytes(pending)
             pending.clear()
-            self._searched = 0
+            self._searched = self._shortened = 0
             return data
         self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
-        self._exceeded = len(pending) > MAX_EVENT_BYTES
+        self._exceeded = len(pending) > self._limit_bytes
         self._check_limit()
         return b""
 
@@ -177,11 +221,11 @@ class SseDecoder:
         start = _skip_blank_lines(data, 0)
         while (match := _EVENT_END.search(data, start)) and not _may_grow(match, len(data)):
             end = match.end()
-            if end - start > MAX_EVENT_BYTES:
+            if end - start > self._limit_bytes:
                 break
             events.append(data[start:end])
             start = _skip_blank_lines(data, end)
-        self._exceeded = len(data) - start > MAX_EVENT_BYTES
+        self._exceeded = len(data) - start > self._limit_bytes
         if not self._exceeded:
             self._pending += data[start:]
         elif not events:
@@ -191,7 +235,7 @@ class SseDecoder:
     def _check_limit(self) -> None:
         if self._exceeded:
             self._pending.clear()
-            raise LimitExceeded("MAX_EVENT_BYTES", MAX_EVENT_BYTES)
+            raise LimitExceeded("MAX_EVENT_BYTES", self._limit_bytes)
 
 
 def read_event(raw: bytes) -> ServerSentEvent | None:

@@ -82,7 +82,8 @@ class Api:
     Attributes:
         name: of the API; frames, spans and metrics carry it.
         path_end: how the paths of its requests end. Azure, Z.ai, OpenRouter and others put much
-            before it; a trailing slash makes another path.
+            before it.
+        takes_slash: a slash may follow; else that makes another path.
         operation: ``gen_ai.operation.name`` (``span-contract.md`` 7.1), ``None`` where it has none.
         span_name: what OpenInference calls a span of it.
         span_kind: what OpenInference says that it is.
@@ -92,6 +93,7 @@ class Api:
         shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
             OpenInference's instrumentor of the API has it.
         asked: the kind of its requests.
+        quoted_members: members of an answer in which it repeats its request.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
         open_player: gets what plays its answers, which the demo upstream alone asks for; ``None``
@@ -100,6 +102,7 @@ class Api:
 
     name: str
     path_end: str
+    takes_slash: bool = False
     operation: str | None
     span_name: str
     span_kind: SpanKind = SpanKind.LLM
@@ -107,6 +110,7 @@ class Api:
     content: Content = Content.MESSAGES
     has_usage_option: bool = False
     shows_past_reasoning: bool = False
+    quoted_members: frozenset[str] = frozenset()
     asked: type[Asked]
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.responses.route import RESPONSES
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
 
 __all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
-APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS)
+APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES)
 """Every API, one with a longer end of its path before one whose end that has, too."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}
@@ -23,13 +24,17 @@ _UNKNOWN: Final = replace(
     CHAT, name="", path_end="", operation=None, span_name="LLM", api_type=None
 )
 
+_ENDS: Final = [
+    (api, (api.path_end, f"{api.path_end}/") if api.takes_slash else (api.path_end,))
+    for api in APIS
+]
+
 _PATHS: Final = [f"…{api.path_end}" for api in APIS]
 
 OBSERVED: Final = f"POST {', '.join(_PATHS[:-1])} and {_PATHS[-1]}"
 """What is observed, for people."""
 
 _UNOBSERVED_ENDS: Final = (
-    "/responses",  # OpenAI
     "/messages",  # Anthropic
     ":generateContent",  # Gemini and Vertex
     ":streamGenerateContent",
@@ -56,7 +61,7 @@ def find_api(method: str, target: str) -> Api | None:
     if method != "POST":
         return None
     path = target.partition("?")[0]
-    return next((api for api in APIS if path.endswith(api.path_end)), None)
+    return next((api for api, ends in _ENDS if path.endswith(ends)), None)
 
 
 def get_api(name: str) -> Api:

@@ -8,10 +8,11 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
    one that only a prefix names is not looked at; nor is a member of JSON in such a header that
    has such a name (R7).
 3. A header wins over the body, an earlier name in the map over a later one.
-4. Of the body: ``user``, or ``safety_identifier`` where there is none, is the user; the object
-   ``metadata`` is metadata, its ``session_id``, ``user_id`` and ``tags`` also what they say;
-   ``prompt_cache_key`` is metadata and no session, for requests of many share one. Never is a user
-   made a session.
+4. Of the body: a conversation at the provider is the session, the id of a stored prompt that of the
+   prompt; its version and the response before this one are metadata. ``user``, or
+   ``safety_identifier`` where there is none, is the user; the object ``metadata`` is metadata, its
+   ``session_id``, ``user_id`` and ``tags`` also what they say; ``prompt_cache_key`` is metadata and
+   no session, for requests of many share one. Never is a user made a session.
 5. Empty values are absent. Ids and tags are cut to :data:`MAX_CONTEXT_CHARS`, lists to
    :data:`MAX_CONTEXT_ENTRIES` (R5). The size of headers is the proxy's to limit.
 """
@@ -107,7 +108,12 @@ _PROMPT_PARTS = frozenset(
 )
 """Attributes that are content."""
 
-_BODY_MEMBERS = frozenset({"metadata", "prompt_cache_key", "safety_identifier", "user"})
+_BODY_MEMBERS = frozenset(
+    {
+        *("conversation", "metadata", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("safety_identifier", "user"),
+    }
+)
 _SESSION_MEMBERS = ("session_id", "sessionId", "session.id")
 _USER_MEMBERS = ("user_id", "userId", "user.id")
 
@@ -202,23 +208,28 @@ class HeaderMap:
 
 def add_body_context(request: Asked | None, context: ClientContext) -> ClientContext:
     """What the body says beside what the headers said (rules 3 and 4)."""
-    body = request.body if request is not None else {}
-    if body.keys().isdisjoint(_BODY_MEMBERS):
+    if request is None or request.body.keys().isdisjoint(_BODY_MEMBERS):
         return context
+    body = request.body
     metadata = body.get("metadata")
     members: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     user = _first_text(body, "user", "safety_identifier") or _first_text(members, *_USER_MEMBERS)
     merged: dict[str, object] = dict(islice(members.items(), MAX_CONTEXT_ENTRIES))
     if key := _first_text(body, "prompt_cache_key"):
         merged["prompt_cache_key"] = key
+    merged.update({name: text[:MAX_CONTEXT_CHARS] for name, text in request.references.items()})
     merged.update(context.metadata)
+    conversation = request.conversation_id and request.conversation_id[:MAX_CONTEXT_CHARS]
+    prompt = request.prompt_id
+    named = {SpanAttributes.PROMPT_ID: prompt[:MAX_CONTEXT_CHARS]} if prompt else {}
     tags = members.get("tags")
     return ClientContext(
-        session_id=context.session_id or _first_text(members, *_SESSION_MEMBERS),
+        session_id=context.session_id or conversation or _first_text(members, *_SESSION_MEMBERS),
+        conversation_id=conversation,
         user_id=context.user_id or user,
         metadata=merged,
         tags=context.tags or (_texts(tags) if isinstance(tags, list) else ()),
-        attributes=context.attributes,
+        attributes={**named, **context.attributes},
     )
 
 

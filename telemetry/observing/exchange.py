@@ -33,6 +33,7 @@ class Outcome(StrEnum):
     STREAM_ERROR = "stream_error"
     TRUNCATED = "truncated"
     CLIENT_DISCONNECTED = "client_disconnected"
+    CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     CONNECT_ERROR = "connect_error"
     DRAIN_DEADLINE = "drain_deadline"
@@ -46,6 +47,7 @@ class ClientContext:
 
     Attributes:
         session_id: of the conversation, for ``session.id``.
+        conversation_id: at the provider, which the request goes on with.
         user_id: of the end user, for ``user.id``.
         metadata: further members of ``metadata``; values are strings, or any JSON of a body.
         tags: for ``tag.tags``.
@@ -53,6 +55,7 @@ class ClientContext:
     """
 
     session_id: str | None = None
+    conversation_id: str | None = None
     user_id: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     tags: tuple[str, ...] = ()

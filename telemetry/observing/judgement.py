@@ -8,6 +8,7 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
    API says (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice, of as many
    as were asked for, and the usage. A stream that says that it stopped is complete where its bytes
    end cleanly.
+   An answer that says that somebody stopped it is cancelled: no error, and no success.
 4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
    a complete answer, and the anomalies say why it is not known better (R6).
 5. A plain answer is whole where its framing says so. Where only the connection's end does, it is
@@ -93,6 +94,8 @@ def judge(
     if (error := _judge_content(response)) is not None:
         return error
     ending = response.ending(streamed=streamed) if response is not None else Ending.OPEN
+    if ending is Ending.CANCELLED:
+        return Judgement(outcome=Outcome.CANCELLED)
     if ending is Ending.COMPLETE and delivered:
         return _COMPLETED
     is_whole = ending is not Ending.OPEN if streamed else _is_whole(end, status, response)

@@ -31,7 +31,7 @@ from telemetry.privacy.credentials import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 __all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "plain_name")
@@ -60,6 +60,9 @@ _KEYS: Final = frozenset(
 """Members of a body that are credentials themselves; LiteLLM takes all of these."""
 
 _LOOKED_AT: Final = _PLACES | _KEYS
+
+_HOLDERS: Final = ("tools", "input")
+"""Members of a body that may hold tools."""
 
 _FUNCTION_MEMBERS: Final = frozenset({"function", "parameters", "input_schema", "description"})
 """Of a tool: what a function is made of."""
@@ -97,7 +100,7 @@ def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) ->
         text: what was read of it, which is looked at where it could not be decoded.
     """
     if body is not None:
-        if _LOOKED_AT.isdisjoint(body) and "tools" not in body:
+        if _LOOKED_AT.isdisjoint(body) and body.keys().isdisjoint(_HOLDERS):
             return NO_CREDENTIALS
         places = list(_find_places(body))
         return _collect(places) if places else NO_CREDENTIALS
@@ -115,10 +118,16 @@ def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names and values to look at (rule 1)."""
     if not _LOOKED_AT.isdisjoint(members):
         yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
-    tools = members.get("tools")
-    for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, dict) and tool.get("type") != "function":
-            yield from ((name, tool[name]) for name in tool.keys() - _FUNCTION_MEMBERS)
+    for holder in (members, *_list_of(members.get("input"))):
+        # Items of an input may bring tools, too.
+        tools = _list_of(holder.get("tools")) if isinstance(holder, dict) else ()
+        for tool in tools:
+            if isinstance(tool, dict) and tool.get("type") != "function":
+                yield from ((name, tool[name]) for name in tool.keys() - _FUNCTION_MEMBERS)
+
+
+def _list_of(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 def _collect(places: list[tuple[str, Any]]) -> Credentials:

@@ -12,7 +12,8 @@ Rules (``span-contract.md`` section 3, its leaks of the reference closed):
    a reader would parse or load it: images, and arguments of the deprecated function call.
 4. Hidden images are left out, and redacted in everything else that the request says.
 5. Hidden tools are also redacted in ``input.value``; with hidden parameters nothing stays in it but
-   messages, prompt, input, tools and model. A value that is no JSON object then is redacted whole.
+   messages, prompt, input, instructions, tools and model. A value that is no JSON object then is
+   redacted whole.
 6. Hidden prompts and choices are those of legacy completions. Unless the attributes show a chat or
    an embedding, they count as hidden text of the request and of the answer; of an embedding the
    hidden text of embeddings does. Vectors in the raw answer are the builder's to leave out.

@@ -132,6 +132,16 @@ class PrivacySwitches:
         return self.hides_output_text or self.hide_embeddings_vectors
 
     @property
+    def hides_of_request(self) -> bool:
+        """Something that a request says is not shown, and so no answer that repeats it."""
+        return (
+            self.hides_prompts
+            or self.hides_tools
+            or self.hides_parameters
+            or self.hide_input_images
+        )
+
+    @property
     def hides_provider_words(self) -> bool:
         """What a provider says of an error is not shown: it may quote request or answer."""
         return (

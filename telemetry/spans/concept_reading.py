@@ -46,18 +46,18 @@ class OfPart:
 
 @dataclass(frozen=True, slots=True)
 class OfRequest:
-    """Reads the request's JSON.
+    """Reads what the request asks for (:attr:`codec.call.Asked.options`).
 
     Attributes:
-        read: the value from the JSON.
+        read: the value from these.
     """
 
     read: Callable[[Mapping[str, Any]], object]
 
     def __call__(self, exchange: Exchange) -> object:
         """The value, ``None`` where the request could not be decoded."""
-        body = _request_body(exchange)
-        return self.read(body) if body is not None else None
+        options = _request_options(exchange)
+        return self.read(options) if options is not None else None
 
 
 def join_tables(tables: Iterable[Iterable[Row]]) -> Callable[[Exchange], list[Pairs]]:
@@ -80,9 +80,9 @@ def _take_apart(reader: Reader) -> tuple[Reader, Callable[[Any], object]]:
     if isinstance(reader, OfPart):
         return reader.part, attrgetter(reader.name)
     if isinstance(reader, OfRequest):
-        return _request_body, reader.read
+        return _request_options, reader.read
     return lambda exchange: exchange, reader
 
 
-def _request_body(exchange: Exchange) -> Mapping[str, Any] | None:
-    return exchange.request.body if exchange.request is not None else None
+def _request_options(exchange: Exchange) -> Mapping[str, Any] | None:
+    return exchange.request.options if exchange.request is not None else None

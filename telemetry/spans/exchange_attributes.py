@@ -190,7 +190,7 @@ def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
     if exchange.error_is_providers and rules.privacy.hides_provider_words:
         # An error inside a stream stands in the answer, and may quote the request.
         return iter(())
-    return build_output_attributes(exchange)
+    return build_output_attributes(exchange, quotes_request=not rules.privacy.hides_of_request)
 
 
 def build_context_attributes(context: ClientContext) -> AttributePairs:

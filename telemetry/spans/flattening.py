@@ -52,6 +52,10 @@ MAX_FLATTENED_PARTS = 1_024
 """Of a message's content: OpenAI takes 500 images."""
 
 
+MAX_OPAQUE_CHARS = 4_096
+"""Of an id or of encrypted reasoning, which some providers make 100 KB long."""
+
+
 class Flattening:
     """The limits of one exchange, and what they cost. Not safe for concurrent calls.
 
@@ -118,6 +122,18 @@ class Flattening:
         if length > limit:
             self._note(name, length)
         return islice(enumerate(entries), limit)
+
+    def opaque(self, name: str, text: str | None) -> str | None:
+        """A text that says nothing to people, and is left out where it is long.
+
+        Args:
+            name: for ``cut``.
+            text: any.
+        """
+        if text is None or len(text) <= MAX_OPAQUE_CHARS:
+            return text
+        self._note(name, len(text))
+        return None
 
     def _note(self, name: str, length: int) -> None:
         self.cut[name] = max(length, self.cut.get(name, 0))

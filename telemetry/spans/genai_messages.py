@@ -46,6 +46,7 @@ from telemetry.spans.flattening import (
     MAX_FLATTENED_TOOLS,
 )
 from telemetry.spans.genai_parts import build_parts, build_text_part
+from telemetry.spans.request_attributes import find_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -101,7 +102,7 @@ def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int)
         prompts = islice(request.read_texts(), MAX_FLATTENED_PROMPTS)
         yield GEN_AI_INPUT_MESSAGES, _dump(map(_prompt, prompts))
     elif request is not None:
-        tools = islice(request.read_tools(), MAX_FLATTENED_TOOLS)
+        tools = islice(find_tools(exchange), MAX_FLATTENED_TOOLS)
         yield GEN_AI_TOOL_DEFINITIONS, _dump(map(_tool, tools))
         yield GEN_AI_INPUT_MESSAGES, _dump(_newest(request.read_messages(), image_max_length))
     if exchange.response is not None and (exchange.response_status or 0) < 400:
@@ -153,12 +154,11 @@ def _parts(message: Message, image_max_length: int) -> list[JsonObject]:
 
 
 def _tool(tool: Tool) -> JsonObject | None:
-    if tool.name is None and tool.type in {"", "function"}:
+    if tool.title is None:
         return None
     described = {"description": tool.description, "parameters": tool.parameters}
     known = {member: value for member, value in described.items() if value is not None}
-    # A tool of the provider's own, such as a web search, has no name but its type.
-    return {"type": tool.type, "name": tool.name or tool.type, **known}
+    return {"type": tool.type, "name": tool.title, **known}
 
 
 def _output(answer: Answer, image_max_length: int, *, failed: bool) -> JsonObject:

@@ -37,6 +37,9 @@ _DATA_SCHEME = "data:"
 _LINKED = ("image", "audio", "video")
 """What a file may be besides a document, by the type in its ``data:`` URL."""
 
+_OF_THE_SCHEMA = frozenset({"reasoning", "tool_call", "tool_call_response", "blob", "uri", "file"})
+"""Types with members of their own, which what came need not have."""
+
 _DOCUMENT = "document"
 """The modality of all other files, a word that the schema allows and its newest form lists."""
 
@@ -94,11 +97,11 @@ def _result(result: ToolResult) -> JsonObject:
 def _other(value: Any) -> Iterator[JsonObject]:
     """What came in the place of a part (rules 2 and 3), or a list that is none of parts."""
     for item in islice(value if isinstance(value, list) else [value], MAX_FLATTENED_PARTS):
-        if isinstance(item, dict):
-            if isinstance(item.get("type"), str):
-                yield item
-        else:
-            yield from build_text_part("text", item)
+        part_type = item.get("type") if isinstance(item, dict) else None
+        if part_type == "text" or not isinstance(item, dict):
+            yield from build_text_part("text", item if part_type is None else item.get("text"))
+        elif isinstance(part_type, str) and part_type not in _OF_THE_SCHEMA:
+            yield item
 
 
 def _media(media: Media, image_max_length: int) -> Iterator[JsonObject]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ("KeepReason", "KeepRules")
 
 
+_CANCELLED = frozenset({Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED})
+
+
 class KeepReason(StrEnum):
     """A rule's name, in the settings and in ``metadata.kept_by``."""
 
@@ -49,7 +52,7 @@ class KeepRules:
         """The first rule, in the order of :class:`KeepReason`, that wants the span."""
         holds = {
             KeepReason.ERRORS: exchange.error_type is not None,
-            KeepReason.CANCELLED: exchange.outcome is Outcome.CLIENT_DISCONNECTED,
+            KeepReason.CANCELLED: exchange.outcome in _CANCELLED,
             KeepReason.SLOW: exchange.end_ns - exchange.start_ns > self.slow_seconds * 1e9,
         }
         return next((rule for rule in KeepReason if rule in self.reasons and holds[rule]), None)

@@ -92,17 +92,17 @@ def _said(
             yield f"{prefix}.{_CONTENT}", json_text(only.value)
             return
     for position, part in flattening.first(_CONTENTS, parts, MAX_FLATTENED_PARTS, part_count):
-        yield from _part(f"{prefix}.{_CONTENTS}.{position}", part)
+        yield from _part(f"{prefix}.{_CONTENTS}.{position}", part, flattening)
 
 
-def _part(prefix: str, part: Part) -> AttributePairs:
+def _part(prefix: str, part: Part, flattening: Flattening) -> AttributePairs:
     if isinstance(part, Media):
         yield from _media(prefix, part)
     elif isinstance(part, Reasoning):
         yield f"{prefix}.{_TYPE}", ContentType.REASONING
         yield f"{prefix}.{_TEXT}", part.text or None
-        yield f"{prefix}.{_ID}", part.id
-        yield f"{prefix}.{_ENCRYPTED}", part.encrypted
+        yield f"{prefix}.{_ID}", flattening.opaque(_ID, part.id)
+        yield f"{prefix}.{_ENCRYPTED}", flattening.opaque(_ENCRYPTED, part.encrypted)
     elif isinstance(part, (str, Text, Refusal)):
         yield f"{prefix}.{_TYPE}", ContentType.TEXT
         yield f"{prefix}.{_TEXT}", (part if isinstance(part, str) else part.text) or None

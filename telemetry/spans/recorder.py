@@ -216,7 +216,7 @@ def _first_token(exchange: Exchange) -> Sequence[_Event]:
 
 def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status, Sequence[_Event]]:
     """How it ended: the status, and the event of an error (rule 3)."""
-    if exchange.outcome is Outcome.CLIENT_DISCONNECTED:
+    if exchange.outcome in {Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED}:
         return _UNSET, ()  # deliberate cancellation is no error, and no success
     if exchange.error_type is None:
         return _OK, ()

@@ -48,6 +48,7 @@ __all__ = (
     "build_input_message_attributes",
     "build_prompt_attributes",
     "build_tool_attributes",
+    "find_tools",
 )
 
 
@@ -127,10 +128,16 @@ def build_tool_attributes(exchange: Exchange, flattening: Flattening) -> Attribu
     """``llm.tools.<i>.*``: the tools on offer; name and description title the card in Phoenix."""
     return flattening.take(
         SpanAttributes.LLM_TOOLS,
-        exchange.request.read_tools() if exchange.request is not None else (),
+        find_tools(exchange),
         _tool,
         limit=MAX_FLATTENED_TOOLS,
     )
+
+
+def find_tools(exchange: Exchange) -> Sequence[Tool]:
+    """The tools on offer: those of the request, else those that the answer tells of."""
+    tools = exchange.request.read_tools() if exchange.request is not None else ()
+    return tools or (exchange.response.read_tools() if exchange.response is not None else ())
 
 
 def build_input_attributes(exchange: Exchange) -> AttributePairs:
@@ -150,7 +157,7 @@ def build_input_attributes(exchange: Exchange) -> AttributePairs:
 def _tool(index: int, tool: Tool) -> AttributePairs:
     prefix = f"{SpanAttributes.LLM_TOOLS}.{index}"
     yield f"{prefix}.{ToolAttributes.TOOL_JSON_SCHEMA}", json_text(tool.value)
-    yield f"{prefix}.{ToolAttributes.TOOL_NAME}", tool.name
+    yield f"{prefix}.{ToolAttributes.TOOL_NAME}", tool.title
     yield f"{prefix}.{ToolAttributes.TOOL_DESCRIPTION}", tool.description
 
 

@@ -83,14 +83,22 @@ def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> 
     )
 
 
-def build_output_attributes(exchange: Exchange) -> AttributePairs:
-    """``output.*``: the answer as the client received it."""
+def build_output_attributes(exchange: Exchange, *, quotes_request: bool = True) -> AttributePairs:
+    """``output.*``: the answer as the client received it.
+
+    Args:
+        exchange: what the span is of.
+        quotes_request: in it may stand what was asked; else that is left out.
+    """
     response = exchange.response
     if exchange.undecoded_body:
         yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body  # text/plain is the default
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 2
     body = response.output(streamed=exchange.streamed)
+    if not quotes_request:
+        quoted = exchange.api.quoted_members
+        body = {name: value for name, value in body.items() if name not in quoted}
     text = json_text(body) if body else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text

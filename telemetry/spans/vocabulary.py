@@ -151,6 +151,11 @@ def _usage(exchange: Exchange) -> Usage | None:
     return exchange.response.usage if exchange.response is not None else None
 
 
+def _conversation(exchange: Exchange) -> str | None:
+    """The provider's own, also where the client's session is another one."""
+    return exchange.context.conversation_id or exchange.context.session_id
+
+
 class _Endings(NamedTuple):
     """Why an answer ended.
 
@@ -380,6 +385,7 @@ CONCEPTS: Final = (
         openinference=SpanAttributes.SESSION_ID,
         opentelemetry=gen_ai.GEN_AI_CONVERSATION_ID,
         read=OfPart(_itself, "context.session_id"),
+        read_opentelemetry=_conversation,
     ),
     Concept(
         meaning="host of the upstream",

@@ -45,6 +45,17 @@ from codec.response import decode_response
         ),
         (
             {
+                "cost": 3.0,
+                "cost_details": {
+                    "upstream_inference_cost": 3.0,
+                    "upstream_inference_input_cost": 1.0,
+                    "upstream_inference_output_cost": 2.0,
+                },
+            },
+            Cost(total=3.0, prompt=1.0, completion=2.0),
+        ),
+        (
+            {
                 "cost": 0.1,
                 "cost_details": {
                     "upstream_inference_cost": 3.0,

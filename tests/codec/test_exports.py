@@ -23,8 +23,8 @@ APART_MODULES = {"call", "generator", "token_logprobs"}
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {
-    "blocks", "budget", "choice", "integers", "json_size", "members", "messages", "nesting",
-    "template", "tool_calls", "usual_answer",
+    "base64_text", "blocks", "budget", "choice", "event_reader", "integers", "json_size",
+    "members", "messages", "nesting", "template", "tool_calls", "usual_answer",
 }  # fmt: skip
 """What answers are read with; no name of theirs belongs to the surface."""
 
@@ -41,7 +41,7 @@ INNER_NAMES = {
     "answer": {"whole_object"},
     "completion": {"fold_completion"},
     "request": {"MAX_ASKED_CHOICES", "decode_request_object"},
-    "response": {"fold_body"},
+    "response": {"decode_body", "fold_body"},
     "rewrite": {"leave_body"},
     "scan": {
         "MAX_MEMBERS",
@@ -51,7 +51,7 @@ INNER_NAMES = {
         "Member",
         "Problem",
     },
-    "sse": {"read_event"},
+    "sse": {"OVERLAP_BYTES", "SHORTENED_BYTES", "read_event"},
     "usage": {"UsageFold", "merge_usage"},
 }
 """What other modules have for each other, and for those who look closer."""

@@ -20,6 +20,7 @@ from codec.call import (
     ToolCall,
     ToolResult,
 )
+from codec.members import text_of
 from codec.messages import read_message, read_tool
 from codec.request import ChatRequest
 
@@ -31,7 +32,7 @@ from codec.request import ChatRequest
 def test_a_plain_message_is_read_as_any_other(role: object, content: str) -> None:
     """The short way of a role and a text comes to what the long way does."""
     value = {"role": role, "content": content}
-    short, long = read_message(value), messages._read_any(value, messages._word(role), content)
+    short, long = read_message(value), messages._read_any(value, text_of(role), content)
     assert (short.role, short.parts) == (long.role, long.parts)
 
 
@@ -70,7 +71,7 @@ def test_rule_4_what_a_tool_answered_is_one_result() -> None:
     [
         ([{"type": "new", "new": 1}, {}], (Other({"type": "new", "new": 1}), Other({}))),
         (["a", {"type": "text"}], (Other(["a", {"type": "text"}]),)),
-        ({"type": "text"}, (Other({"type": "text"}),)),
+        ({"type": "text", "text": "a"}, (Text("a"),)),
         ("", None),
         ([], None),
         (5, None),

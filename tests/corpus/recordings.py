@@ -29,12 +29,14 @@ __all__ = (
     "load_dynamo",
     "load_dynamo_expectations",
     "load_embeddings",
+    "load_responses",
 )
 
 VARIABLE = "SPANTAP_RECORDINGS"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _CHATS = Path("recordings", "exchanges.jsonl")
+_OTHERS = Path("recordings-apis", "exchanges.jsonl")
 _DYNAMO = Path("recordings-dynamo")
 _HOP_FIELDS = {
     "connection",
@@ -121,10 +123,19 @@ def load_embeddings(folder: Path) -> Iterator[Recording]:
     return _load(folder, "embeddings", {"model": "m-1", "input": "hi"}, b"/v1/embeddings")
 
 
-def _load(folder: Path, api: str, asked: dict[str, Any], target: bytes) -> Iterator[Recording]:
-    for line in (folder / _CHATS).read_text(encoding="utf-8").splitlines():
+def load_responses(folder: Path) -> Iterator[Recording]:
+    """Every exchange of the Responses API, of both files; what is no text is left out."""
+    asked = {"model": "m-1", "input": "hi"}
+    for file in (_CHATS, _OTHERS):
+        yield from _load(folder, "responses", asked, b"/v1/responses", file)
+
+
+def _load(
+    folder: Path, api: str, asked: dict[str, Any], target: bytes, file: Path = _CHATS
+) -> Iterator[Recording]:
+    for line in (folder / file).read_text(encoding="utf-8").split("\n")[:-1]:
         exchange = parse_json(line)
-        if exchange["api"] != api:
+        if exchange["api"] != api or not isinstance(exchange["response"]["body"], str):
             continue
         response = exchange["response"]
         body = response["body"].encode()

@@ -169,15 +169,15 @@ def test_a_call_that_is_not_observed_is_in_the_log_and_the_store(
     with serve(upstream, store) as running:
         port, _ = running.wait_listening()
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        connection.request("POST", "/v1/responses?key=canary", "{}")
+        connection.request("POST", "/v1/converse?key=canary", "{}")
         connection.getresponse().read()
         connection.close()
         assert running.end() == 0
     with StoreReader(store) as reader:
         [told] = reader.unobserved()
-    assert told[:2] == ("/v1/responses", 1)
+    assert told[:2] == ("/v1/converse", 1)
     log = "".join(running.said)
-    assert log.count("POST /v1/responses is relayed and not recorded: ") == 1
+    assert log.count("POST /v1/converse is relayed and not recorded: ") == 1
     assert "canary" not in log
 
 

@@ -9,6 +9,7 @@ import pytest
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.responses.route import RESPONSES
 from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> Non
         ("GET", "/v1/completions"),
         ("POST", "/v1/completions/"),
         ("POST", "/v1/textcompletions"),
-        ("POST", "/v1/responses"),
+        ("GET", "/v1/responses"),
+        ("POST", "/v1/responses/resp_1/cancel"),
+        ("POST", "/v1/responses/compact"),
+        ("POST", "/v1/responses/input_tokens"),
+        ("POST", "/v1/responses//"),
         ("GET", "/v1/embeddings"),
         ("POST", "/v1/multiembeddings"),
         ("POST", "/v1/models?next=/chat/completions"),
@@ -79,10 +84,24 @@ def test_embeddings_are_known_by_the_end_of_the_path() -> None:
 
 
 @pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/responses",
+        "/v1/responses/",
+        "/openai/v1/responses?api-version=preview",
+        "/backend-api/codex/responses",
+        "/api/v1/responses/?x",
+    ],
+)
+def test_responses_are_known_by_the_end_of_the_path(target: str) -> None:
+    """With or without a slash behind it."""
+    assert find_api("POST", target) is RESPONSES
+
+
+@pytest.mark.parametrize(
     ("target", "expected"),
     [
-        ("/v1/responses", True),
-        ("/openai/responses?api-version=preview", True),
+        ("/v1/responses", False),
         ("/anthropic/v1/messages?beta=true", True),
         ("/v1beta/models/gemini:streamGenerateContent?alt=sse", True),
         ("/model/anthropic.claude/converse-stream", True),

@@ -20,9 +20,9 @@ BODY = b'{"model":"m-1","input":"hi"}'
 
 
 async def take_v1_only(upstream: Connection) -> None:
-    """An upstream that has what is below ``/v1`` but no Responses API."""
+    """An upstream that has what is below ``/v1`` but does not know how to converse."""
     _, target, _ = upstream.request_line.split(b" ")
-    has_it = target.startswith(b"/v1/") and b"responses" not in target
+    has_it = target.startswith(b"/v1/") and b"converse" not in target
     await upstream.answer(b"{}", status=b"200 OK" if has_it else b"404 Not Found")
 
 
@@ -47,12 +47,12 @@ async def test_a_call_of_another_api_is_told_once_for_each_path(
         ScriptedUpstream(take_v1_only) as upstream,
         running_proxy(upstream.url) as running,
     ):
-        for target in (b"/v1/responses", b"/v1/messages?key=canary", b"/v1/responses?b=canary"):
+        for target in (b"/v1/converse", b"/v1/messages?key=canary", b"/v1/converse?b=canary"):
             await ask(running.address, request_bytes(BODY, target=target))
         await ask(running.address, request_bytes())
-    assert told(caplog) == ["POST /v1/responses", "POST /v1/messages"]
+    assert told(caplog) == ["POST /v1/converse", "POST /v1/messages"]
     assert counted(running, "spantap.requests.unobserved") == {
-        "/v1/responses": 2,
+        "/v1/converse": 2,
         "/v1/messages": 1,
     }
     assert "canary" not in caplog.text
@@ -85,14 +85,14 @@ async def test_of_other_requests_json_that_the_upstream_takes_is_told(
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        (b"/sk-proj-4fT9aB2cD8eF6gH1/v1/responses", "/…/v1/responses"),
+        (b"/sk-proj-4fT9aB2cD8eF6gH1/v1/converse", "/…/v1/converse"),
         (b"/v1/threads/thread_AbC123dEf456gHi789/messages", "/v1/threads/…/messages"),
         (b"/g/0b9c1a52-7d8e-4f3a-9b1c-2d3e4f5a6b7c/v1/messages", "/g/…/v1/messages"),
         (
             b"/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",
             "/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",
         ),
-        (b"/" + b"a/" * 57 + b"sk-4fT9aB2cD8eF6gH1/v1/responses", "/" + "a/" * 57 + "…"),
+        (b"/" + b"a/" * 57 + b"sk-4fT9aB2cD8eF6gH1/v1/converse", "/" + "a/" * 57 + "…"),
     ],
 )
 async def test_keys_and_ids_in_a_path_are_not_shown(

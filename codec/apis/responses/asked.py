@@ -1,0 +1,121 @@
+"""A request for a response: instructions, items and tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from codec.apis.responses.items import read_input_item
+from codec.call import Asked, ReadList, Tool
+from codec.members import object_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codec.call import Message
+
+__all__ = ("ResponseRequest", "read_tools")
+
+_CLIENT_TOOLS = frozenset({"function", "custom"})
+_BRINGS_TOOLS = frozenset({"additional_tools", "tool_search_output"})
+"""Items with tools in them, which need not be among those of the request."""
+
+
+class ResponseRequest(Asked, frozen=True, gc=False):
+    """What a client asked for."""
+
+    content_members: ClassVar[frozenset[str]] = frozenset({"input", "instructions", "tools"})
+    tool_members: ClassVar[frozenset[str]] = frozenset({"tools", "tool_choice"})
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for a response."""
+        if not isinstance(self.body.get("input"), str | list | None):
+            return "input is neither text nor a list"
+        if not isinstance(self.body.get("tools"), list | None):
+            return "tools is no list"
+        if not isinstance(self.body.get("tool_choice"), str | dict | None):
+            return "tool_choice is neither a word nor an object"
+        return None
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters under the names that chat completions give them."""
+        body = self.body
+        tools = self.read_tools()
+        named: dict[str, Any] = {
+            "max_tokens": body.get("max_output_tokens"),
+            "response_format": object_of(body.get("text")).get("format"),
+        }
+        if tools and all(tool.type == "image_generation" for tool in tools):
+            named["modalities"] = ["image"]
+        return {**body, **{name: value for name, value in named.items() if value is not None}}
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation that it goes on with: its id, or an object that has one."""
+        conversation = self.body.get("conversation")
+        return text_of(conversation) or text_of(object_of(conversation).get("id"))
+
+    @property
+    def prompt_id(self) -> str | None:
+        """The stored prompt that it uses."""
+        return text_of(object_of(self.body.get("prompt")).get("id"))
+
+    @property
+    def references(self) -> Mapping[str, str]:
+        """The response before it, and the version of the stored prompt."""
+        named = {
+            "previous_response_id": text_of(self.body.get("previous_response_id")),
+            "prompt_version": text_of(object_of(self.body.get("prompt")).get("version")),
+        }
+        return {name: text for name, text in named.items() if text is not None}
+
+    def read_messages(self) -> Sequence[Message]:
+        """Read the instructions, and then the items in their order."""
+        return ReadList(self._items(), read_input_item)
+
+    def read_tools(self) -> Sequence[Tool]:
+        """Read the tools on offer."""
+        return read_tools(self.body.get("tools"))
+
+    @property
+    def offered_names(self) -> frozenset[str] | None:
+        """The names of the tools on offer; ``None`` where others may be called, too.
+
+        A stored prompt has tools of its own, and so may items have.
+        """
+        tools = self.read_tools()
+        if any(tool.type not in _CLIENT_TOOLS for tool in tools) or self.body.get("prompt"):
+            return None
+        kinds = [object_of(item).get("type") for item in self._items()]
+        if any(kind in _BRINGS_TOOLS for kind in kinds if isinstance(kind, str)):
+            return None
+        return frozenset(tool.name for tool in tools if tool.name is not None)
+
+    def _items(self) -> Sequence[Any]:
+        given = self.body.get("input")
+        items: list[Any] = given if isinstance(given, list) else []
+        if isinstance(given, str):
+            items = [{"role": "user", "content": given}]
+        if isinstance(instructions := self.body.get("instructions"), str) and instructions:
+            return [{"role": "system", "content": instructions}, *items]
+        return items
+
+
+def read_tools(tools: Any) -> Sequence[Tool]:
+    """Read a list of tools, each of which is described beside its type."""
+    return ReadList(tools if isinstance(tools, list) else (), _read_tool)
+
+
+def _read_tool(value: Any) -> Tool:
+    if not isinstance(value, dict):
+        return Tool(type="", value=value)
+    kind = text_of(value.get("type")) or "function"
+    server = kind == "mcp"
+    return Tool(
+        type=kind,
+        name=text_of(value.get("server_label" if server else "name")),
+        description=text_of(value.get("server_description" if server else "description")),
+        parameters=value.get("parameters"),
+        value=value,
+    )

@@ -1,0 +1,163 @@
+"""Items, of which requests and answers of the Responses API are lists, as messages of the record.
+
+Rules (``apis.md`` 2.1 and 2.3):
+
+1. An item is a message. One that says nothing that the record has a word for is a message without
+   content: it keeps its place, and is whole in the body.
+2. A call is known by its ``call_id``, which its output repeats, and not by its ``id``: that may
+   change from event to event.
+3. A tool of the provider's own is called by its item's type.
+4. Arguments are verbatim where they came as text, else the JSON of what the model asked.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.base64_text import MAX_KEPT_CHARS
+from codec.call import (
+    MAX_READ_PARTS,
+    Media,
+    Message,
+    Other,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from codec.jsontext import compact_text
+from codec.members import object_of, text_of
+from codec.messages import read_audio, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from codec.call import Part
+    from codec.jsontext import JsonObject
+
+__all__ = ("read_input_item", "read_output_item")
+
+_ASSISTANT: Final = "assistant"
+_OUTPUT_END: Final = "_output"
+_OUTPUTS: Final = ("output", "tools", "result")
+"""Where an output is: of most tools, of a search for tools, of a program."""
+
+_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_NAMED_CALLS: Final = frozenset({"mcp_call", "mcp_approval_request"})
+_ASKED: Final = ("arguments", "action", "operation", "actions")
+"""What the model asked of a tool of the provider's own; with its name: queries, code."""
+
+
+def read_input_item(item: Any) -> Message:
+    """Read an item of a request; what is no object is a message without a role."""
+    if type(item) is not dict:
+        return Message(None)
+    kind = text_of(item.get("type"))
+    if kind is None or kind == "message":
+        return _read_message(item, text_of(item.get("role")))
+    if kind in _CALLS:
+        return Message(_ASSISTANT, (_read_call(item, kind),))
+    if kind == "reasoning":
+        return Message(_ASSISTANT, (_read_reasoning(item),))
+    if kind.endswith(_OUTPUT_END):
+        value = next((item[name] for name in _OUTPUTS if name in item), None)
+        text = value if isinstance(value, str) else None if value is None else compact_text(value)
+        result = ToolResult(id=text_of(item.get("call_id")), content=text or None, value=value)
+        return Message("tool", (result,))
+    return Message(text_of(item.get("role")) or _ASSISTANT)
+
+
+def read_output_item(item: Any) -> Message:
+    """Read an item of an answer."""
+    if type(item) is not dict:
+        return Message(None)
+    kind = text_of(item.get("type")) or ""
+    if kind == "message":
+        return _read_message(item, text_of(item.get("role")))
+    if kind in _CALLS or kind in _NAMED_CALLS or kind.endswith("_call"):
+        part = _read_image(item) if kind == "image_generation_call" else _read_call(item, kind)
+        return Message(_ASSISTANT, (part,))
+    if kind == "reasoning":
+        return Message(_ASSISTANT, (_read_reasoning(item),))
+    return Message(_ASSISTANT)
+
+
+def _read_message(item: JsonObject, role: str | None) -> Message:
+    content = item.get("content")
+    if isinstance(content, str):
+        return Message(role, content or None)
+    if not isinstance(content, list) or not content:
+        return Message(role)
+    count = len(content) if len(content) > MAX_READ_PARTS else 0
+    parts = tuple([_read_part(part) for part in islice(content, MAX_READ_PARTS)])
+    return Message(role, parts, part_count=count)
+
+
+def _read_part(part: Any) -> Part:
+    part = object_of(part) or {"value": part}
+    match part.get("type"):
+        case "input_text" | "output_text" | "text" | "summary_text":
+            return Text(text_of(part.get("text")) or "")
+        case "refusal":
+            return Text(text_of(part.get("refusal")) or "")
+        case "reasoning_text":
+            return Reasoning(text=text_of(part.get("text")))
+        case "input_image":
+            url = part.get("image_url")
+            url = object_of(url).get("url") if isinstance(url, dict) else url
+            return Media(kind="image", url=text_of(url), file_id=text_of(part.get("file_id")))
+        case "input_audio":
+            return read_audio(object_of(part.get("input_audio")))
+        case "input_file":
+            data = text_of(part.get("file_data")) or text_of(part.get("file_url"))
+            return read_file(part | {"file_data": data})
+        case _:
+            return Other(part)
+
+
+def _read_reasoning(item: JsonObject) -> Reasoning:
+    text = "\n".join(_texts(item.get("summary"))) or "\n".join(_texts(item.get("content")))
+    return Reasoning(
+        text=text or None,
+        id=text_of(item.get("id")),
+        encrypted=text_of(item.get("encrypted_content")),
+    )
+
+
+def _texts(parts: Any) -> Iterator[str]:
+    for part in islice(parts if isinstance(parts, list) else (), MAX_READ_PARTS):
+        if (text := text_of(object_of(part).get("text"))) is not None:
+            yield text
+
+
+def _read_call(item: JsonObject, kind: str) -> ToolCall:
+    """Read a call, of the client's tools or of the provider's own (rules 2 to 4)."""
+    call_id = text_of(item.get("call_id")) or text_of(item.get("id"))
+    name = text_of(item.get("name"))
+    arguments = _read_arguments(item, kind)
+    if kind in _CALLS:
+        return ToolCall(id=call_id, name=name, arguments=arguments)
+    if kind in _NAMED_CALLS:
+        return ToolCall(id=call_id, name=name, arguments=arguments, type=kind)
+    return ToolCall(id=call_id, name=kind, arguments=arguments, type=kind)
+
+
+def _read_arguments(item: JsonObject, kind: str) -> str:
+    if kind == "custom_tool_call":
+        return compact_text({"input": item["input"]}) if "input" in item else ""
+    for name in _ASKED:
+        asked = item.get(name)
+        if asked is not None:
+            return asked if isinstance(asked, str) else compact_text(asked)
+    named = {name: item[name] for name in ("queries", "code") if item.get(name) is not None}
+    return compact_text(named) if named else ""
+
+
+def _read_image(item: JsonObject) -> Media:
+    """Read a generated image, which has a URL where it was not too long to be kept."""
+    data = text_of(item.get("result"))
+    if data is None or data.startswith("<") or len(data) > MAX_KEPT_CHARS:
+        return Media(kind="image")
+    form = text_of(item.get("output_format")) or "png"
+    return Media(kind="image", url=f"data:image/{form};base64,{data}")

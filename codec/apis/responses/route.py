@@ -1,0 +1,35 @@
+"""The route of Responses, and the names of their spans."""
+
+from __future__ import annotations
+
+from codec.apis.api import Api
+from codec.apis.responses.asked import ResponseRequest
+from codec.apis.responses.said import read_response
+from codec.apis.responses.stream import ResponseStream
+
+__all__ = ("RESPONSES",)
+
+_QUOTED = frozenset(
+    {
+        *("background", "conversation", "frequency_penalty", "input", "instructions"),
+        *("max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls"),
+        *("presence_penalty", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("prompt_cache_retention", "reasoning", "safety_identifier", "store", "temperature"),
+        *("text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+    }
+)
+
+RESPONSES = Api(
+    name="responses",
+    path_end="/responses",
+    takes_slash=True,
+    operation="chat",
+    span_name="Response",
+    api_type="responses",
+    shows_past_reasoning=True,
+    quoted_members=_QUOTED,
+    asked=ResponseRequest,
+    open_stream=ResponseStream,
+    read_said=read_response,
+)
+"""The name of its spans is the one of OpenInference's instrumentor (``apis.md`` 1.1)."""

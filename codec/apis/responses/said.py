@@ -1,0 +1,216 @@
+"""A response: what was said in items, how many tokens it took, and how it ended.
+
+Rules (``apis.md`` 2.3 and 2.4):
+
+1. Each item is a message, known by its place in the list.
+2. The finish reason is the reason for which it is incomplete, else its status: the provider's own
+   words. A stream that broke off has none, for the status that it began with is no end.
+3. A response that failed tells of an error, in an object or by its status alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from codec.apis.responses.asked import read_tools
+from codec.apis.responses.items import read_output_item
+from codec.base64_text import shorten_base64
+from codec.call import Answer, Ending, Message, Said, Stop
+from codec.chunk import find_error
+from codec.cost import decode_cost
+from codec.integers import count_of
+from codec.jsontext import is_json
+from codec.members import object_of, text_of
+from codec.response import decode_body
+from codec.usage import decode_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codec.call import ErrorObject, Tool
+    from codec.jsontext import JsonObject
+    from codec.usage import Usage
+
+__all__ = ("ResponseAnswer", "make_answer", "read_response")
+
+_STOPS: Final = {
+    "completed": Stop.STOP,
+    "max_output_tokens": Stop.LENGTH,
+    "content_filter": Stop.CONTENT_FILTER,
+    "failed": Stop.ERROR,
+}
+_CLIENT_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_WITH_USAGE: Final = frozenset({"completed", "incomplete"})
+
+_CHAT_NAMES: Final = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "input_tokens_details": "prompt_tokens_details",
+    "output_tokens_details": "completion_tokens_details",
+}
+
+
+class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """One response.
+
+    Attributes:
+        is_cut: it came as a stream, of which the end is missing.
+    """
+
+    is_cut: bool = False
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The items as they came."""
+        output = self.body.get("output")
+        return output if isinstance(output, list) else ()
+
+    @property
+    def status(self) -> str | None:
+        """What became of it; ``None`` where its end is missing."""
+        return None if self.is_cut else text_of(self.body.get("status"))
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """A message for each item."""
+        return [
+            Answer(index=index, message=read_output_item(item))
+            for index, item in enumerate(self.items)
+        ]
+
+    @property
+    def choices_of_answers(self) -> Sequence[Answer]:
+        """One message with the parts of all, for there is one choice."""
+        messages = [answer.message for answer in self.answers]
+        if not messages:
+            return ()
+        parts = tuple([part for message in messages for part in message.parts])
+        role = next((message.role for message in messages if message.role), None)
+        word = self._finish_reason
+        stop = _STOPS.get(word or "")
+        if stop is Stop.STOP and any(_kind_of(item) in _CLIENT_CALLS for item in self.items):
+            stop = Stop.TOOL_CALL
+        return [Answer(index=0, message=Message(role, parts), finish_reason=word, stop=stop)]
+
+    @property
+    def finish_reasons(self) -> Sequence[tuple[int, str]]:
+        """Why it ended (rule 2)."""
+        return [] if (word := self._finish_reason) is None else [(0, word)]
+
+    @property
+    def failed_choice(self) -> tuple[int, str] | None:
+        """That it failed, where nothing else says so."""
+        return (0, "failed") if self.status == "failed" else None
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """The index of each message that declines to answer."""
+        return [index for index, item in enumerate(self.items) if _refuses(item)]
+
+    def read_tools(self) -> Sequence[Tool]:
+        """Read the tools of the stored prompt that was used."""
+        return read_tools(self.body.get("tools")) if self.body.get("prompt") else ()
+
+    def ending(self, *, streamed: bool) -> Ending:
+        """How far it came; one that goes on in the background is whole as an answer."""
+        if self.status == "cancelled":
+            return Ending.CANCELLED
+        if streamed:
+            return Ending.OPEN if self.is_cut else Ending.COMPLETE
+        return Ending.COMPLETE if self.body.get("object") == "response" else Ending.STOPPED
+
+    @property
+    def _finish_reason(self) -> str | None:
+        if self.is_cut:
+            return None
+        return text_of(object_of(self.body.get("incomplete_details")).get("reason")) or self.status
+
+
+def read_response(body: bytes) -> ResponseAnswer:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is no JSON object.
+    """
+    value = decode_body(body)
+    for item in _list_of(value.get("output")):
+        shorten_base64(object_of(item))
+    is_response = value.get("object") == "response" or isinstance(value.get("output"), list)
+    error = find_error(value)
+    foreign = () if is_response or error is not None else ("foreign_chunk",)
+    return make_answer(value, error=error, anomalies=foreign)
+
+
+def make_answer(
+    body: JsonObject,
+    *,
+    error: ErrorObject | None = None,
+    anomalies: Sequence[str] = (),
+    is_cut: bool = False,
+) -> ResponseAnswer:
+    """Make an answer of a response object.
+
+    Args:
+        body: the object, whole.
+        error: that it tells of.
+        anomalies: that were found on the way to it.
+        is_cut: it came as a stream, of which the end is missing.
+    """
+    usage = _read_usage(body.get("usage"))
+    return ResponseAnswer(
+        id=text_of(body.get("id")),
+        model=text_of(body.get("model")),
+        created=count_of(body.get("created_at")),
+        system_fingerprint=text_of(body.get("system_fingerprint")),
+        service_tier=text_of(body.get("service_tier")),
+        usage=usage,
+        cost=decode_cost(usage.raw if usage is not None else {}, body),
+        error=error,
+        anomalies=(*anomalies, *_judge(body, usage, error, is_cut=is_cut)),
+        body=body,
+        is_cut=is_cut,
+    )
+
+
+def _read_usage(raw: Any) -> Usage | None:
+    """Read the counts, whose names are others than a chat's."""
+    if not isinstance(raw, dict):
+        return None
+    named = {chat: raw[name] for name, chat in _CHAT_NAMES.items() if name in raw}
+    usage = decode_usage({**raw, **named})
+    return usage and msgspec.structs.replace(usage, raw=raw)
+
+
+def _judge(
+    body: Mapping[str, Any], usage: Usage | None, error: ErrorObject | None, *, is_cut: bool
+) -> Iterator[str]:
+    """Judge the whole (``span-contract.md`` 1.8)."""
+    status = None if is_cut else text_of(body.get("status"))
+    if status == "completed" and any(map(_has_bad_arguments, _list_of(body.get("output")))):
+        yield "bad_tool_arguments"
+    if usage is not None and usage.total_inconsistent:
+        yield "total_inconsistent"
+    if error is None and status is None:
+        yield "no_finish_reason"
+    if error is None and usage is None and (is_cut or status in _WITH_USAGE):
+        yield "no_usage"
+
+
+def _has_bad_arguments(item: Any) -> bool:
+    arguments = text_of(object_of(item).get("arguments"))
+    return arguments is not None and _kind_of(item) == "function_call" and not is_json(arguments)
+
+
+def _refuses(item: Any) -> bool:
+    parts = _list_of(object_of(item).get("content"))
+    return any(_kind_of(part) == "refusal" and bool(part.get("refusal")) for part in parts)
+
+
+def _kind_of(value: Any) -> str | None:
+    return text_of(object_of(value).get("type"))
+
+
+def _list_of(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()

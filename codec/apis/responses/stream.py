@@ -1,0 +1,203 @@
+r"""A streamed response: bytes in, :class:`~codec.apis.responses.said.ResponseAnswer` out.
+
+Rules:
+
+1. Nothing raises, whatever the bytes are; what went wrong becomes an anomaly or the error (R2).
+2. The end is the end of the bytes. ``[DONE]``, which some gateways send, is passed over.
+3. An event that is cut off by the end counts if it parses, else it is dropped and noted.
+4. What comes of it does not depend on how the bytes are cut.
+5. Most events are one more word of the same text. They are read as no more than that
+   (:class:`_Delta`): their padding, ids and numbers are neither decoded nor kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from codec.apis.responses.fold import ResponseFold
+from codec.apis.responses.item_fold import OpenText
+from codec.budget import FRAGMENT_BYTES, Budget
+from codec.call import ErrorObject
+from codec.chunk import find_error, is_done
+from codec.errors import LimitExceeded
+from codec.event_reader import EventReader, decode_event, read_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.apis.responses.said import ResponseAnswer
+    from codec.sse import ServerSentEvent
+
+__all__ = ("MAX_RESPONSE_BYTES", "ResponseStream")
+
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+"""What one response may take in memory, as :mod:`codec.budget` estimates it: as a chat's answer."""
+
+_MAX_DELTA_BYTES: Final = 4_096
+"""Of an event that is looked at as one more word: they have some 300 bytes."""
+
+
+_MOST_BYTES: Final = 4
+"""Of a character in memory."""
+
+_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
+_DATA_FIELD: Final = b"data: "
+_EVENT_END: Final = b"\n\n"
+_NONE: Final = -1
+"""The length of no bytes at all: the next read is not looked at as an event like the last one."""
+
+
+class _Delta(msgspec.Struct, gc=False):
+    """All that is read of an event that adds to a text."""
+
+    type: str
+    delta: str
+    output_index: int
+    content_index: int = 0
+    summary_index: int = 0
+
+
+_decode_delta = msgspec.json.Decoder(_Delta).decode
+_NO_DELTA = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+class ResponseStream:
+    r"""Reads one event stream. Not safe for concurrent calls.
+
+    Args:
+        choice_count: one, always.
+        hides_usage: nothing is hidden in this API.
+        lend: whether so many more bytes may be taken beside all others (:mod:`codec.budget`).
+
+    Attributes:
+        chunk_count: events so far but for errors and end marks.
+
+    >>> stream = ResponseStream()
+    >>> stream.feed(b'data: {"type": "response.output_text.delta", "delta": "Hi",')
+    >>> stream.feed(b' "output_index": 0}\n\n')
+    >>> stream.finish().answers[0].message.parts
+    (Text(text='Hi'),)
+    """
+
+    __slots__ = (
+        "_before",
+        "_before_bytes",
+        "_fold",
+        "_reader",
+        "_text",
+        "chunk_count",
+    )
+
+    def __init__(
+        self,
+        *,
+        choice_count: int = 1,  # noqa: ARG002 - of APIs that have several
+        hides_usage: bool = False,  # noqa: ARG002 - of APIs whose usage must be asked for
+        lend: Callable[[int], bool] | None = None,
+    ) -> None:
+        budget = Budget(MAX_RESPONSE_BYTES, lend)
+        self._reader = EventReader(budget)
+        self._fold = ResponseFold(budget)
+        self._before = b""  # all of the last event that comes before its data, and
+        self._before_bytes = _NONE  # how long that is
+        self._text = OpenText("", 0, 0, [])
+        self.chunk_count = 0
+
+    @property
+    def has_content(self) -> bool:
+        """Text, reasoning, a refusal, arguments or a picture was seen."""
+        return self._fold.has_content
+
+    @property
+    def is_complete(self) -> bool:
+        """The event that ends a response was seen."""
+        return self._fold.is_complete
+
+    def feed(self, data: bytes) -> None:
+        """Take one read of the (decompressed) body, cut anywhere."""
+        # The usual read is one event like the last one, and this is all that is done for it.
+        payload = data.removeprefix(self._before)
+        size = len(payload)
+        if (
+            len(data) - size == self._before_bytes  # it was there
+            and size <= _MAX_DELTA_BYTES
+            and payload.find(_LF) == size - 2
+            and payload[-1] == _LF
+            and _CR not in payload
+            and self._take_delta(payload)
+        ):
+            return
+        self._before_bytes = _NONE
+        for event in self._reader.feed(data):
+            self._take(event)
+        if self._reader.is_lost:
+            self._fold.note("observer_limit")
+        elif self._reader.between_events and data.endswith(_EVENT_END):
+            start = data.find(_DATA_FIELD)
+            self._before = data[: start + len(_DATA_FIELD)]
+            if read_event(data) is not None:
+                self._before_bytes = len(self._before)
+
+    def finish(self) -> ResponseAnswer:
+        """Take the end of the bytes and return what the stream said. Call it once."""
+        event = self._reader.finish()
+        if event is not None:
+            self._take(event, cut_off=True)
+        if self._reader.is_lost:
+            self._fold.note("observer_limit")
+        return self._fold.answer()
+
+    def _take_delta(self, payload: bytes) -> bool:
+        """Take data that is one more word; whether it is that."""
+        try:
+            delta = _decode_delta(payload)
+        except _NO_DELTA:
+            return False
+        part = delta.content_index or delta.summary_index
+        text = self._text
+        if (
+            text.kind != delta.type
+            or text.index != delta.output_index
+            or text.part != part
+            or (room_bytes := text.room_bytes - _MOST_BYTES * len(delta.delta)) < 0
+        ):
+            opened = self._fold.open_text(delta.type, delta.output_index, part, delta.delta)
+            if opened is None:
+                return False
+            self._text = opened
+        else:
+            text.pieces.append(delta.delta)
+            text.room_bytes = room_bytes - FRAGMENT_BYTES
+        self.chunk_count += 1
+        return True
+
+    def _take(self, event: ServerSentEvent, *, cut_off: bool = False) -> None:
+        data, name = event.data, event.event
+        if not data:
+            if error := find_error(None, name, event.comments):
+                self._fold.note_error(error)
+            return
+        if is_done(data) or (len(data) <= _MAX_DELTA_BYTES and self._take_delta(data)):
+            return
+        try:
+            value = decode_event(data)
+        except LimitExceeded:
+            self.chunk_count += 1
+            self._fold.note("observer_limit")
+        except ValueError:
+            self._take_text(data, name, cut_off=cut_off)
+        else:
+            self.chunk_count += self._fold.feed(value, name)
+
+    def _take_text(self, data: bytes, name: str | None, *, cut_off: bool) -> None:
+        """Take data that is no JSON."""
+        if cut_off:
+            self._fold.note("event_cut_off")
+        elif name == "error":
+            text = data.decode("utf-8", "replace")
+            self._fold.note_error(ErrorObject(message=text, raw=text))
+        else:
+            self.chunk_count += 1
+            self._fold.note("non_json_event")
