@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL, REASONING_MODEL
+from proxy.demo.script import (
+    ENDLESS_MODEL,
+    ERROR_MODEL,
+    FAILING_MODEL,
+    MODEL,
+    REASONING_MODEL,
+)
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
@@ -18,6 +24,6 @@ def build_models() -> JsonObject:
     """The answer of ``GET /v1/models``."""
     models = [
         {"id": model, "object": "model", "created": _MODELS_CREATED, "owned_by": "spantap-demo"}
-        for model in (MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL)
+        for model in (MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL)
     ]
     return {"object": "list", "data": models}

@@ -3,7 +3,8 @@
 Rules:
 
 1. Nothing is random: the same request always gets the same answers.
-2. The first that applies decides what is said: the model ``gpt-demo-endless`` counts aloud; a
+2. The first that applies decides what is said: the model ``gpt-demo-endless`` counts aloud;
+   ``gpt-demo-failing`` says half of what it wanted to, and fails; a
    last message that is a tool result is summed up; a question that holds one of
    :data:`REFUSED_PHRASES` is refused; offered tools are called, two calls at once; anything else
    gets a short friendly text, another one for each choice of ``n``.
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = (
     "ENDLESS_MODEL",
     "ERROR_MODEL",
+    "FAILING_MODEL",
     "MAX_ENDLESS_NUMBER",
     "MODEL",
     "REASONING_MODEL",
@@ -57,6 +59,9 @@ REASONING_MODEL = "gpt-demo-reasoning"
 
 ERROR_MODEL = "gpt-demo-error"
 """The model that is always over its rate limit."""
+
+FAILING_MODEL = "gpt-demo-failing"
+"""The model that fails in the middle of its answer."""
 
 MAX_ENDLESS_NUMBER = 2_000
 """Where the endless model stops: half a minute at the default pace, so no demo hangs for ever."""
@@ -123,6 +128,9 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
     options, last = asked.options, messages[-1] if messages else None
     if asked.model == ENDLESS_MODEL:
         return _say(_count_aloud())
+    if asked.model == FAILING_MODEL:
+        half = _say(_GREETINGS[0]).deltas[:6]
+        return Answer(deltas=half, finish_reason="error")
     if last is not None and last.role == "tool":
         return _say(_sum_up(messages))
     question = _text_of(last).lower() if last is not None else ""

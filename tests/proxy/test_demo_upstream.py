@@ -10,7 +10,14 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 
 from codec.jsontext import decode_json_object
-from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MAX_ENDLESS_NUMBER, MODEL, REASONING_MODEL
+from proxy.demo.script import (
+    ENDLESS_MODEL,
+    ERROR_MODEL,
+    FAILING_MODEL,
+    MAX_ENDLESS_NUMBER,
+    MODEL,
+    REASONING_MODEL,
+)
 from proxy.demo.upstream import Pace, create_demo_upstream
 from tests.proxy.demo_client import ask, complete, demo_client, prompt, stream, text_of
 
@@ -255,7 +262,7 @@ async def test_models_are_listed(client: Client) -> None:
     """``GET /v1/models`` lists the names that the script knows."""
     async with client.get("/v1/models") as response:
         listing = await response.json()
-    names = [MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL]
+    names = [MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL]
     assert [model["id"] for model in listing["data"]] == names
 
 

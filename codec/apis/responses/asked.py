@@ -45,6 +45,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
         named: dict[str, Any] = {
             "max_tokens": body.get("max_output_tokens"),
             "response_format": object_of(body.get("text")).get("format"),
+            "reasoning_effort": object_of(body.get("reasoning")).get("effort"),
         }
         if tools and all(tool.type == "image_generation" for tool in tools):
             named["modalities"] = ["image"]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from codec.apis.api import Api
 from codec.apis.responses.asked import ResponseRequest
 from codec.apis.responses.said import read_response
 from codec.apis.responses.stream import ResponseStream
+
+if TYPE_CHECKING:
+    from codec.apis.player import Player
 
 __all__ = ("RESPONSES",)
 
@@ -19,6 +24,14 @@ _QUOTED = frozenset(
     }
 )
 
+
+def _open_player() -> Player:
+    # What plays answers is for the demo upstream alone, and its import is not for nothing.
+    from codec.apis.responses.player import ResponsesPlayer  # noqa: PLC0415
+
+    return ResponsesPlayer()
+
+
 RESPONSES = Api(
     name="responses",
     path_end="/responses",
@@ -31,5 +44,6 @@ RESPONSES = Api(
     asked=ResponseRequest,
     open_stream=ResponseStream,
     read_said=read_response,
+    open_player=_open_player,
 )
 """The name of its spans is the one of OpenInference's instrumentor (``apis.md`` 1.1)."""
