@@ -1,7 +1,7 @@
 """A handful of real chats: one of each kind that a trace view has to show.
 
 Plain, streamed, streamed with two tool calls at once (whose results are sent back for a final
-answer), a refusal, an upstream error, and one that the client abandons. Each is told in the words
+answer), one by the Responses API, a refusal, an upstream error, and one that the client abandons. Each is told in the words
 of the *client*, so that a reader can hold it against what spantap recorded.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.jsontext import decode_json_object
 from proxy.demo.clients import ChatError, is_sdk_installed, open_client
-from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL
+from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL, REASONING_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ("CALL_COUNT", "ChatReport", "run_chats")
 
-CALL_COUNT = 7
-"""How many chat completion calls :func:`run_chats` makes: the tools' chat takes two."""
+CALL_COUNT = 8
+"""How many calls :func:`run_chats` makes: the tools' chat takes two."""
 
 CHUNKS_BEFORE_LEAVING = 8
 """How many chunks the impatient client waits for."""
@@ -128,10 +128,28 @@ async def _chat_abandoned(client: ChatClient) -> str:
     return f"{_quote(text)} ... and left after {chunk_count} chunks"
 
 
+async def _respond(client: ChatClient) -> str:
+    """The same by the Responses API, which OpenAI's newer clients use."""
+    response = await client.respond(
+        model=REASONING_MODEL,
+        instructions=_SYSTEM["content"],
+        input="Hello, and think before you answer.",
+    )
+    texts = [
+        part["text"]
+        for item in response["output"]
+        for part in item.get("content") or ()
+        if part["type"] == "output_text"
+    ]
+    items = ", ".join(item["type"] for item in response["output"])
+    return f"{_quote(' '.join(texts))} ({response['status']}, {items})"
+
+
 _CHATS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {
     "plain": _chat_plainly,
     "streamed": _chat_streamed,
     "streamed, two tool calls": _chat_with_tools,
+    "response": _respond,
     "refusal": _chat_refused,
     "upstream error": _chat_failing,
     "abandoned": _chat_abandoned,

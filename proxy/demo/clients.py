@@ -1,4 +1,4 @@
-"""Two clients for chat completions with one face: the real SDK, and plain aiohttp.
+"""Two clients for chats and responses with one face: the real SDK, and plain aiohttp.
 
 The demo shows spantap under a client that people really use. Where the ``openai`` package is not
 installed, aiohttp chats in its place. Both give plain JSON objects, so that a chat is written once.
@@ -51,6 +51,9 @@ class ChatClient(Protocol):
     async def complete(self, **request: Any) -> JsonObject:
         """Send a request and return the whole ``chat.completion``."""
 
+    async def respond(self, **request: Any) -> JsonObject:
+        """A whole response of the Responses API."""
+
     def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         """Send a request with ``stream: true`` and yield its chunks; closing it hangs up."""
 
@@ -69,7 +72,7 @@ async def open_client(base_url: str, *, use_sdk: bool) -> AsyncIterator[ChatClie
     else:
         headers = {"Authorization": f"Bearer {_API_KEY}"}
         async with aiohttp.ClientSession(headers=headers) as session:
-            yield _PlainClient(session, f"{base_url}/chat/completions")
+            yield _PlainClient(session, base_url)
 
 
 def _open_sdk(base_url: str) -> AsyncOpenAI:
@@ -90,11 +93,18 @@ class _SdkClient:
 
     def __init__(self, sdk: AsyncOpenAI) -> None:
         self._create = sdk.chat.completions.create
+        self._respond = sdk.responses.create
 
     async def complete(self, **request: Any) -> JsonObject:
         with _sdk_errors():
             completion = await self._create(**request)
         plain: JsonObject = completion.model_dump(exclude_unset=True)
+        return plain
+
+    async def respond(self, **request: Any) -> JsonObject:
+        with _sdk_errors():
+            response = await self._respond(**request)
+        plain: JsonObject = response.model_dump(exclude_unset=True)
         return plain
 
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
@@ -119,16 +129,20 @@ class _PlainClient:
 
     name = "aiohttp"
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, base_url: str) -> None:
         self._session = session
-        self._url = url
+        self._base_url = base_url
 
     async def complete(self, **request: Any) -> JsonObject:
-        async with self._post(request) as response:
+        async with self._post("chat/completions", request) as response:
+            return decode_json_object(await response.read())
+
+    async def respond(self, **request: Any) -> JsonObject:
+        async with self._post("responses", request) as response:
             return decode_json_object(await response.read())
 
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
-        async with self._post(request | {"stream": True}) as response:
+        async with self._post("chat/completions", request | {"stream": True}) as response:
             # One line, one event: true of OpenAI's streams, and all that a demo needs.
             async for line in response.content:
                 data = line.removeprefix(b"data: ")
@@ -136,8 +150,8 @@ class _PlainClient:
                     yield decode_json_object(data)
 
     @asynccontextmanager
-    async def _post(self, request: JsonObject) -> AsyncIterator[aiohttp.ClientResponse]:
-        async with self._session.post(self._url, json=request) as response:
+    async def _post(self, path: str, request: JsonObject) -> AsyncIterator[aiohttp.ClientResponse]:
+        async with self._session.post(f"{self._base_url}/{path}", json=request) as response:
             if response.status >= 400:
                 error = decode_json_object(await response.read())
                 raise ChatError(response.status, _error_message(error.get("error")))

@@ -27,6 +27,7 @@ EXPECTED = {
         "called get_weather, get_weather; then "
         '"This is what the tools told me: 24 degrees and sunny; 8 degrees and rain." (stop)'
     ),
+    "response": '"Hello! I am a demo model',
     "refusal": "refused: \"I'm sorry",
     "upstream error": f"HTTP 429: Rate limit reached for {ERROR_MODEL}.",
     "abandoned": '"1 2 3 4 5 6 7" ... and left after 8 chunks',
