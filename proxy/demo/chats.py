@@ -1,8 +1,9 @@
 """A handful of real chats: one of each kind that a trace view has to show.
 
 Plain, streamed, streamed with two tool calls at once (whose results are sent back for a final
-answer), one by the Responses API, a refusal, an upstream error, and one that the client abandons. Each is told in the words
-of the *client*, so that a reader can hold it against what spantap recorded.
+answer), one by the Responses API, a refusal, an upstream error, and one that the client abandons.
+Each is told in the words of the *client*, so that a reader can hold it against what spantap
+recorded.
 """
 
 from __future__ import annotations
