@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.call import ToolCall
+from codec.call import Tool, ToolCall
 from codec.jsontext import decode_json
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans
@@ -145,10 +145,10 @@ class RecordedCall:
         return self._document(SpanAttributes.OUTPUT_VALUE)
 
     @cached_property
-    def tools(self) -> tuple[JsonObject, ...]:
-        """The definitions of the tools on offer."""
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools on offer."""
         tools = (_object(tool.get("tool")) for _, tool in self._list(SpanAttributes.LLM_TOOLS))
-        return tuple(_object(_json_or_text(tool.get("json_schema"))) for tool in tools)
+        return tuple(map(_tool, tools))
 
     @cached_property
     def input_messages(self) -> tuple[RecordedMessage, ...]:
@@ -305,6 +305,20 @@ def _json_or_text(text: object) -> Any:
     except (ValueError, RecursionError):
         return text
     return value
+
+
+def _tool(attributes: JsonObject) -> Tool:
+    """A tool of its attributes; its parameters stand in its definition, or under its type."""
+    value = _object(_json_or_text(attributes.get("json_schema")))
+    kind = _text(value.get("type")) or ""
+    inner = _object(value.get(kind))
+    return Tool(
+        type=kind,
+        name=_text(attributes.get("name")) or _text(inner.get("name")),
+        description=_text(attributes.get("description")),
+        parameters=value.get("parameters") or inner.get("parameters"),
+        value=value,
+    )
 
 
 def _object(value: object) -> JsonObject:

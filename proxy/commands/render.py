@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from typing import TextIO
 
-    from codec.call import ToolCall
-    from codec.jsontext import JsonObject
+    from codec.call import Tool, ToolCall
     from proxy.commands.call import RecordedCall, RecordedMessage
     from telemetry.store.unobserved_calls import UnobservedCalls
 
@@ -183,15 +182,13 @@ def _tool_call_lines(call: ToolCall) -> Iterator[Line]:
     yield 7, Text(escape(_pretty(call.arguments)))
 
 
-def _tool(tool: JsonObject) -> Text:
-    function = tool.get("function")
-    function = function if isinstance(function, dict) else {}
-    schema = function.get("parameters")
+def _tool(tool: Tool) -> Text:
+    schema = tool.parameters
     properties = schema.get("properties") if isinstance(schema, dict) else None
     names = ", ".join(properties) if isinstance(properties, dict) else ""
-    line = Text(escape_line(f"{function.get('name') or tool.get('type')}({names})"), style="bold")
-    if description := function.get("description"):
-        line.append(f"  {escape_line(str(description))}", style="not bold dim")
+    line = Text(escape_line(f"{tool.name or tool.type}({names})"), style="bold")
+    if tool.description:
+        line.append(f"  {escape_line(tool.description)}", style="not bold dim")
     return line
 
 

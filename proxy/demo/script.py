@@ -89,6 +89,9 @@ _SAMPLES: Mapping[str, Sequence[Any]] = {
 }
 """One argument value for each of the two calls, by the parameter's JSON Schema type."""
 
+_CALLED = frozenset({"function", "custom"})
+"""Tools that the client runs; all others a provider would."""
+
 _WORD = re.compile(r"\s*\S+")
 
 
@@ -136,7 +139,7 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
     question = _text_of(last).lower() if last is not None else ""
     if any(phrase in question for phrase in REFUSED_PHRASES):
         return Answer(deltas=tuple(Delta(refusal=word) for word in _WORD.findall(_REFUSAL)))
-    tools = [tool for tool in asked.read_tools() if tool.name is not None]
+    tools = [tool for tool in asked.read_tools() if tool.name and tool.type in _CALLED]
     if tools and options.get("tool_choice") != "none":
         calls = 1 if options.get("parallel_tool_calls") is False else 2
         return _call_tools(tools, calls, choice=index)

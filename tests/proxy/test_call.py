@@ -67,7 +67,11 @@ def test_tools_and_tool_calls_come_back(store: Path) -> None:
     """Offered tools, earlier calls with their results, and the answer's calls in order."""
     call = read_call(store, make_tools_exchange())
     asked, called, result = call.input_messages
-    assert call.tools == (TOOL, {"type": "custom"})
+    assert [tool.value for tool in call.tools] == [TOOL, {"type": "custom"}]
+    assert (call.tools[0].name, [*call.tools[0].parameters["properties"]]) == (
+        "get_weather",
+        ["city", "unit"],
+    )
     assert asked.name == "ann"
     assert called.tool_calls == (ToolCall(id="call_0", name="get_weather", arguments="not {json"),)
     assert result.tool_call_id == "call_0"

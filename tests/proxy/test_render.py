@@ -15,7 +15,9 @@ from rich.console import Console
 from rich.text import Text
 
 from codec.answer import ChatMessage, ChatResponse, Choice
+from codec.call import Tool
 from codec.cost import Cost
+from proxy.commands import render
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import format_duration, print_table
 from telemetry.observing.exchange import ClientContext, Outcome
@@ -464,3 +466,13 @@ def test_hidden_content_is_said_to_be_hidden(store: Path) -> None:
     """It is not lost."""
     text = show(store, msgspec.structs.replace(make_exchange(), hides_content=True))
     assert "hidden, as the client asked" in text
+
+
+def test_tools_are_named_wherever_an_api_describes_them() -> None:
+    """Beside their type (Responses), or by a type of the provider's own."""
+    tools = (
+        Tool(type="function", name="f", description="d", parameters={"properties": {"a": {}}}),
+        Tool(type="mcp", name="deep"),
+        Tool(type="web_search"),
+    )
+    assert [str(render._tool(tool)) for tool in tools] == ["f(a)  d", "deep()", "web_search()"]
