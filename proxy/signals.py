@@ -6,13 +6,12 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING, Any
 
+from proxy.signal_numbers import SHUTDOWN_SIGNALS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ("SHUTDOWN_SIGNALS", "ShutdownSignals")
-
-SHUTDOWN_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""The last is for a terminal that was closed; ``nohup`` has it ignored, and so it stays."""
+__all__ = ("ShutdownSignals",)
 
 
 class ShutdownSignals:

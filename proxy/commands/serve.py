@@ -13,7 +13,7 @@ from proxy.processes.handed_settings import hand_over
 from proxy.processes.scratch import settings_file
 from proxy.settings.spans import hides_content
 from proxy.settings.variable_names import describe_unknown_names
-from proxy.signals import SHUTDOWN_SIGNALS
+from proxy.signal_numbers import SHUTDOWN_SIGNALS
 
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings

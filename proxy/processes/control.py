@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from proxy.processes.messages import MessageReader, Start, encode_message
-from proxy.signals import SHUTDOWN_SIGNALS
+from proxy.signal_numbers import SHUTDOWN_SIGNALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,8 @@ from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.handed_settings import SupervisorSettings
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.scratch import frames_socket
-from proxy.signals import SHUTDOWN_SIGNALS, ShutdownSignals
+from proxy.signal_numbers import SHUTDOWN_SIGNALS
+from proxy.signals import ShutdownSignals
 from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from proxy.processes.child import TELEMETRY_NICENESS
-from proxy.signals import SHUTDOWN_SIGNALS
+from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.held_file import hold
 from telemetry.store.reader import StoreReader

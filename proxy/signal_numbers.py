@@ -1,0 +1,10 @@
+"""The signals that end spantap. Apart, because telemetry knows them and loads no event loop."""
+
+from __future__ import annotations
+
+import signal
+
+__all__ = ("SHUTDOWN_SIGNALS",)
+
+SHUTDOWN_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The last is for a terminal that was closed; ``nohup`` has it ignored, and so it stays."""
