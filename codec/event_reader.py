@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.sse import ServerSentEvent
 
-__all__ = ("MAX_SHORTENED_EVENT_BYTES", "EventReader", "decode_event", "read_event")
+__all__ = (
+    "MAX_SHORTENED_EVENT_BYTES",
+    "SMALL_PENDING_BYTES",
+    "EventReader",
+    "decode_event",
+    "read_data",
+)
 
 MAX_SHORTENED_EVENT_BYTES = 16 * 1024 * 1024
 """Of an event without its images: some APIs repeat the whole answer in the last one."""
@@ -35,7 +41,7 @@ _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 _UNWEIGHED_BYTES = 512 * 1024
 """An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
 
-_SMALL_PENDING_BYTES = 32 * 1024
+SMALL_PENDING_BYTES = 32 * 1024
 """Of an event that is under way: as much as an open stream takes anyway."""
 
 _NAME_FIELD = b"event: "
@@ -76,7 +82,7 @@ class EventReader:
             return ()
         self.between_events = not self._decoder.pending_bytes
         pending_bytes = self._decoder.pending_bytes
-        if pending_bytes > _SMALL_PENDING_BYTES or self._pending_bytes:
+        if pending_bytes > SMALL_PENDING_BYTES or self._pending_bytes:
             if self._budget.take(0, pending_bytes - self._pending_bytes):
                 self._pending_bytes = pending_bytes
             else:
@@ -99,7 +105,7 @@ class EventReader:
         self._decoder = SseDecoder()
 
 
-def read_event(data: bytes) -> bytes | None:
+def read_data(data: bytes) -> bytes | None:
     """Return the data of a read that is one event, written as nearly all are.
 
     That is one line of data, and the event's name before it or none. ``None`` where it is not.

@@ -20,10 +20,9 @@ from codec.accumulator import Accumulator
 from codec.call import ErrorObject
 from codec.chunk import find_error, is_done, is_usage_only
 from codec.errors import LimitExceeded
-from codec.json_size import decoded_bytes
-from codec.jsontext import decode_json
+from codec.event_reader import SMALL_PENDING_BYTES, decode_event
 from codec.sse import SseDecoder, read_event
-from codec.template import decode_event, learn_template
+from codec.template import decode_line, learn_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,15 +38,6 @@ MAX_WASTED_TEMPLATES = 16
 
 _MAX_UNFOLDED_BYTES = 32 * 1024
 """Of events whose texts wait to be folded together, some hundred."""
-
-_MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
-"""What the values of one event may take: the longest text, or a hundred thousand small objects."""
-
-_UNWEIGHED_BYTES = 512 * 1024
-"""An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
-
-_SMALL_PENDING_BYTES = 32 * 1024
-"""Of an event that is under way: as much as an open stream takes anyway."""
 
 
 class ChatStream:
@@ -136,7 +126,7 @@ class ChatStream:
         else:
             pending_bytes = self._decoder.pending_bytes
             self._between_events = not pending_bytes
-            if pending_bytes > _SMALL_PENDING_BYTES or self._pending_bytes:
+            if pending_bytes > SMALL_PENDING_BYTES or self._pending_bytes:
                 self._set_aside(pending_bytes)
 
     def _take_alike(self, event: bytes) -> bool:
@@ -162,7 +152,7 @@ class ChatStream:
             self._texts = []
             self._wasted = 0
             self._accumulator.feed_texts(template.index, template.member, texts[:-1])
-            self._accumulator.feed(decode_event(self._last_alike))
+            self._accumulator.feed(decode_line(self._last_alike))
             self._make_room(template)
 
     def _make_room(self, template: ChunkTemplate) -> None:
@@ -206,12 +196,12 @@ class ChatStream:
         if is_done(data):
             self.done = self.is_complete = True
             return
-        if len(data) > _UNWEIGHED_BYTES and decoded_bytes(data) > _MAX_DECODED_EVENT_BYTES:
+        try:
+            value = decode_event(data)
+        except LimitExceeded:
             self.chunk_count += 1
             accumulator.note("observer_limit")
             return
-        try:
-            value = decode_json(data)
         except ValueError:
             self._take_text(data, name, cut_off=cut_off)
             return

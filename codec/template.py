@@ -31,7 +31,7 @@ from codec.jsontext import NO_STRING, decode_json, decode_string
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
 
-__all__ = ("ChunkTemplate", "decode_event", "learn_template")
+__all__ = ("ChunkTemplate", "decode_line", "learn_template")
 
 _SPOKEN = ("content", "reasoning_content", "reasoning")
 """The members of a delta that carry text, one of which a template is about."""
@@ -102,7 +102,7 @@ def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:
         return None
 
 
-def decode_event(event: bytes) -> Any:
+def decode_line(event: bytes) -> Any:
     """Decode the data of an event that is one ``data`` line and nothing else."""
     return decode_json(event.removeprefix(b"data:"))
 
@@ -128,7 +128,7 @@ def _learn(event: bytes, chunk: Any) -> ChunkTemplate | None:
     index = index_of(choice.get("index"))
     template = ChunkTemplate(index or 0, member, before=before, between=between, behind=behind)
     try:
-        return template if decode_event(template.fill(_TRIAL)) == expected else None
+        return template if decode_line(template.fill(_TRIAL)) == expected else None
     except ValueError:
         return None
 

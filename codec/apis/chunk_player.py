@@ -54,7 +54,7 @@ class ChunkPlayer:
 
 @dataclass(frozen=True, slots=True)
 class _Performance:
-    """One answer in chunks."""
+    """Plays one answer in chunks."""
 
     asked: Asked
     script: Script

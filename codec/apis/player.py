@@ -40,7 +40,7 @@ class Script:
 
 
 class Performance(Protocol):
-    """One answer on the wire, to be had whole or as a stream."""
+    """Plays one answer on the wire, whole or as a stream."""
 
     @property
     def content_type(self) -> str:

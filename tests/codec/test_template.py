@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codec import accumulator as accumulator_module
+from codec import event_reader
 from codec import stream as stream_module
 from codec import template as template_module
 from codec.jsontext import decode_json
@@ -140,7 +141,7 @@ def test_a_plain_stream_is_parsed_only_where_it_changes() -> None:
     """Of a long stream with padding, few chunks go through the parser."""
     pieces = [event(chunk({"role": "assistant", "content": ""}, obfuscation="0"))]
     pieces += [event(chunk({"content": f" {n}\n"}, obfuscation="z" * (n % 7))) for n in range(500)]
-    with mock.patch.object(stream_module, "decode_json", wraps=decode_json) as parse:
+    with mock.patch.object(event_reader, "decode_json", wraps=decode_json) as parse:
         answer = watch(pieces)[-1]
     assert answer.choices[0].message.content == "".join(f" {n}\n" for n in range(500))
     assert answer.body["obfuscation"] == "z" * (499 % 7)
@@ -152,7 +153,7 @@ def test_reads_that_begin_inside_an_event_are_quick_too() -> None:
     """Few chunks go through the parser, wherever the reads end."""
     stream = b"".join(event(chunk({"content": f" {n}"})) for n in range(500))
     pieces = [stream[start : start + 1_000] for start in range(0, len(stream), 1_000)]
-    with mock.patch.object(stream_module, "decode_json", wraps=decode_json) as parse:
+    with mock.patch.object(event_reader, "decode_json", wraps=decode_json) as parse:
         watch(pieces)
     assert parse.call_count < len(pieces) + 5
     assert_alike(pieces)

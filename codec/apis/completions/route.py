@@ -16,7 +16,7 @@ __all__ = ("COMPLETIONS",)
 
 
 def _open_player() -> Player:
-    # What plays answers is for the demo upstream alone, and its import is not for nothing.
+    # Imported where it is asked for: a proxy plays no answers, and starts without this.
     from codec.apis.chunk_player import ChunkPlayer  # noqa: PLC0415
     from codec.apis.faults import find_completion_fault  # noqa: PLC0415
 

@@ -41,10 +41,10 @@ _ITEM_BYTES: Final = 1_024
 """What an item takes before it says anything."""
 
 _ROOM_BYTES: Final = 32 * 1024
-"""Of pieces for which nothing was taken yet: some hundred."""
+"""Room for some hundred pieces is asked of the lender at once."""
 
 _MAX_ESSENTIAL_BYTES: Final = 64 * 1024
-"""Of a member that is kept past the limit: a usage has 2 KiB."""
+"""Largest member that is kept past the limit: a usage has 2 KiB."""
 
 _ESSENTIALS: Final = (
     *("id", "object", "created_at", "model", "status", "service_tier", "system_fingerprint"),

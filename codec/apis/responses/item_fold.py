@@ -1,4 +1,4 @@
-"""One item of a streamed response, and the texts in it that come in pieces."""
+"""Folds the items of a streamed response, and the texts in them that come in pieces."""
 
 from __future__ import annotations
 

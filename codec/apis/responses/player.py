@@ -66,7 +66,7 @@ class ResponsesPlayer:
 
 
 class _Performance:
-    """One answer.
+    """Plays one answer.
 
     Args:
         asked: the request.
@@ -128,7 +128,7 @@ class _Performance:
             yield from self._image()
         [answer] = self._script.answers
         for (kind, _), deltas in groupby(answer.deltas, key=_item_of):
-            texts = [delta for delta in deltas]  # noqa: C416 - a group is read once
+            texts = [*deltas]  # a group is read once
             if kind == "call":
                 yield from self._call(texts)
             elif kind == "reasoning":

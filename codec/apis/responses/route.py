@@ -26,7 +26,7 @@ _QUOTED = frozenset(
 
 
 def _open_player() -> Player:
-    # What plays answers is for the demo upstream alone, and its import is not for nothing.
+    # Imported where it is asked for: a proxy plays no answers, and starts without this.
     from codec.apis.responses.player import ResponsesPlayer  # noqa: PLC0415
 
     return ResponsesPlayer()

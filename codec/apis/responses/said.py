@@ -53,7 +53,7 @@ _CHAT_NAMES: Final = {
 
 
 class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
-    """One response.
+    """Answer of the Responses API.
 
     Attributes:
         is_cut: it came as a stream, of which the end is missing.
@@ -82,7 +82,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def choices_of_answers(self) -> Sequence[Answer]:
-        """One message with the parts of all, for there is one choice."""
+        """Join the parts of all messages in one, for there is one choice."""
         messages = [answer.message for answer in self.answers]
         if not messages:
             return ()

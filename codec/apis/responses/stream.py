@@ -22,7 +22,7 @@ from codec.budget import FRAGMENT_BYTES, Budget
 from codec.call import ErrorObject
 from codec.chunk import find_error, is_done
 from codec.errors import LimitExceeded
-from codec.event_reader import EventReader, decode_event, read_event
+from codec.event_reader import EventReader, decode_event, read_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +67,6 @@ class ResponseStream:
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        choice_count: one, always.
-        hides_usage: nothing is hidden in this API.
         lend: whether so many more bytes may be taken beside all others (:mod:`codec.budget`).
 
     Attributes:
@@ -93,9 +91,8 @@ class ResponseStream:
     def __init__(
         self,
         *,
-        choice_count: int = 1,  # noqa: ARG002 - of APIs that have several
-        hides_usage: bool = False,  # noqa: ARG002 - of APIs whose usage must be asked for
         lend: Callable[[int], bool] | None = None,
+        **_of_other_apis: object,
     ) -> None:
         budget = Budget(MAX_RESPONSE_BYTES, lend)
         self._reader = EventReader(budget)
@@ -137,7 +134,7 @@ class ResponseStream:
         elif self._reader.between_events and data.endswith(_EVENT_END):
             start = data.find(_DATA_FIELD)
             self._before = data[: start + len(_DATA_FIELD)]
-            if read_event(data) is not None:
+            if read_data(data) is not None:
                 self._before_bytes = len(self._before)
 
     def finish(self) -> ResponseAnswer:
