@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from codec.answer import ChatMessage, Choice
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.jsontext import is_json, join_text
-from codec.members import merge_members, without_empty
+from codec.members import list_of, merge_members, text_of, without_empty
 from codec.tool_calls import CallSlot, ToolCallSlots
 
 if TYPE_CHECKING:
@@ -230,8 +230,7 @@ class ChoiceFold:
 
     def _feed_function_call(self, function_call: JsonObject) -> None:
         slot = self._function_call = self._function_call or CallSlot()
-        name = function_call.get("name")
-        slot.identify(self._budget, name=name if name and isinstance(name, str) else None)
+        slot.identify(self._budget, name=text_of(function_call.get("name")))
         slot.feed(function_call, self._budget)
         self.has_content = True
 
@@ -377,7 +376,7 @@ def _joined_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     texts = []
-    for item in value if isinstance(value, list) else ():
+    for item in list_of(value):
         text = item.get("text") if isinstance(item, dict) else item
         if isinstance(text, str):
             texts.append(text)

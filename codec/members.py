@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.jsontext import JsonObject
 
-__all__ = ("merge_members", "object_of", "text_of", "without_empty")
+__all__ = (
+    "list_of",
+    "merge_members",
+    "object_of",
+    "string_of",
+    "text_of",
+    "without_empty",
+)
 
 _CONTAINERS = (dict, list)
 
@@ -82,6 +89,16 @@ def merge_members(
 def object_of(value: Any) -> JsonObject:
     """Return an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return a list; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def string_of(value: Any) -> str | None:
+    """Return a string, an empty one as well; else ``None``."""
+    return value if isinstance(value, str) else None
 
 
 def text_of(value: Any) -> str | None:

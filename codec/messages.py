@@ -26,7 +26,7 @@ from codec.call import (
     ToolResult,
 )
 from codec.jsontext import encode_json
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,8 +129,7 @@ def read_file(file: JsonObject) -> Media:
 
 
 def _read_calls(message: JsonObject) -> Iterator[ToolCall]:
-    calls = message.get("tool_calls")
-    for call in islice(calls if isinstance(calls, list) else (), MAX_READ_PARTS):
+    for call in islice(list_of(message.get("tool_calls")), MAX_READ_PARTS):
         # What is no call keeps its place.
         yield _read_call(call) if isinstance(call, dict) else ToolCall(type="")
     if isinstance(function := message.get("function_call"), dict):

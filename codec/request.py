@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from codec.call import Asked, ReadList
 from codec.errors import MalformedRequest
 from codec.jsontext import decode_json_object
+from codec.members import list_of
 from codec.messages import read_message, read_tool
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ class ChatRequest(Asked, frozen=True, gc=False):
     @property
     def messages(self) -> Sequence[Any]:
         """The messages as sent; an entry need not be an object."""
-        messages = self.body.get("messages")
-        return messages if isinstance(messages, list) else ()
+        return list_of(self.body.get("messages"))
 
     @property
     def prompts(self) -> Sequence[Any]:
@@ -55,8 +55,7 @@ class ChatRequest(Asked, frozen=True, gc=False):
     @property
     def tools(self) -> Sequence[Any]:
         """The tool definitions as sent."""
-        tools = self.body.get("tools")
-        return tools if isinstance(tools, list) else ()
+        return list_of(self.body.get("tools"))
 
     @property
     def choice_count(self) -> int:

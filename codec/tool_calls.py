@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from codec.answer import ToolCall
 from codec.integers import index_of
 from codec.jsontext import compact_text, join_text
-from codec.members import merge_members
+from codec.members import merge_members, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,10 +171,10 @@ class ToolCallSlots:
 
     def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
         function, is_custom = _function_of(entry)
-        call_id = _word(entry.get("id"))
+        call_id = text_of(entry.get("id"))
         if call_id == "null":  # Mistral writes a missing id so
             call_id = None
-        name = _word(function.get("name"))
+        name = text_of(function.get("name"))
         if index is None:
             slot = self._continued(call_id, name, beside_another=beside_another)
         else:
@@ -186,7 +186,7 @@ class ToolCallSlots:
             self._slots.append(slot)
             if index is not None:
                 self._latest[index] = slot
-        if not slot.identify(self._budget, id=call_id, name=name, type=_word(entry.get("type"))):
+        if not slot.identify(self._budget, id=call_id, name=name, type=text_of(entry.get("type"))):
             self._note("tool_identity_conflict")
         if index is not None and slot.id is not None:
             self._by_id.setdefault((index, slot.id), slot)
@@ -252,7 +252,3 @@ def _function_of(entry: JsonObject) -> tuple[JsonObject, bool]:
     if not isinstance(custom, dict):
         return {}, False
     return {"arguments" if name == "input" else name: custom[name] for name in custom}, True
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -23,6 +23,7 @@ import msgspec
 
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.integers import count_of
+from codec.members import object_of
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
@@ -135,13 +136,13 @@ def decode_usage(raw: Any) -> Usage | None:
         total = None
     if raw.keys() <= _BASIC_NAMES:
         return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
-    of_prompt = _details(raw, "prompt_tokens_details")
-    of_completion = _details(raw, "completion_tokens_details")
+    of_prompt = object_of(raw.get("prompt_tokens_details"))
+    of_completion = object_of(raw.get("completion_tokens_details"))
     cache_read = count_of(of_prompt.get("cached_tokens"))
     if cache_read is None:
         cache_read = _count(raw, _CACHE_READ)
     if cache_read is None:
-        cache_read = count_of(_details(raw, "input_tokens_details").get("cached_tokens"))
+        cache_read = count_of(object_of(raw.get("input_tokens_details")).get("cached_tokens"))
     cache_write = count_of(of_prompt.get("cache_write_tokens"))
     if cache_write is None:
         cache_write = count_of(raw.get("cache_creation_input_tokens"))
@@ -277,11 +278,6 @@ def _basic_counts(raw: Mapping[str, Any]) -> tuple[int | None, int | None, int |
     counts = map(raw.get, _BASIC_COUNTS)
     prompt, completion, total = map(count_of, counts)
     return prompt, completion, total
-
-
-def _details(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    details = raw.get(name)
-    return details if isinstance(details, dict) else {}
 
 
 def _count(raw: Mapping[str, Any], places: tuple[str, ...]) -> int | None:

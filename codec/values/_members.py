@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ("Members", "insert_at", "object_of", "others", "put", "text_of", "without_nulls")
+__all__ = ("Members", "insert_at", "others", "put", "without_nulls")
 
 Members = Mapping[str, Any]
 
 _MAX_DEPTH = 50
 """How deep nulls are looked for. What providers add nests less than ten deep."""
-
-
-def text_of(value: Any) -> str | None:
-    """Return a string, ``None`` for everything else."""
-    return value if isinstance(value, str) else None
-
-
-def object_of(value: Any) -> dict[str, Any]:
-    """Return an object, an empty one for everything else."""
-    return value if isinstance(value, dict) else {}
 
 
 def others(members: Members, *known: str, **read: Any) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from codec.values._members import Members, object_of, others, put, text_of
+from codec.members import object_of, string_of
+from codec.values._members import Members, others, put
 from codec.values.parts import ContentPart, decode_part
 
 if TYPE_CHECKING:
@@ -130,18 +131,18 @@ def decode_message(value: Any) -> ChatMessage | OtherMessage:
     content = value.get("content")
     calls = value.get("tool_calls")
     legacy = value.get("function_call")
-    spoken = next((n for n in _REASONING if text_of(value.get(n)) is not None), _REASONING[0])
+    spoken = next((n for n in _REASONING if string_of(value.get(n)) is not None), _REASONING[0])
     read: dict[str, Any] = {
-        "role": text_of(value.get("role")),
+        "role": string_of(value.get("role")),
         "content": tuple(map(decode_part, content))
         if isinstance(content, list)
-        else text_of(content),
-        "name": text_of(value.get("name")),
-        "tool_call_id": text_of(value.get("tool_call_id")),
+        else string_of(content),
+        "name": string_of(value.get("name")),
+        "tool_call_id": string_of(value.get("tool_call_id")),
         "tool_calls": tuple(map(_decode_call, calls)) if isinstance(calls, list) else None,
         "function_call": _decode_call({"function": legacy}) if isinstance(legacy, dict) else None,
-        "refusal": text_of(value.get("refusal")),
-        spoken: text_of(value.get(spoken)),
+        "refusal": string_of(value.get("refusal")),
+        spoken: string_of(value.get(spoken)),
     }
     extra = others(value, **read)
     return ChatMessage(reasoning=read.pop(spoken), reasoning_member=spoken, extra=extra, **read)
@@ -154,8 +155,8 @@ def _decode_call(value: Any) -> MessageCall:
     if not isinstance(called, dict) or (member == "custom") != (entry.get("type") == "custom"):
         return MessageCall(native=value)
     argument = "input" if member == "custom" else "arguments"
-    known = {"id": text_of(entry.get("id")), "type": text_of(entry.get("type"))}
-    name = text_of(called.get("name"))
+    known = {"id": string_of(entry.get("id")), "type": string_of(entry.get("type"))}
+    name = string_of(called.get("name"))
     arguments = called.get(argument)
     return MessageCall(
         **known,

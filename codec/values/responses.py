@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 from codec.completion import fold_completion
 from codec.integers import index_of
 from codec.jsontext import decode_json
+from codec.members import list_of, object_of
 from codec.response import decode_response
 from codec.values._changes import merge_changes
-from codec.values._members import Members, insert_at, object_of, others, put, without_nulls
+from codec.values._members import Members, insert_at, others, put, without_nulls
 from codec.values.choices import AnsweredCall, AnsweredChoice, decode_choice
 from codec.values.splice import splice_json
 
@@ -142,8 +143,7 @@ def encode_response_values(values: ResponseValues, original: bytes) -> bytes:
 
 def _merge(body: JsonObject, before: JsonObject, after: JsonObject) -> JsonObject:
     """Merge changes into a body, its choices in the order of the values while that is done."""
-    listed = body.get("choices")
-    entries = listed if isinstance(listed, list) else []
+    entries = list_of(body.get("choices"))
     places = _places_of_choices(entries)
     ordered = {"choices": [entries[place] for place in places]} if entries else {}
     merged: JsonObject = merge_changes(body | ordered, before, after)
@@ -159,7 +159,7 @@ def _merge(body: JsonObject, before: JsonObject, after: JsonObject) -> JsonObjec
 
 def _read(response: ChatResponse, body: JsonObject) -> ResponseValues:
     listed = body.get("choices")
-    entries = listed if isinstance(listed, list) else []
+    entries = list_of(listed)
     places = _places_of_choices(entries)
     choices = tuple(decode_choice(entries[place], place=place) for place in places)
     api_specific: JsonObject = {

@@ -24,7 +24,7 @@ from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.chunk import find_error
 from codec.integers import index_of
 from codec.jsontext import compact_text
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -258,7 +258,7 @@ class ResponseFold:
         if self._ended is not None:
             self.note("several_responses")
         output = response.get("output")
-        for item in output if isinstance(output, list) else ():
+        for item in list_of(output):
             shorten_base64(object_of(item))
         whole = {**self._response, **response} if response else {**self._response, "status": status}
         whole["output"] = _join_outputs(output, self._items)
@@ -307,7 +307,7 @@ def _essentials(response: Mapping[str, Any]) -> JsonObject:
 
 def _join_outputs(output: Any, items: Mapping[int, ItemFold]) -> list[Any]:
     """The items of a terminal object, and those that streamed and that it lacks (rule 3)."""
-    told: list[Any] = list(output) if isinstance(output, list) else []
+    told = [*list_of(output)]
     if len(told) >= len(items):
         return told
     known = {mark for item in told for mark in _marks(object_of(item))}

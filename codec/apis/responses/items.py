@@ -27,7 +27,7 @@ from codec.call import (
     ToolResult,
 )
 from codec.jsontext import compact_text
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 from codec.messages import read_audio, read_file
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _read_reasoning(item: JsonObject) -> Reasoning:
 
 
 def _texts(parts: Any) -> Iterator[str]:
-    for part in islice(parts if isinstance(parts, list) else (), MAX_READ_PARTS):
+    for part in islice(list_of(parts), MAX_READ_PARTS):
         if (text := text_of(object_of(part).get("text"))) is not None:
             yield text
 

@@ -196,7 +196,7 @@ def test_a_partial_picture_is_content_and_is_not_kept() -> None:
     stream = ResponseStream()
     stream.feed(CREATED + write_event(kind, output_index=0, partial_image_b64="A" * 40_000))
     assert stream.has_content
-    assert stream.finish().items == ()
+    assert not stream.finish().items
 
 
 def test_past_its_limit_nothing_grows_and_the_end_is_taken(
