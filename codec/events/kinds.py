@@ -76,8 +76,8 @@ class ChunkEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     chunk: JsonObject
 
 
-class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has more text.
+class _TextDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has more of a text.
 
     Attributes:
         choice_index: which choice.
@@ -85,7 +85,6 @@ class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         so_far: the pieces of the text so far.
     """
 
-    type: ClassVar[Literal["content.delta"]] = "content.delta"
     choice_index: int
     delta: str
     so_far: Prefix
@@ -94,6 +93,12 @@ class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def snapshot(self) -> str:
         """The text so far."""
         return join_text(self.so_far.taken())
+
+
+class ContentDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has more text."""
+
+    type: ClassVar[Literal["content.delta"]] = "content.delta"
 
     @property
     def parsed(self) -> Any | None:
@@ -119,24 +124,10 @@ class ContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return _parsed_whole(self.content)
 
 
-class RefusalDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has more of a refusal.
-
-    Attributes:
-        choice_index: which choice.
-        delta: what came.
-        so_far: the pieces of the refusal so far.
-    """
+class RefusalDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has more of a refusal."""
 
     type: ClassVar[Literal["refusal.delta"]] = "refusal.delta"
-    choice_index: int
-    delta: str
-    so_far: Prefix
-
-    @property
-    def snapshot(self) -> str:
-        """The refusal so far."""
-        return join_text(self.so_far.taken())
 
 
 class RefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -152,33 +143,22 @@ class RefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     refusal: str
 
 
-class ArgumentsDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ArgumentsDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
     """A tool call has begun or has more arguments; a custom tool's input counts as such.
 
     Attributes:
-        choice_index: which choice.
         index: the call's own index, or where there is none its place among the calls.
         call_id: its id, as far as known; an index may have several calls (``dialects.md``
             section 7).
         name: the function's name, as far as known.
-        delta: what came, maybe nothing.
-        so_far: the pieces of the arguments so far.
     """
 
     type: ClassVar[Literal["tool_calls.function.arguments.delta"]] = (
         "tool_calls.function.arguments.delta"
     )
-    choice_index: int
     index: int
     call_id: str | None
     name: str | None
-    delta: str
-    so_far: Prefix
-
-    @property
-    def snapshot(self) -> str:
-        """The arguments so far."""
-        return join_text(self.so_far.taken())
 
     @property
     def parsed(self) -> Any | None:
@@ -212,8 +192,8 @@ class ArgumentsDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return _parsed_whole(self.arguments)
 
 
-class LogprobsContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has log probabilities of more tokens of its text.
+class _TokensDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens.
 
     Attributes:
         choice_index: which choice.
@@ -221,7 +201,6 @@ class LogprobsContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         so_far: the entries so far.
     """
 
-    type: ClassVar[Literal["logprobs.content.delta"]] = "logprobs.content.delta"
     choice_index: int
     delta: tuple[Any, ...]
     so_far: Prefix
@@ -230,6 +209,12 @@ class LogprobsContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def snapshot(self) -> tuple[Any, ...]:
         """The entries so far."""
         return tuple(self.so_far.taken())
+
+
+class LogprobsContentDelta(_TokensDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens of its text."""
+
+    type: ClassVar[Literal["logprobs.content.delta"]] = "logprobs.content.delta"
 
 
 class LogprobsContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -245,24 +230,10 @@ class LogprobsContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     content: tuple[Any, ...]
 
 
-class LogprobsRefusalDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has log probabilities of more tokens of its refusal.
-
-    Attributes:
-        choice_index: which choice.
-        delta: the entries that came, one for each token, as sent.
-        so_far: the entries so far.
-    """
+class LogprobsRefusalDelta(_TokensDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens of its refusal."""
 
     type: ClassVar[Literal["logprobs.refusal.delta"]] = "logprobs.refusal.delta"
-    choice_index: int
-    delta: tuple[Any, ...]
-    so_far: Prefix
-
-    @property
-    def snapshot(self) -> tuple[Any, ...]:
-        """The entries so far."""
-        return tuple(self.so_far.taken())
 
 
 class LogprobsRefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -242,7 +242,7 @@ class _EventFold(Accumulator):
                 as_openai_python=self._order is EventOrder.OPENAI_PYTHON,
             )
         super()._feed_choice(position, choice)
-        choice_events.take(choice, self._events, failed=self._error is not None)
+        choice_events.tell(choice, self._events, failed=self._error is not None)
 
 
 class _ByteStream(ChatStream):
