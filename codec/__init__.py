@@ -36,7 +36,7 @@ from codec.chunk import (
 )
 from codec.completion import build_completion
 from codec.cost import Cost, decode_cost
-from codec.embeddings import decode_vector, embedded_inputs, embedding_items
+from codec.embeddings import decode_vector
 from codec.errors import (
     CodecError,
     ContentFiltered,
@@ -122,8 +122,6 @@ __all__ = (
     "decode_response",
     "decode_usage",
     "decode_vector",
-    "embedded_inputs",
-    "embedding_items",
     "encode_json",
     "find_api",
     "find_error",

@@ -16,18 +16,20 @@ if TYPE_CHECKING:
     from codec.call import Message, Tool
     from codec.jsontext import JsonObject
 
-__all__ = ("MAX_ASKED_CHOICES", "ChatRequest", "decode_request", "decode_request_object")
+__all__ = (
+    "MAX_ASKED_CHOICES",
+    "ChatRequest",
+    "decode_request",
+    "decode_request_object",
+    "list_inputs",
+)
 
 MAX_ASKED_CHOICES = 128
 """The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
 
 
 class ChatRequest(Asked, frozen=True, gc=False):
-    """What a client asked for.
-
-    Attributes:
-        body: the whole request as a JSON object; treat it as read-only.
-    """
+    """What a client asked for."""
 
     content_members: ClassVar[frozenset[str]] = frozenset(
         {"messages", "prompt", "functions", "tools"}
@@ -43,14 +45,8 @@ class ChatRequest(Asked, frozen=True, gc=False):
 
     @property
     def prompts(self) -> Sequence[Any]:
-        """The prompts of a legacy completion: texts, lists of token ids, or neither.
-
-        A list of integers is one prompt, of token ids (OpenAI's reference for completions).
-        """
-        prompt = self.body.get("prompt")
-        if isinstance(prompt, list) and not all(type(token) is int for token in prompt):
-            return prompt
-        return () if prompt is None or prompt == [] else (prompt,)
+        """The prompts of a legacy completion (:func:`list_inputs`)."""
+        return list_inputs(self.body.get("prompt"))
 
     @property
     def tools(self) -> Sequence[Any]:
@@ -93,6 +89,16 @@ class ChatRequest(Asked, frozen=True, gc=False):
     def read_tools(self) -> Sequence[Tool]:
         """Read the tools on offer."""
         return ReadList(self.tools, read_tool)
+
+
+def list_inputs(value: Any) -> Sequence[Any]:
+    """List prompts, or what is to be embedded: texts, lists of token ids, or neither.
+
+    A list of integers is one input, of token ids (OpenAI's reference).
+    """
+    if isinstance(value, list) and not all(type(token) is int for token in value):
+        return value
+    return () if value is None or value == [] else (value,)
 
 
 def decode_request(body: bytes) -> ChatRequest:

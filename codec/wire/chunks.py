@@ -115,9 +115,7 @@ class Chunk(View):
     model = Member(string_of, "The model that answers.")
     service_tier = Member(string_of, "How the request was served.")
     system_fingerprint = Member(string_of, "The backend's configuration.")
-    choices = Member(
-        views_of(ChunkChoice), "The choices that it adds to, which may be none."
-    )
+    choices = Member(views_of(ChunkChoice), "The choices that it adds to, which may be none.")
     usage = Member(view_of(UsageCounts), "The usage on the chunk itself (S2.6).")
 
 

@@ -40,7 +40,7 @@ INNER_NAMES = {
     },
     "answer": {"whole_object"},
     "completion": {"fold_completion"},
-    "request": {"MAX_ASKED_CHOICES", "decode_request_object"},
+    "request": {"MAX_ASKED_CHOICES", "decode_request_object", "list_inputs"},
     "response": {"decode_body", "fold_body"},
     "rewrite": {"leave_body"},
     "scan": {
