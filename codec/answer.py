@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from codec.call import Answer, Ending, Message, Reasoning, Refusal, Said, Stop, ToolCall
+from codec.call import Answer, Ending, Message, Said, Stop
 from codec.chunk import ERROR_FINISH_REASONS
+from codec.parts import Reasoning, Refusal, ToolCall
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject

@@ -13,26 +13,16 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from codec.call import (
-    MAX_READ_PARTS,
-    Media,
-    Message,
-    Other,
-    Reasoning,
-    Refusal,
-    Text,
-    Tool,
-    ToolCall,
-    ToolResult,
-)
+from codec.call import Message, Tool
 from codec.jsontext import encode_json
 from codec.members import list_of, object_of, text_of
+from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.call import Part
     from codec.jsontext import JsonObject
+    from codec.parts import Part
 
 __all__ = ("read_audio", "read_file", "read_message", "read_tool")
 

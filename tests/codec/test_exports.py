@@ -24,7 +24,7 @@ APART_MODULES = {"call", "generator", "token_logprobs"}
 MODULES = [module.name for module in _TOP if not module.ispkg]
 INNER_MODULES = {
     "base64_text", "blocks", "budget", "choice", "event_reader", "integers", "json_size",
-    "members", "messages", "nesting", "template", "tool_calls", "usual_answer",
+    "members", "messages", "nesting", "parts", "template", "tool_calls", "usual_answer",
 }  # fmt: skip
 """What answers are read with; no name of theirs belongs to the surface."""
 

@@ -14,8 +14,9 @@ from codec.apis.responses.asked import ResponseRequest
 from codec.apis.responses.said import ResponseAnswer, read_response
 from codec.apis.responses.stream import ResponseStream
 from codec.base64_text import MAX_KEPT_CHARS
-from codec.call import Ending, Media, Reasoning, Text, ToolCall
+from codec.call import Ending
 from codec.errors import MalformedResponse
+from codec.parts import Media, Reasoning, Text, ToolCall
 from tests.corpus.oracle import is_stream, parse_json
 from tests.corpus.recordings import explain_absence, find_folder, load_responses
 from tests.corpus.response_oracle import fold_response, list_messages

@@ -16,25 +16,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.base64_text import MAX_KEPT_CHARS
-from codec.call import (
-    MAX_READ_PARTS,
-    Media,
-    Message,
-    Other,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from codec.call import Message
 from codec.jsontext import compact_text
 from codec.members import list_of, object_of, text_of
 from codec.messages import read_audio, read_file
+from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.call import Part
     from codec.jsontext import JsonObject
+    from codec.parts import Part
 
 __all__ = ("read_input_item", "read_output_item")
 

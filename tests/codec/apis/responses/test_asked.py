@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.responses.asked import ResponseRequest
-from codec.call import Media, Message, Other, Reasoning, Text
+from codec.parts import Media, Other, Reasoning, Text
+
+if TYPE_CHECKING:
+    from codec.call import Message
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
