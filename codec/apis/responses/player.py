@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.faults import build_error
 from codec.jsontext import JsonObject
@@ -20,12 +20,12 @@ from codec.jsontext import JsonObject
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codec.apis.player import Script
+    from codec.apis.player import Player, Script
     from codec.call import Asked
     from codec.dialects import Dialect
     from codec.generator import Delta
 
-__all__ = ("ResponsesPlayer",)
+__all__ = ("PLAYER",)
 
 _PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9"
@@ -38,7 +38,7 @@ _KINDS = ("reasoning", "refusal", "content", "call")
 _Event = tuple[str, JsonObject]
 
 
-class ResponsesPlayer:
+class _ResponsesPlayer:
     """Speaks Responses."""
 
     def find_fault(self, body: JsonObject) -> JsonObject | None:
@@ -63,6 +63,9 @@ class ResponsesPlayer:
     def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
         """Begin an answer."""
         return _Performance(asked, script)
+
+
+PLAYER: Final[Player] = _ResponsesPlayer()
 
 
 class _Performance:
