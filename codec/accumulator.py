@@ -174,7 +174,7 @@ class Accumulator:
 
     def set_aside(self, size_bytes: int) -> bool:
         """Whether the lender has so much for what is not folded yet; less than zero gives back."""
-        return self._budget.take(0, size_bytes)
+        return self._budget.reserve(0, size_bytes)
 
     def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
         """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
@@ -265,7 +265,7 @@ class Accumulator:
             index = position
         fold = self._choices.get(index)
         if fold is None:
-            if len(self._choices) == MAX_CHOICES or not self._budget.take(_CHOICE_BYTES):
+            if len(self._choices) == MAX_CHOICES or not self._budget.reserve(_CHOICE_BYTES):
                 self.note("observer_limit")
                 return
             fold = self._choices[index] = ChoiceFold(index, self._budget, self.note)

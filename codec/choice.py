@@ -145,7 +145,7 @@ class ChoiceFold:
             return
         whole = "".join(texts)
         fragments_bytes = FRAGMENT_BYTES * len(texts)
-        self._budget.take(len(whole) + fragments_bytes, 0 if whole.isascii() else 3 * len(whole))
+        self._budget.reserve(len(whole) + fragments_bytes, 0 if whole.isascii() else 3 * len(whole))
         if member != "content":
             self._reasoning_by_name.setdefault(member, []).append(whole)
             self._reasoning.append(whole)
@@ -179,7 +179,11 @@ class ChoiceFold:
         if len(delta) == 1 and "content" in delta:
             return  # all there is in nearly every delta
         role = delta.get("role")
-        if role and isinstance(role, str) and self._budget.take(len(role) - len(self._role or "")):
+        if (
+            role
+            and isinstance(role, str)
+            and self._budget.reserve(len(role) - len(self._role or ""))
+        ):
             self._role = role
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
@@ -220,7 +224,7 @@ class ChoiceFold:
                 continue
             target = {"text": self._content, "thinking": self._reasoning}.get(kind)
             if target is None:
-                if self._budget.take(size_bytes(part) + FRAGMENT_BYTES):
+                if self._budget.reserve(size_bytes(part) + FRAGMENT_BYTES):
                     self._parts.append(("", part))
             elif text and self._append(target, text):
                 self._parts.append((kind, text))
@@ -236,7 +240,7 @@ class ChoiceFold:
 
     def _append(self, fragments: list[str], text: str) -> bool:
         self.has_content = True
-        if kept := self._budget.take_text(text):
+        if kept := self._budget.reserve_text(text):
             fragments.append(text)
         return kept
 

@@ -83,7 +83,7 @@ class EventReader:
         self.between_events = not self._decoder.pending_bytes
         pending_bytes = self._decoder.pending_bytes
         if pending_bytes > SMALL_PENDING_BYTES or self._pending_bytes:
-            if self._budget.take(0, pending_bytes - self._pending_bytes):
+            if self._budget.reserve(0, pending_bytes - self._pending_bytes):
                 self._pending_bytes = pending_bytes
             else:
                 self._give_up()

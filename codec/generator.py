@@ -314,7 +314,7 @@ class ChunkGenerator:
                 said[member] = text
                 choice.said.setdefault(member, []).append(text)
         if delta.call is not None:
-            said["tool_calls"] = [_take_call(choice.calls, delta.call)]
+            said["tool_calls"] = [_add_call(choice.calls, delta.call)]
         logprobs = chat_logprobs(delta.logprobs, is_refusal=delta.refusal is not None)
         return {"delta": said, "logprobs": logprobs}
 
@@ -343,7 +343,7 @@ class ChunkGenerator:
         return {"text": text, "logprobs": text_logprobs(choice.logprobs, 0)}
 
 
-def _take_call(calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
+def _add_call(calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
     """Add a fragment to the calls so far, and return it as an entry of a delta."""
     index = fragment.index
     if fragment.id is not None and fragment.name is not None:

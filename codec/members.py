@@ -63,12 +63,12 @@ def merge_members(
         old = into.get(key)
         if old is None and type(value) is str:  # as most are
             wide_bytes = 0 if value.isascii() else 3 * len(value)
-            if budget.take(len(value) + len(key) + MEMBER_BYTES, wide_bytes):
+            if budget.reserve(len(value) + len(key) + MEMBER_BYTES, wide_bytes):
                 into[key] = value
             continue
         if isinstance(value, _CONTAINERS):
             if isinstance(value, list) and extend_lists and isinstance(old, list):
-                if value and budget.take(size_bytes(value)):
+                if value and budget.reserve(size_bytes(value)):
                     old.extend(value)
                 continue
             if isinstance(value, dict) and isinstance(old, dict):
@@ -82,7 +82,7 @@ def merge_members(
             continue
         else:
             growth = size_bytes(value) - size_bytes(old)
-        if budget.take(growth):
+        if budget.reserve(growth):
             into[key] = _own(value) if isinstance(value, _CONTAINERS) else value
 
 

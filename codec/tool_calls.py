@@ -80,7 +80,7 @@ class CallSlot:
             known = getattr(self, attribute)
             if known:
                 same = same and word in {None, known}
-            elif word and budget.take(len(word)):
+            elif word and budget.reserve(len(word)):
                 setattr(self, attribute, word)
         return same
 
@@ -89,7 +89,7 @@ class CallSlot:
         arguments = function.get("arguments")
         if arguments is not None and arguments != "":
             text = arguments if isinstance(arguments, str) else compact_text(arguments)
-            if budget.take_text(text):
+            if budget.reserve_text(text):
                 self._arguments.append(text)
         if not function.keys() <= _FUNCTION_MEMBERS:
             merge_members(
@@ -180,7 +180,7 @@ class ToolCallSlots:
         else:
             slot = self._continued_at(index, call_id, name)
         if slot is None:
-            if not self._budget.take(_SLOT_BYTES):
+            if not self._budget.reserve(_SLOT_BYTES):
                 return
             slot = CallSlot(index)
             self._slots.append(slot)

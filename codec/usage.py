@@ -179,7 +179,7 @@ def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
             kept = {} if isinstance(value, dict) else value
             growth = size_bytes(kept)
             growth += -size_bytes(old) if known else len(key) + MEMBER_BYTES
-            if not budget.take(growth):
+            if not budget.reserve(growth):
                 continue
             into[key] = kept
         if isinstance(value, dict):

@@ -135,7 +135,7 @@ class ResponseFold:
             if pieces is None:
                 return text  # a closed one: its item is whole, or nothing grows any more
             text = self._text = OpenText(kind, index, part, pieces)
-        if piece and self._budget.take_text(piece):
+        if piece and self._budget.reserve_text(piece):
             text.pieces.append(piece)
             text.settled += 1
             self.has_content = True
@@ -149,7 +149,7 @@ class ResponseFold:
         if item is None or item.is_done:
             return None
         pieces = item.texts.get((place, part))
-        if pieces is None and self._budget.take(_ITEM_BYTES):
+        if pieces is None and self._budget.reserve(_ITEM_BYTES):
             pieces = item.texts[place, part] = []
         return pieces
 
@@ -161,7 +161,7 @@ class ResponseFold:
             joined = "".join(pieces)
             size = len(joined)
             besides_bytes = 0 if joined.isascii() else 3 * size
-            self._budget.take(size + FRAGMENT_BYTES * len(pieces), besides_bytes)
+            self._budget.reserve(size + FRAGMENT_BYTES * len(pieces), besides_bytes)
             text.settled += len(pieces)
 
     def _close_text(self) -> None:
@@ -223,7 +223,7 @@ class ResponseFold:
         return last + 1 if is_new or last < 0 else last
 
     def _add(self, index: int, value: JsonObject) -> ItemFold | None:
-        if not self._budget.take(_ITEM_BYTES + size_bytes(value)):
+        if not self._budget.reserve(_ITEM_BYTES + size_bytes(value)):
             return None
         item = self._items[index] = ItemFold(value)
         return item
@@ -237,7 +237,7 @@ class ResponseFold:
         item = self._items.get(index)
         if item is None:
             item = self._add(index, value)
-        elif is_done and self._budget.take(size_bytes(value) - _held_bytes(item)):
+        elif is_done and self._budget.reserve(size_bytes(value) - _held_bytes(item)):
             item.value, item.texts = value, {}
         if item is not None and is_done and item.value is value:
             item.is_done = True
@@ -248,7 +248,7 @@ class ResponseFold:
         if is_new and self._ended is not None:
             self.note("several_responses")
             self._response, self._items = {}, {}
-        if self._budget.take(size_bytes(response) - size_bytes(self._response)):
+        if self._budget.reserve(size_bytes(response) - size_bytes(self._response)):
             self._response = response
         elif not self._response:
             self._response = _essentials(response)
@@ -263,7 +263,7 @@ class ResponseFold:
         whole = {**self._response, **response} if response else {**self._response, "status": status}
         whole["output"] = _join_outputs(output, self._items)
         held_bytes = self._limit_bytes - self._budget.left_bytes
-        if not self._budget.take(size_bytes(whole) - held_bytes):
+        if not self._budget.reserve(size_bytes(whole) - held_bytes):
             whole = _essentials(whole) | {"output": self._bodies()}
         if self._error is None and whole.get("error"):
             self._error = find_error({"error": whole["error"]})
