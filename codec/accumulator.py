@@ -82,6 +82,7 @@ class Accumulator:
         lend: see :class:`codec.budget.Budget`.
 
     Attributes:
+        budget: what is kept is reserved of it.
         has_content: text, reasoning, a refusal or a tool call was seen.
 
     >>> accumulator = Accumulator()
@@ -94,7 +95,6 @@ class Accumulator:
     __slots__ = (
         "_anomalies",
         "_body",
-        "_budget",
         "_choice_count",
         "_choices",
         "_error",
@@ -103,6 +103,7 @@ class Accumulator:
         "_identity",
         "_is_whole",
         "_usage",
+        "budget",
         "has_content",
     )
 
@@ -110,7 +111,7 @@ class Accumulator:
         self.has_content = False
         self._choice_count = choice_count
         self._finished_count = 0
-        self._budget = Budget(MAX_ACCUMULATED_BYTES, lend)
+        self.budget = Budget(MAX_ACCUMULATED_BYTES, lend)
         self._choices: dict[int, ChoiceFold] = {}
         self._usage = UsageFold()
         self._error: ErrorObject | None = None
@@ -168,13 +169,9 @@ class Accumulator:
 
     def room_bytes(self, index: int) -> int:
         """How many bytes of events surely fit that add text to a choice; none to an unknown one."""
-        if self._budget.exceeded or index not in self._choices:
+        if self.budget.exceeded or index not in self._choices:
             return 0
-        return self._budget.left_bytes // _WORST_GROWTH
-
-    def set_aside(self, size_bytes: int) -> bool:
-        """Whether the lender has so much for what is not folded yet; less than zero gives back."""
-        return self._budget.reserve(0, size_bytes)
+        return self.budget.left_bytes // _WORST_GROWTH
 
     def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
         """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
@@ -188,7 +185,7 @@ class Accumulator:
 
     def _merge(self, members: JsonObject, *, hidden: bool = False) -> None:
         into, skip = (self._hidden, _OF_USAGE_EVENTS) if hidden else (self._body, _NOT_MERGED)
-        merge_members(into, members, skip=skip, budget=self._budget, extend_lists=False)
+        merge_members(into, members, skip=skip, budget=self.budget, extend_lists=False)
 
     def note(self, anomaly: str) -> None:
         """Note an anomaly by its name in ``span-contract.md`` 1.8."""
@@ -213,7 +210,7 @@ class Accumulator:
         self._feed_usage(chunk, choices)
         if not self._is_whole:
             self._merge(chunk, hidden=hidden_usage)
-        if self._budget.exceeded or self._usage.exceeded:
+        if self.budget.exceeded or self._usage.exceeded:
             self.note("observer_limit")
 
     def _feed_unusual(self, chunk: Any, event_name: str | None) -> None:
@@ -265,10 +262,10 @@ class Accumulator:
             index = position
         fold = self._choices.get(index)
         if fold is None:
-            if len(self._choices) == MAX_CHOICES or not self._budget.reserve(_CHOICE_BYTES):
+            if len(self._choices) == MAX_CHOICES or not self.budget.reserve(_CHOICE_BYTES):
                 self.note("observer_limit")
                 return
-            fold = self._choices[index] = ChoiceFold(index, self._budget, self.note)
+            fold = self._choices[index] = ChoiceFold(index, self.budget, self.note)
         if "usage" in choice:
             self._usage.feed(choice["usage"])  # Moonshot
         was_finished = fold.finish_reason is not None

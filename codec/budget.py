@@ -92,7 +92,7 @@ class Budget:
         return self.reserve(size + FRAGMENT_BYTES, 0 if text.isascii() else 3 * size)
 
     def spare(self, size_bytes: int) -> None:
-        """Lend bytes that were reserved and that are free again."""
+        """Use bytes that were reserved, and take no memory any more, before the next loan."""
         self._lent_bytes += size_bytes
 
 

@@ -2,17 +2,22 @@
 
 Rules:
 
-1. Nothing raises (R2). Past a limit nothing more is read: without an event's end there is no
-   telling where the next one begins.
-2. What an event under way holds is set aside, and told the lender.
+1. Nothing raises, whatever the bytes are; what went wrong becomes an anomaly or the error (R2).
+2. Past a limit nothing more is read: without an event's end there is no telling where the next one
+   begins. What an event under way holds is set aside, and told the lender.
 3. What the values of an event would take is told before they are made.
+4. An event that is cut off by the end counts if it parses (``dialects.md`` section 5), else it is
+   dropped and noted (``event_cut_off``): what is missing is no fault of its text.
+5. The events do not depend on how the bytes are cut.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from codec.base64_text import shorten_base64_text
+from codec.call import ErrorObject
+from codec.chunk import find_error
 from codec.errors import LimitExceeded
 from codec.json_size import decoded_bytes
 from codec.jsontext import decode_json
@@ -24,16 +29,7 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.sse import ServerSentEvent
 
-__all__ = (
-    "MAX_SHORTENED_EVENT_BYTES",
-    "SMALL_PENDING_BYTES",
-    "EventReader",
-    "decode_event",
-    "read_data",
-)
-
-MAX_SHORTENED_EVENT_BYTES = 16 * 1024 * 1024
-"""Of an event without its images: some APIs repeat the whole answer in the last one."""
+__all__ = ("EventReader", "Fold", "decode_event", "read_data")
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """What the values of one event may take: the longest text, or a hundred thousand small objects."""
@@ -41,7 +37,7 @@ _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 _UNWEIGHED_BYTES = 512 * 1024
 """An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
 
-SMALL_PENDING_BYTES = 32 * 1024
+_SMALL_PENDING_BYTES = 32 * 1024
 """Of an event that is under way: as much as an open stream takes anyway."""
 
 _NAME_FIELD = b"event: "
@@ -49,60 +45,131 @@ _DATA_FIELD = b"data: "
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 
 
-class EventReader:
+class Fold(Protocol):
+    """What events are folded into."""
+
+    budget: Budget
+    has_content: bool
+
+    def note(self, anomaly: str) -> None:
+        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+
+    def note_error(self, error: ErrorObject) -> None:
+        """Note an error."""
+
+
+_Fold = TypeVar("_Fold", bound=Fold)
+
+
+class EventReader(ABC, Generic[_Fold]):
     """Reads the events of one stream. Not safe for concurrent calls.
 
+    What an event says is an API's own: :meth:`_feed_known` and :meth:`_feed_value`.
+
     Args:
-        budget: of the answer.
+        fold: of the answer.
+        decoder: with the limit of an event.
 
     Attributes:
-        between_events: the next byte begins an event.
-        is_lost: a limit was passed, and nothing more is read.
+        chunk_count: chunks so far: events that are a piece of the answer.
     """
 
-    __slots__ = ("_budget", "_decoder", "_pending_bytes", "between_events", "is_lost")
+    __slots__ = (
+        "_between_events",
+        "_decoder",
+        "_fold",
+        "_is_lost",
+        "_other_count",
+        "_pending_bytes",
+        "chunk_count",
+    )
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._decoder = SseDecoder(
-            limit_bytes=MAX_SHORTENED_EVENT_BYTES, shorten=shorten_base64_text
-        )
-        self._pending_bytes = 0  # as far as they were set aside
-        self.between_events = False
-        self.is_lost = False
+    def __init__(self, fold: _Fold, decoder: SseDecoder) -> None:
+        self.chunk_count = 0
+        self._fold = fold
+        self._decoder = decoder
+        self._other_count = 0  # events with data that are no chunk
+        self._pending_bytes = 0  # of the event under way, as far as they were set aside
+        self._between_events = False  # the next byte begins an event
+        self._is_lost = False  # a limit was passed, and nothing more is read
 
-    def feed(self, data: bytes) -> Sequence[ServerSentEvent]:
-        """Take one read, cut anywhere, and return the events that it completes."""
-        if self.is_lost:
+    @property
+    def has_content(self) -> bool:
+        """Text, reasoning, a refusal, a call or a picture was seen."""
+        return self._fold.has_content
+
+    @abstractmethod
+    def _feed_known(self, data: bytes) -> bool:
+        """Take data that need not be decoded; whether it is such."""
+
+    @abstractmethod
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> bool:
+        """Fold the value of an event; whether that is a chunk."""
+
+    def _split(self, data: bytes) -> Sequence[bytes]:
+        """Return the events that a read completes, as bytes."""
+        if self._is_lost:
             return ()
         try:
-            events = self._decoder.feed(data)
+            return self._decoder.split(data)
         except LimitExceeded:
             self._give_up()
             return ()
-        self.between_events = not self._decoder.pending_bytes
+
+    def _reserve_pending(self) -> None:
+        """Set aside what the event under way holds; without room nothing more is read."""
         pending_bytes = self._decoder.pending_bytes
-        if pending_bytes > SMALL_PENDING_BYTES or self._pending_bytes:
-            if self._budget.reserve(0, pending_bytes - self._pending_bytes):
+        self._between_events = not (pending_bytes or self._is_lost)
+        if pending_bytes > _SMALL_PENDING_BYTES or self._pending_bytes:
+            if self._fold.budget.reserve(0, pending_bytes - self._pending_bytes):
                 self._pending_bytes = pending_bytes
             else:
                 self._give_up()
-        return events
 
-    def finish(self) -> ServerSentEvent | None:
-        """Return the event that was under way when the stream ended, if any."""
-        if self.is_lost:
-            return None
+    def _read_end(self) -> None:
+        """Take the end of the bytes."""
+        if self._is_lost:
+            return
         try:
-            return self._decoder.finish()
+            event = self._decoder.finish()
         except LimitExceeded:
             self._give_up()
-            return None
+        else:
+            if event is not None:
+                self._feed_event(event, is_cut_off=True)
 
     def _give_up(self) -> None:
-        self.is_lost = True
-        self.between_events = False
+        self._is_lost = True
+        self._between_events = False
         self._decoder = SseDecoder()
+        self._fold.note("observer_limit")
+
+    def _feed_event(self, event: ServerSentEvent, *, is_cut_off: bool = False) -> None:
+        data, is_chunk = event.data, True
+        if not data:
+            if error := find_error(None, event.event, event.comments):
+                self._fold.note_error(error)
+            return
+        if self._feed_known(data):
+            return
+        try:
+            value = decode_event(data)
+        except LimitExceeded:
+            self._fold.note("observer_limit")
+        except ValueError:
+            if is_cut_off:
+                self._fold.note("event_cut_off")
+                return
+            is_chunk = event.event != "error"
+            if is_chunk:
+                self._fold.note("non_json_event")
+            else:
+                text = data.decode("utf-8", "replace")
+                self._fold.note_error(ErrorObject(message=text, raw=text))
+        else:
+            is_chunk = self._feed_value(value, event)
+        self.chunk_count += is_chunk
+        self._other_count += not is_chunk
 
 
 def read_data(data: bytes) -> bytes | None:

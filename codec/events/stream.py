@@ -237,7 +237,7 @@ class _EventFold(Accumulator):
                 return
             choice_events = self._choice_events[index] = ChoiceEvents(
                 fold,
-                self._budget,
+                self.budget,
                 self.note,
                 as_openai_python=self._order is EventOrder.OPENAI_PYTHON,
             )
@@ -252,7 +252,7 @@ class _ByteStream(ChatStream):
 
     def __init__(self, fold: _EventFold) -> None:
         super().__init__()
-        self._accumulator = fold
+        self._fold = fold
 
 
 def _own(completion: JsonObject) -> JsonObject:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import event_reader
 from codec.apis.responses import stream as stream_module
 from codec.apis.responses.stream import ResponseStream
 from codec.call import Ending
@@ -225,7 +224,7 @@ def test_the_end_takes_the_place_of_what_streamed() -> None:
 
 def test_an_event_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """What came before it is told."""
-    monkeypatch.setattr(event_reader, "MAX_SHORTENED_EVENT_BYTES", 10_000)
+    monkeypatch.setattr(stream_module, "MAX_EVENT_BYTES", 10_000)
     answer = answer_of(CREATED, delta("Hi"), b"data: " + b"x" * 20_000, delta("there"))
     assert "observer_limit" in answer.anomalies
     assert answer.items[0]["content"][0]["text"] == "Hi"
