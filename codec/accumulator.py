@@ -157,7 +157,7 @@ class Accumulator:
             self.note("observer_limit")
 
     def feed_body(self, chunk: JsonObject, *, body: JsonObject) -> None:
-        """Take a whole answer, in the place of all chunks. Neither object is changed.
+        """Fold a whole answer, in the place of all chunks. Neither object is changed.
 
         Args:
             chunk: what it says, as one chunk would.
@@ -174,12 +174,9 @@ class Accumulator:
         return self.budget.left_bytes // _WORST_GROWTH
 
     def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
-        """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
+        """Fold chunks of a choice in which nothing is new but a text each, for which there is room.
 
-        Args:
-            index: of their choice, and
-            member: the member of their delta.
-            texts: the new texts, for which there is room (:meth:`room_bytes`).
+        The texts are those of one member of their deltas (:mod:`codec.template`).
         """
         self._choices[index].feed_texts(member, [*filter(None, texts)])
 
@@ -278,10 +275,6 @@ class Accumulator:
 
         More chunks may follow; they then show in ``body``, ``logprobs`` and ``usage.raw`` of this
         one, too.
-
-        Args:
-            done: the end marker was seen.
-            event_count: events with data, end marker excluded.
         """
         choices = [self._choices[index] for index in sorted(self._choices)]
         usage = decode_usage(self._usage.whole())

@@ -81,7 +81,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         type: ``function``, ``custom``, or what the provider calls a tool of its own; empty for what
             is no tool.
         name: ``None`` where it has none beside its type.
-        description: for the model.
         parameters: the JSON schema of its arguments.
         value: the whole definition as sent.
     """
@@ -102,10 +101,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """A request, read from its JSON where somebody asks.
 
-    An API derives its own from it and says where its wire has what.
-
-    Attributes:
-        body: the whole request as a JSON object; treat it as read-only.
+    An API derives its own from it and says where its wire has what. Its ``body`` is the whole
+    request as a JSON object, and read-only.
     """
 
     body: JsonObject
@@ -199,7 +196,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         index: the place that the wire gives it.
-        message: what was said.
         finish_reason: verbatim, ``None`` where none came; never invented.
         stop: what that word means, ``None`` where the record has no word for it.
     """
@@ -228,12 +224,10 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorObject:
-    """An error inside a body or a stream (``dialects.md`` section 4).
+    """An error inside a body or a stream, in the provider's words (``dialects.md`` section 4).
 
     Attributes:
-        message: the provider's words.
-        type: the provider's error type.
-        code: the provider's code, as text (OpenRouter sends numbers).
+        code: as text (OpenRouter sends numbers).
         raw: the object as sent.
     """
 
@@ -262,11 +256,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     An API derives its own from it, with what its wire says more.
 
     Attributes:
-        id: of the answer, the provider's.
-        model: the model that answered.
         created: seconds since the epoch.
-        system_fingerprint: of the serving system.
-        service_tier: in which the call was served.
         usage: what the provider reported, wherever it rode.
         cost: what the provider says the answer costs.
         error: the error that the answer tells of.
@@ -327,29 +317,16 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return ()
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came.
-
-        Args:
-            streamed: the answer came as a stream.
-        """
+        """How far an answer came that was streamed or not."""
         return Ending.OPEN if streamed else Ending.STOPPED
 
     def output(self, *, streamed: bool) -> JsonObject:  # noqa: ARG002 - for those who differ
-        """The answer as one JSON object, for ``output.value``.
-
-        Args:
-            streamed: the answer came as a stream.
-        """
+        """The answer, streamed or not, as one JSON object for ``output.value``."""
         return dict(self.body)
 
 
 class ReadList(Sequence[_Item_co], Generic[_Item_co]):
-    """A list of JSON values, each read when it is asked for (rule 2).
-
-    Args:
-        values: the list as sent.
-        read: makes an item of a value.
-    """
+    """A list of JSON values, each read when it is asked for (rule 2)."""
 
     __slots__ = ("_read", "_values")
 

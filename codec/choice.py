@@ -59,14 +59,12 @@ class ChoiceFold:
 
     Args:
         index: the choice's own index.
-        budget: what its growth is taken from.
+        budget: what its growth is reserved of.
         note: is told the names of anomalies (``span-contract.md`` 1.8).
 
     Attributes:
-        index: as given.
         finish_reason: ``None`` until one came.
         is_completion: it is a choice of a legacy completion, with ``text`` and no message.
-        tool_calls: the calls so far.
         has_content: text, reasoning, a refusal or a call was seen.
     """
 
@@ -135,11 +133,9 @@ class ChoiceFold:
             self._merge(self._extra, choice, known)
 
     def feed_texts(self, member: str, texts: list[str]) -> None:
-        """Take deltas of which nothing but one text each is new (:mod:`codec.template`).
+        """Fold deltas of which nothing but one text each is new (:mod:`codec.template`).
 
-        Args:
-            member: ``content`` or a name of reasoning.
-            texts: not empty ones, for which there is room.
+        No text is empty, there is room for all, and they are of ``content`` or a name of reasoning.
         """
         if not texts:
             return

@@ -57,12 +57,7 @@ class MalformedEvent(CodecError):  # noqa: N818 - as MalformedRequest
 
 
 class IncompleteAnswer(CodecError):  # noqa: N818 - as MalformedRequest
-    """A choice is not whole, by its own finish reason.
-
-    Attributes:
-        choice_index: which one.
-        finish_reason: what it said.
-    """
+    """A choice is not whole, by its own finish reason."""
 
     def __init__(self, choice_index: int, finish_reason: str) -> None:
         super().__init__(f"choice {choice_index} ended with finish reason {finish_reason!r}")
@@ -79,12 +74,7 @@ class ContentFiltered(IncompleteAnswer):
 
 
 class LimitExceeded(CodecError):  # noqa: N818 - as MalformedRequest
-    """A buffer would pass its named limit.
-
-    Attributes:
-        limit: the name of the limit, e.g. ``MAX_EVENT_BYTES``.
-        limit_bytes: its value.
-    """
+    """A buffer would pass its named limit, e.g. ``MAX_EVENT_BYTES``."""
 
     def __init__(self, limit: str, limit_bytes: int) -> None:
         super().__init__(f"{limit} of {limit_bytes} bytes exceeded")

@@ -66,10 +66,6 @@ class EventReader(ABC, Generic[_Fold]):
 
     What an event says is an API's own: :meth:`_feed_known` and :meth:`_feed_value`.
 
-    Args:
-        fold: of the answer.
-        decoder: with the limit of an event.
-
     Attributes:
         chunk_count: chunks so far: events that are a piece of the answer.
     """

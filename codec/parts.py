@@ -57,7 +57,6 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         url: where it is, or the ``data:`` URL that holds it (RFC 2397).
         data: the bytes in base64, where they did not come as a URL.
         mime_type: what the bytes are, ``None`` where nobody said.
-        name: of the file.
         file_id: the provider's id of an uploaded file.
     """
 
@@ -75,7 +74,6 @@ class ToolCall:
 
     Attributes:
         id: what the result refers to.
-        name: the tool's name.
         arguments: the argument text exactly as sent (concatenated), JSON or not.
         type: ``function`` unless the provider said otherwise; ``custom`` where the arguments are
             free text; ``function_call`` for OpenAI's deprecated single call; empty for what is
@@ -89,10 +87,9 @@ class ToolCall:
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a tool answered, as the client tells the model.
+    """What a tool answered to a call, as the client tells the model.
 
     Attributes:
-        id: of the call.
         content: text or parts, for readers.
         value: the content as it came.
     """

@@ -69,9 +69,8 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         data: the ``data`` lines joined with LF; ``None`` where there was no such line.
         event: the event's name; ``None`` where absent or empty.
-        id: the event's id.
         retry: the reconnection time in milliseconds, as its digits.
-        comments: the comments in order, without colon and first space.
+        comments: without colon and first space.
         raw: the bytes of the event, its blank line included (as far as it came).
     """
 

@@ -52,8 +52,8 @@ class ChunkTemplate:
         index: the choice's index.
         member: the member of its delta that carries the text.
         before: the event's bytes up to and with the quote that opens the text.
-        between: the bytes from the text's closing quote on to the one that opens the padding;
-            empty where there is no padding.
+        between: from the text's closing quote on to the one that opens the padding; empty where
+            there is no padding.
         behind: the bytes from the last closing quote on.
     """
 
@@ -90,12 +90,7 @@ class ChunkTemplate:
 
 
 def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:
-    """Make a template of a chunk; ``None`` where it cannot be one.
-
-    Args:
-        event: the chunk's event, one ``data`` line and nothing else.
-        chunk: what its data decodes to; it is not changed.
-    """
+    """Make a template of a chunk and its event of one line; ``None`` where it cannot be one."""
     try:
         return _learn(event, chunk)
     except RecursionError:  # nested just within what the parser takes

@@ -40,11 +40,10 @@ _SLOT_BYTES = 1024  # what an empty slot takes of the budget, so that empty call
 class CallSlot:
     """One call that is being put together, a tool call or the legacy ``function_call``.
 
+    Of ``id``, ``name`` and ``type`` it has the first that is not empty.
+
     Attributes:
         index: its ``index`` on the wire, ``None`` where there was none.
-        id: its id, first non-empty one.
-        name: its function's name, first non-empty one.
-        type: its type, first non-empty one.
         is_custom: it came as a call of a custom tool (rule 5).
     """
 
@@ -72,8 +71,7 @@ class CallSlot:
     def identify(self, budget: Budget, **words: str | None) -> bool:
         """Take over what is not known yet of ``id``, ``name`` and ``type``.
 
-        Returns:
-            False where something differs (rule 3).
+        False where something differs (rule 3).
         """
         same = True
         for attribute, word in words.items():
@@ -121,11 +119,7 @@ class CallSlot:
         return known | self._function_extra | known  # an unknown "input" hides no text
 
     def body(self, index: int) -> JsonObject:
-        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5.
-
-        Args:
-            index: what it is numbered with.
-        """
+        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5, with this number."""
         member = "custom" if self.is_custom else "function"
         body: JsonObject = {"id": self.id, "type": self.type, member: self.function_body()}
         known = {key: value for key, value in body.items() if value}
@@ -133,12 +127,7 @@ class CallSlot:
 
 
 class ToolCallSlots:
-    """The tool calls of one choice.
-
-    Args:
-        budget: what new calls and argument text are taken from.
-        note: is told the names of anomalies (``span-contract.md`` 1.8).
-    """
+    """The tool calls of one choice, and what notes the anomalies of it by their names."""
 
     __slots__ = ("_budget", "_by_id", "_last", "_latest", "_note", "_slots")
 
@@ -154,11 +143,7 @@ class ToolCallSlots:
         return bool(self._slots)
 
     def feed(self, entries: Any) -> None:
-        """Take the ``tool_calls`` of a delta or a message; what is no list of objects is ignored.
-
-        Args:
-            entries: the member's value, any JSON value.
-        """
+        """Fold the ``tool_calls`` of a delta or a message; what is no list of objects is none."""
         if not isinstance(entries, list):
             return
         unnumbered = 0

@@ -103,10 +103,6 @@ class UsageEstimate:
 
     A value of its own, so that it can never be taken for a :class:`Usage`: it belongs into the
     metadata, marked. No tokenizer comes with spantap.
-
-    Attributes:
-        prompt: tokens of the request.
-        completion: tokens of the answer.
     """
 
     prompt: int | None = None
@@ -118,14 +114,7 @@ class UsageEstimate:
 
 
 def decode_usage(raw: Any) -> Usage | None:
-    """Read a usage object.
-
-    Args:
-        raw: the value of ``usage``, any JSON value.
-
-    Returns:
-        The counts, or ``None`` where ``raw`` is no object or has nothing but nulls.
-    """
+    """Read a usage object; ``None`` where it is none, or has nothing but nulls."""
     if not isinstance(raw, dict):
         return None
     if raw.get("prompt_tokens") is None and all(value is None for value in raw.values()):

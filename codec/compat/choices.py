@@ -10,11 +10,7 @@ __all__ = ("text_of_choice",)
 
 
 def text_of_choice(choice: Any) -> str | None:
-    """Return the delta's content, else the message's, else the text; ``None`` without any.
-
-    Args:
-        choice: an entry of ``choices``, of any JSON type.
-    """
+    """Return the delta's content, else the message's, else the text of any entry of ``choices``."""
     members = object_of(choice)
     contents = [object_of(members.get(name)).get("content") for name in ("delta", "message")]
     return next((text for text in (*contents, members.get("text")) if isinstance(text, str)), None)

@@ -23,12 +23,7 @@ _LONGEST = max(map(len, END_MARKERS))
 
 
 def cut_end_markers(text: str, stop: StopReason | None) -> tuple[str, StopReason | None]:
-    """Cut the markers at the end of a text; the last one overrides the reason.
-
-    Args:
-        text: of one choice, whole.
-        stop: the reason by its finish reason.
-    """
+    """Cut the markers at the end of a choice's whole text; the last one overrides the reason."""
     marked: StopReason | None = None
     for _ in range(MAX_MARKERS):
         found = next((m for m in END_MARKERS if text.endswith(m)), None)

@@ -34,7 +34,6 @@ class ProgressStep:
     """One step of an answer.
 
     Attributes:
-        kind: what it tells.
         choice: the choice's index; 0 for the start.
         text: the new text, where it is progress.
         stop: why the choice stopped, where it is completion; ``None`` where nobody said.

@@ -201,11 +201,9 @@ class ErrorShape:
     """How a stream fails, and what an error body looks like.
 
     Attributes:
-        form: of the event.
         event: the event's name.
         finish_reason: of a form that has one.
         done: the end marker follows all the same.
-        body_form: of an error body.
         in_list: an error body stands in a list.
     """
 
@@ -256,12 +254,7 @@ class Extras:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """The answer to a request that a provider does not take.
-
-    Attributes:
-        status: of the answer.
-        body: of the answer.
-    """
+    """The answer to a request that a provider does not take."""
 
     status: int
     body: JsonObject

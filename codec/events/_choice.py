@@ -52,21 +52,6 @@ class ChoiceEvents:
         as_openai_python: in the order of openai-python (rule 2).
     """
 
-    __slots__ = (
-        "_as_openai_python",
-        "_calls",
-        "_content",
-        "_current",
-        "_done",
-        "_fold",
-        "_logprobs",
-        "_refusal",
-        "_seen",
-        "_slots",
-        "_tokens",
-        "_unfinished",
-    )
-
     def __init__(
         self,
         fold: ChoiceFold,
@@ -90,12 +75,9 @@ class ChoiceEvents:
         self._done: set[type[ChatEvent]] = set()
 
     def tell(self, choice: JsonObject, events: list[ChatEvent], *, failed: bool) -> None:
-        """Append the events of one entry of ``choices``, which the fold has just been fed.
+        """Append the events of an entry of ``choices``, which the fold has just been fed.
 
-        Args:
-            choice: the entry.
-            events: those of the chunk so far.
-            failed: the chunk has an error, too, so that nothing is done (rule 5).
+        Where its chunk has failed, too, nothing is done (rule 5).
         """
         has_empty_text = self._as_openai_python and _has_empty_content(choice)
         self._tell_text(ContentDelta, self._content, events, is_told=has_empty_text)

@@ -66,24 +66,14 @@ class Prefix(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class ChunkEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A chunk came; what it changed follows.
-
-    Attributes:
-        chunk: the object as it was fed.
-    """
+    """A chunk came, as it was fed; what it changed follows."""
 
     type: ClassVar[Literal["chunk"]] = "chunk"
     chunk: JsonObject
 
 
 class _TextDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has more of a text.
-
-    Attributes:
-        choice_index: which choice.
-        delta: what came.
-        so_far: the pieces of the text so far.
-    """
+    """A choice has more of a text: what came, and the pieces so far."""
 
     choice_index: int
     delta: str
@@ -107,12 +97,7 @@ class ContentDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
 
 
 class ContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The text of a choice has ended.
-
-    Attributes:
-        choice_index: which choice.
-        content: the whole text.
-    """
+    """The text of a choice has ended: all of it."""
 
     type: ClassVar[Literal["content.done"]] = "content.done"
     choice_index: int
@@ -131,12 +116,7 @@ class RefusalDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
 
 
 class RefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The refusal of a choice has ended.
-
-    Attributes:
-        choice_index: which choice.
-        refusal: the whole text.
-    """
+    """The refusal of a choice has ended: all of it."""
 
     type: ClassVar[Literal["refusal.done"]] = "refusal.done"
     choice_index: int
@@ -167,15 +147,7 @@ class ArgumentsDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
 
 
 class ArgumentsDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The arguments of a tool call have ended.
-
-    Attributes:
-        choice_index: which choice.
-        index: as in :class:`ArgumentsDelta`.
-        call_id: the call's id.
-        name: the function's name.
-        arguments: the whole text.
-    """
+    """The arguments of a tool call have ended: all of them (:class:`ArgumentsDelta`)."""
 
     type: ClassVar[Literal["tool_calls.function.arguments.done"]] = (
         "tool_calls.function.arguments.done"
@@ -193,13 +165,7 @@ class ArgumentsDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _TokensDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has log probabilities of more tokens.
-
-    Attributes:
-        choice_index: which choice.
-        delta: the entries that came, one for each token, as sent.
-        so_far: the entries so far.
-    """
+    """A choice has log probabilities of more tokens: the entries that came, one each, as sent."""
 
     choice_index: int
     delta: tuple[Any, ...]
@@ -218,12 +184,7 @@ class LogprobsContentDelta(_TokensDelta, frozen=True, kw_only=True, gc=False):
 
 
 class LogprobsContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The log probabilities of a choice's text have ended.
-
-    Attributes:
-        choice_index: which choice.
-        content: all entries.
-    """
+    """The log probabilities of a choice's text have ended: all entries."""
 
     type: ClassVar[Literal["logprobs.content.done"]] = "logprobs.content.done"
     choice_index: int
@@ -237,12 +198,7 @@ class LogprobsRefusalDelta(_TokensDelta, frozen=True, kw_only=True, gc=False):
 
 
 class LogprobsRefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The log probabilities of a choice's refusal have ended.
-
-    Attributes:
-        choice_index: which choice.
-        refusal: all entries.
-    """
+    """The log probabilities of a choice's refusal have ended: all entries."""
 
     type: ClassVar[Literal["logprobs.refusal.done"]] = "logprobs.refusal.done"
     choice_index: int
@@ -250,11 +206,7 @@ class LogprobsRefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The provider said that something failed: the last event of its stream (S1.10).
-
-    Attributes:
-        error: what it said.
-    """
+    """The provider said that something failed: the last event of its stream (S1.10)."""
 
     type: ClassVar[Literal["error"]] = "error"
     error: ErrorObject

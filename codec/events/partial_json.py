@@ -169,11 +169,7 @@ def _may_go_on(rest: str, expected: int) -> bool:
 
 
 def _string_end(text: str, at: int) -> tuple[int, bool]:
-    """Find the end of a string.
-
-    Args:
-        text: what the string is in.
-        at: where its first character is.
+    """Find the end of a string that begins at a character.
 
     Returns:
         Where the string ends, its closing quote included, and ``True``; without such a quote where

@@ -27,9 +27,6 @@ def merge_changes(original: Any, before: Any, after: Any) -> Any:
         before: what the reader made of it.
         after: the same, changed.
 
-    Returns:
-        The original where nothing changed; none of the arguments is changed.
-
     Raises:
         ValueError: a value is nested too deeply, or holds an integer too long to be written.
     """

@@ -45,12 +45,7 @@ def without_nulls(members: Members, depth: int = _MAX_DEPTH) -> dict[str, Any]:
 
 
 def insert_at(entries: list[Any], rest: Mapping[int, Any]) -> list[Any]:
-    """Return a list with more entries in it, each at its place as far as the list goes.
-
-    Args:
-        entries: the list; it is not changed.
-        rest: what to put in, by its place in the whole list, in order.
-    """
+    """Return a list with more entries in it, each at its place in the whole list."""
     whole = list(entries)
     for place, entry in rest.items():
         whole.insert(place, entry)

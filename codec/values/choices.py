@@ -72,17 +72,13 @@ class AnsweredChoice:
     """One choice of an answer.
 
     Attributes:
-        index: its own.
-        role: of the message; ``None`` in a legacy completion.
+        role: ``None`` in a legacy completion.
         content: text or parts; ``None`` where there is neither. Of a legacy completion its text.
         reasoning: each text that came, by the name it came by.
-        refusal: the refusal's text.
         tool_calls: ``None`` where the message has no list of them.
         other_calls: what stands among them and is none, as it came, by its place in the list, in
             order.
         function_call: the legacy single call.
-        finish_reason: as on the wire.
-        logprobs: as on the wire.
         is_completion: it is a choice of a legacy completion, with text and no message.
         extra: other members of the message.
         choice_extra: other members of the choice.
@@ -148,11 +144,7 @@ def decode_choice(choice: JsonObject, *, place: int) -> AnsweredChoice:
     """Read one choice, of a chat or of a legacy completion.
 
     A delta is read where there is no message, as :func:`codec.response.decode_response` does;
-    beside a message it repeats it (Perplexity).
-
-    Args:
-        choice: an entry of ``choices``.
-        place: its place among them, which is its index where it has none.
+    beside a message it repeats it (Perplexity). Its place is its index where it has none.
     """
     index, finish_reason = index_of(choice.get("index")), string_of(choice.get("finish_reason"))
     logprobs = choice.get("logprobs")

@@ -28,8 +28,6 @@ class MessageCall:
     """A tool call in a message, or what stands in its place.
 
     Attributes:
-        id: of the call.
-        name: what is called.
         arguments: as they were: text, as a rule JSON; some servers send an object.
         type: ``function`` or ``custom``; ``None`` where none was given.
         native: the entry as it came, where it is neither (null, for one); else ``UNSET``.
@@ -60,14 +58,11 @@ class ChatMessage:
 
     Attributes:
         role: as sent, ``None`` where it is missing.
-        content: text, parts, or ``None``.
         name: of the participant or the tool.
         tool_call_id: of the call whose result this is.
         tool_calls: ``None`` where the message has no list of them.
         function_call: the legacy single call, without id.
-        refusal: the refusal of an earlier answer.
-        reasoning: the reasoning of an earlier answer, and
-        reasoning_member: the name it came by, ``reasoning_content`` or ``reasoning``.
+        reasoning_member: the name that it came by, ``reasoning_content`` or ``reasoning``.
         extra: all other members (``audio``, ``annotations``, ``cache_control``, ...), and those
             whose value is of another type than they should have.
     """
@@ -111,11 +106,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherMessage:
-    """What stands among the messages and is no object.
-
-    Attributes:
-        native: the value as it came.
-    """
+    """What stands among the messages and is no object, as it came."""
 
     native: Any
 

@@ -134,11 +134,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPart:
-    """A part of a kind that is not known, or that is not what its kind says.
-
-    Attributes:
-        native: the value as it came, of any JSON type.
-    """
+    """A part of a kind that is not known, or that is not what its kind says, as it came."""
 
     native: Any
 

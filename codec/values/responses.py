@@ -53,11 +53,7 @@ class ResponseValues:
     """What an answer says.
 
     Attributes:
-        id: the answer's id.
-        model: the model that answered.
         choices: sorted by index; one without takes its place in the list.
-        usage: what was reported.
-        cost: what was reported.
         api_specific: ``system_fingerprint``, ``service_tier`` and the first choice's ``logprobs``,
             as far as they are there (S4.16).
         extra: all other members, ``object`` and ``created`` among them.

@@ -22,12 +22,9 @@ class ToolDefinition:
     """A tool that may be called.
 
     Attributes:
-        name: of the function.
-        description: what it does.
         parameters: the JSON Schema of its arguments.
         strict: whether the arguments must follow the schema.
         function_extra: other members of ``function``.
-        extra: other members beside it.
         native: the definition as it came, where it is no function (null, for one); else ``UNSET``.
     """
 

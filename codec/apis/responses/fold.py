@@ -114,14 +114,7 @@ class ResponseFold:
         self._error = self._error or error
 
     def open_text(self, kind: str, index: int, part: int, piece: str) -> OpenText | None:
-        """Take a piece of a text, and open that for more; ``None`` where no text is meant.
-
-        Args:
-            kind: the event's type.
-            index: of the item.
-            part: its place in the item.
-            piece: of the text.
-        """
+        """Add a piece to a text of an item, and open that for more; ``None``: none is meant."""
         place = DELTAS.get(kind)
         if place is None or index < 0 or part < 0:
             return None

@@ -69,12 +69,7 @@ PLAYER: Final[Player] = _ResponsesPlayer()
 
 
 class _Performance:
-    """Plays one answer.
-
-    Args:
-        asked: the request.
-        script: what is said.
-    """
+    """Plays one answer."""
 
     content_type = "text/event-stream; charset=utf-8"
 

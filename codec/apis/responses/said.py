@@ -149,14 +149,7 @@ def make_answer(
     anomalies: Sequence[str] = (),
     is_cut: bool = False,
 ) -> ResponseAnswer:
-    """Make an answer of a response object.
-
-    Args:
-        body: the object, whole.
-        error: that it tells of.
-        anomalies: that were found on the way to it.
-        is_cut: it came as a stream, of which the end is missing.
-    """
+    """Make an answer of a whole response object, of which more may be known on the way to it."""
     usage = _read_usage(body.get("usage"))
     return ResponseAnswer(
         id=text_of(body.get("id")),
