@@ -86,10 +86,10 @@ class Budget:
         self.left_bytes -= size_bytes
         return True
 
-    def reserve_text(self, text: str) -> bool:
-        """Set aside what a piece of text takes that is kept for itself."""
+    def reserve_text(self, text: str, pieces: int = 1) -> bool:
+        """Set aside what a text takes that is kept for itself, in so many pieces."""
         size = len(text)
-        return self.reserve(size + FRAGMENT_BYTES, 0 if text.isascii() else 3 * size)
+        return self.reserve(size + FRAGMENT_BYTES * pieces, 0 if text.isascii() else 3 * size)
 
     def spare(self, size_bytes: int) -> None:
         """Use bytes that were reserved, and take no memory any more, before the next loan."""

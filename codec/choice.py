@@ -140,12 +140,11 @@ class ChoiceFold:
         if not texts:
             return
         whole = "".join(texts)
-        fragments_bytes = FRAGMENT_BYTES * len(texts)
-        self._budget.reserve(len(whole) + fragments_bytes, 0 if whole.isascii() else 3 * len(whole))
+        self._budget.reserve_text(whole, len(texts))
         if member != "content":
             self._reasoning_by_name.setdefault(member, []).append(whole)
             self._reasoning.append(whole)
-            self._budget.spare(fragments_bytes)
+            self._budget.spare(FRAGMENT_BYTES * len(texts))
             return
         if self._parts is not None:
             self._parts.append(("text", whole))
@@ -155,7 +154,7 @@ class ChoiceFold:
             return
         apart = texts[: max(0, 2 - len(self._content))]
         self._content += [*apart, "".join(texts[len(apart) :])]
-        self._budget.spare(fragments_bytes)
+        self._budget.spare(FRAGMENT_BYTES * len(texts))
 
     def _finish(self, finish_reason: str) -> None:
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:

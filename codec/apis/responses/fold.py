@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.responses.item_fold import DELTAS, WHOLES, ItemFold, OpenText, part_of
 from codec.apis.responses.said import make_answer
 from codec.base64_text import shorten_base64
-from codec.budget import FRAGMENT_BYTES, size_bytes
+from codec.budget import size_bytes
 from codec.chunk import find_error
 from codec.integers import index_of
 from codec.jsontext import compact_text
@@ -149,10 +149,7 @@ class ResponseFold:
         text = self._text
         pieces = text.pieces[text.settled :]
         if pieces:
-            joined = "".join(pieces)
-            size = len(joined)
-            besides_bytes = 0 if joined.isascii() else 3 * size
-            self.budget.reserve(size + FRAGMENT_BYTES * len(pieces), besides_bytes)
+            self.budget.reserve_text("".join(pieces), len(pieces))
             text.settled += len(pieces)
 
     def _close_text(self) -> None:
