@@ -22,6 +22,12 @@ APART_MODULES = {"call", "generator", "token_logprobs"}
 """As the packages."""
 
 MODULES = [module.name for module in _TOP if not module.ispkg]
+_ALL = [module.name for module in pkgutil.walk_packages(codec.__path__, "codec.")]
+WITH_EXAMPLES = [
+    name
+    for name in ("codec", *_ALL)
+    if ">>> " in Path(str(importlib.import_module(name).__file__)).read_text(encoding="utf-8")
+]
 INNER_MODULES = {
     "base64_text", "blocks", "budget", "choice", "event_reader", "integers", "json_size",
     "members", "messages", "nesting", "parts", "template", "tool_calls", "usual_answer",
@@ -103,8 +109,9 @@ def test_a_module_exports_every_public_definition(name: str) -> None:
     assert {limit for limit in limits if f"\n{limit} =" in source} <= set(module.__all__)
 
 
-def test_the_example_of_the_package_works() -> None:
-    """What the first page shows is true."""
-    results = doctest.testmod(codec)
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_an_example_works(name: str) -> None:
+    """What a docstring shows is true."""
+    results = doctest.testmod(importlib.import_module(name))
     assert results.attempted
     assert not results.failed
