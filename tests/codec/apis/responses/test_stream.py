@@ -19,15 +19,11 @@ from tests.codec.apis.responses.events import (
     ended,
     write_event,
 )
+from tests.codec.test_chunk import json_values
 
 CREATED = write_event("response.created", response={"id": "r-1", "status": "in_progress"})
 WHOLE = MESSAGE | {"content": [{"type": "output_text", "text": "Hi there"}]}
 CALL = {"type": "function_call", "id": "i-1", "call_id": "c-1", "name": "f", "arguments": "{}"}
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=6,
-)
 KINDS = st.sampled_from(
     [
         "created", "in_progress", "output_item.added", "output_item.done", "output_text.delta",
@@ -46,9 +42,15 @@ NAMES = st.sampled_from(
     ]
 )  # fmt: skip
 OBJECTS = st.dictionaries(
-    NAMES, JSON | st.lists(st.dictionaries(NAMES, JSON, max_size=3), max_size=3), max_size=5
+    NAMES,
+    json_values | st.lists(st.dictionaries(NAMES, json_values, max_size=3), max_size=3),
+    max_size=5,
 )
-VALUES = JSON | st.builds(lambda kind, members: members | {"type": kind}, TYPES, OBJECTS) | OBJECTS
+VALUES = (
+    json_values
+    | st.builds(lambda kind, members: members | {"type": kind}, TYPES, OBJECTS)
+    | OBJECTS
+)
 
 
 def test_rule_2_of_the_fold_an_open_item_is_put_together_from_its_deltas() -> None:
