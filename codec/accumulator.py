@@ -16,7 +16,7 @@ Rules:
 8. The work for a chunk follows the chunk, however much came before it.
 9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
 10. What is judged of the whole is judged when it is asked for (``span-contract.md`` 1.8): a finish
-    reason that promises calls where none came, argument text that is no JSON in a choice that
+    reason that promises calls where none came, argument text that is not JSON in a choice that
     was not cut (``dialects.md`` section 7.6), content that repeats itself.
 """
 
@@ -136,7 +136,7 @@ class Accumulator:
 
     @property
     def finished(self) -> bool:
-        """Whether all choices that were asked for have finished, and no other was seen."""
+        """All choices that were asked for have finished, and no other was seen."""
         return self._choice_count <= self._finished_count == len(self._choices)
 
     def feed(
@@ -168,7 +168,7 @@ class Accumulator:
         self._body = body
 
     def room_bytes(self, index: int) -> int:
-        """How many bytes of events surely fit that add text to a choice; none to an unknown one."""
+        """How many bytes of events that add text to a choice will fit; none to an unknown one."""
         if self.budget.exceeded or index not in self._choices:
             return 0
         return self.budget.left_bytes // _WORST_GROWTH
@@ -294,7 +294,7 @@ class Accumulator:
         )
 
     def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:
-        """Judge the whole. Where there was an error, what is missing is no anomaly beside it."""
+        """Judge the whole. Beside an error, what is missing is not an anomaly."""
         if any(map(_IS_CUMULATIVE, choices)):
             yield "cumulative_content"
         if any(map(_LACKS_CALLS, choices)):

@@ -176,7 +176,7 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
         return Ending.STOPPED if not streamed or self.finish_reasons else Ending.OPEN
 
     def output(self, *, streamed: bool) -> JsonObject:
-        """The answer as one JSON object, which is no chunk any more."""
+        """The answer as one JSON object, named as a whole and not as a chunk."""
         body = dict(self.body)
         if streamed and isinstance(name := body.get("object"), str):
             body["object"] = whole_object(name)

@@ -99,7 +99,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
-    """A request, read from its JSON where somebody asks.
+    """A request, read from its JSON on demand.
 
     An API derives its own from it and says where its wire has what. Its ``body`` is the whole
     request as a JSON object, and read-only.
@@ -121,7 +121,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """Whether a stream was asked for: the JSON value ``true`` and nothing else."""
+        """A stream was asked for: by the JSON value ``true`` and nothing else."""
         return self.body.get("stream") is True
 
     @property
@@ -241,7 +241,7 @@ class Ending(StrEnum):
     """How far an answer came, by what it says itself (``apis.md`` 1.7)."""
 
     COMPLETE = "complete"
-    """The API's end mark was seen: whoever closes next, nothing is missing."""
+    """The API's end mark was seen: nothing is missing, whichever side closes next."""
     STOPPED = "stopped"
     """All is there if the bytes end here, and nothing marks that they do."""
     OPEN = "open"
@@ -289,7 +289,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def choices_of_answers(self) -> Sequence[Answer]:
-        """The same with one message for each choice, where the API has several for one."""
+        """The messages, joined to one for each choice where the API has several for one."""
         return self.answers
 
     @property

@@ -45,7 +45,7 @@ _MAX_REASON_CHARACTERS = 256
 """A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
 
 _MIN_CUMULATIVE = 4
-"""So many fragments that grow from each other are no coincidence; three dashes may be one."""
+"""Fewer fragments may grow from each other by chance: three dashes, say."""
 
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
@@ -99,7 +99,7 @@ class ChoiceFold:
         self._note = note
         self._role: str | None = None
         self._content: list[str] = []
-        self._joined = 0, ""  # of so many fragments of content
+        self._joined = 0, ""  # how many fragments of content, and their text
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_by_name: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@
 comes from :func:`codec.response.decode_response` alone. What is wrong with an event stream becomes
 an anomaly of its answer (:mod:`codec.stream`); only who decodes single events is told by a
 ``MalformedEvent``, and only who asks for a checked final answer by an ``IncompleteAnswer``.
-Whoever catches them decides what follows; the relay never depends on it (R2).
+The caller decides what follows; the relay never depends on it (R2).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MalformedResponse(CodecError):  # noqa: N818 - as MalformedRequest
 
 
 class MalformedEvent(CodecError):  # noqa: N818 - as MalformedRequest
-    """The data of one event is no JSON object.
+    """The data of one event is not a JSON object.
 
     Attributes:
         data: the data, which no message quotes (R7).

@@ -189,7 +189,7 @@ def decode_event(data: bytes) -> Any:
 
     Raises:
         LimitExceeded: its values would take too much.
-        ValueError: it is no JSON.
+        ValueError: it is not JSON.
     """
     if len(data) > _UNWEIGHED_BYTES and decoded_bytes(data) > _MAX_DECODED_EVENT_BYTES:
         raise LimitExceeded("MAX_DECODED_EVENT_BYTES", _MAX_DECODED_EVENT_BYTES)

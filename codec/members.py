@@ -1,4 +1,4 @@
-"""Members of JSON objects: read as what they should be; and kept and merged, of no meaning here.
+"""Members of JSON objects: read as what they should be, or merged without a meaning.
 
 Providers add fields of their own everywhere (``dialects.md`` section 1, rule 8). They belong into
 the accumulated object of ``span-contract.md`` 1.5, and they must not be the hole through which a

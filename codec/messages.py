@@ -35,7 +35,7 @@ _LINKED = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 
 
 def read_message(value: Any) -> Message:
-    """Read one message of a request; what is no object is a message without a role."""
+    """Read one message of a request; anything but an object is a message without a role."""
     if type(value) is not dict:
         return _NOTHING
     role, content = value.get("role"), value.get("content")
@@ -120,7 +120,7 @@ def read_file(file: JsonObject) -> Media:
 
 def _read_calls(message: JsonObject) -> Iterator[ToolCall]:
     for call in islice(list_of(message.get("tool_calls")), MAX_READ_PARTS):
-        # What is no call keeps its place.
+        # Another value keeps its place among the calls.
         yield _read_call(call) if isinstance(call, dict) else ToolCall(type="")
     if isinstance(function := message.get("function_call"), dict):
         yield _call(None, "function_call", function, "arguments")

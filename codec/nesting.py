@@ -24,7 +24,7 @@ from codec.jsontext import MAX_JSON_DEPTH
 __all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "pass_over")
 
 MAX_DEPTH = MAX_JSON_DEPTH
-"""Brackets open at once in a value: what is deeper is no JSON to us."""
+"""Brackets open at once in a value: deeper values are not followed."""
 
 CLOSERS = {ord("{"): ord("}"), ord("["): ord("]")}
 """A bracket's partner."""

@@ -105,7 +105,7 @@ def decode_request(body: bytes) -> ChatRequest:
     """Decode a request body.
 
     Raises:
-        MalformedRequest: it is not UTF-8 JSON, or no object.
+        MalformedRequest: it is not a JSON object in UTF-8.
     """
     return ChatRequest(decode_request_object(body))
 
@@ -114,7 +114,7 @@ def decode_request_object(body: bytes) -> JsonObject:
     """Decode the JSON object of a request body, whatever its API.
 
     Raises:
-        MalformedRequest: it is not UTF-8 JSON, or no object.
+        MalformedRequest: it is not a JSON object in UTF-8.
     """
     try:
         return decode_json_object(body)

@@ -143,7 +143,7 @@ def leave_body(
 
 
 def names_usage_option(body: bytes) -> bool:
-    """Whether an error body (status 400 or 422) blames the option that we added.
+    """Tell whether an error body (status 400 or 422) blames the option that we added.
 
     Providers name it in prose or in a path such as ``body.stream_options.include_usage``
     (``dialects.md`` section 6), always spelled as it was sent.

@@ -38,11 +38,11 @@ class ChatStream(EventReader[Accumulator]):
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        choice_count: how many choices were asked for (``n``): so many must finish before finish
-            reasons make the answer complete, for choices may come one after the other.
+        choice_count: how many choices were asked for (``n``): as many must finish before
+            finish reasons make the answer complete, for choices may come one after the other.
         hides_usage: the client does not receive usage-only events (:mod:`codec.usage_filter` takes
             them out): their usage counts, but ``body`` does not show them.
-        lend: whether so many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
 
     >>> stream = ChatStream()
     >>> stream.feed(b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n')
@@ -124,7 +124,7 @@ class ChatStream(EventReader[Accumulator]):
             self._make_room(template)
 
     def _make_room(self, template: ChunkTemplate) -> None:
-        """Reserve room for the next events, in which all of them surely fit."""
+        """Find out how many bytes of such events will fit, whatever they say."""
         room_bytes = self._fold.room_bytes(template.index)
         self._room_bytes = min(room_bytes, _MAX_UNFOLDED_BYTES)
 

@@ -82,7 +82,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def excludes_reasoning(self) -> bool:
-        """Whether ``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
+        """``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
 
         Elsewhere it is a part of it. Only a total that fits nothing else tells.
         """
@@ -93,7 +93,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def total_inconsistent(self) -> bool:
-        """Whether the provider sent a total that rule 3 left out."""
+        """The provider sent a total that rule 3 left out."""
         return self.total is None and count_of(self.raw.get("total_tokens")) is not None
 
 

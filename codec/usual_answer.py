@@ -113,7 +113,7 @@ def _read_choice(choice: Any) -> Choice | None:
 
 
 def _is_small(usage: Any) -> bool:
-    """Whether a usage object has its own limit far above it (rule 2)."""
+    """Tell whether a usage object has its own limit far above it (rule 2)."""
     try:
         return len(encode_json(usage)) <= _SMALL_BYTES
     except ValueError:

@@ -68,7 +68,7 @@ class OpenStream(Protocol):
         Args:
             choice_count: how many choices were asked for.
             hides_usage: the client does not receive events that only report usage.
-            lend: whether so many more bytes may be taken beside all others
+            lend: whether that many more bytes may be taken beside all others
                 (:mod:`codec.budget`).
         """
 
@@ -118,6 +118,6 @@ class Api:
         """Decode a request body.
 
         Raises:
-            MalformedRequest: it is not UTF-8 JSON, or no object.
+            MalformedRequest: it is not a JSON object in UTF-8.
         """
         return self.asked(decode_request_object(body))

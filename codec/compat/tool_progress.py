@@ -127,7 +127,7 @@ class TaggedText:
         self._begun = ""
 
     def feed(self, text: str) -> ParseStatus | None:
-        """Take a piece of text; the call's phase, ``None`` where the text is no call."""
+        """Take a piece of text; the call's phase, ``None`` where the text is not a call."""
         if self.raw_text:
             self.raw_text = (self.raw_text + text)[:MAX_RAW_CHARACTERS]
             return ParseStatus.IN_PROGRESS if text else None

@@ -22,7 +22,7 @@ Rules:
 6. All deltas of one kind together are the value of the answer, unless it is found out to repeat
    itself (:mod:`codec.choice`, rule 5). Past the limits of :mod:`codec.accumulator` there are no
    more of them.
-7. Nothing raises, whatever chunks or bytes come: what is no chunk is noted in the answer's
+7. Nothing raises, whatever chunks or bytes come: another value is noted in the answer's
    ``anomalies``, and has no event.
 8. The work for a chunk follows the chunk, however much came before it.
 """

@@ -14,7 +14,7 @@ answers nest less than ten deep, but for the JSON Schemas and examples in them."
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same, numbers by their type as well, ``NaN`` included."""
+    """Tell whether two JSON values are the same, numbers by their type, ``NaN`` included."""
     # Their text tells apart what compares equal (True and 1), and makes NaN equal to itself.
     return type(one) is type(other) and repr(one) == repr(other)
 

@@ -41,8 +41,8 @@ class AnsweredCall:
     Attributes:
         id: empty where there was none.
         name: what is called.
-        arguments: parsed; text that is no JSON stands for itself, and without any they are an empty
-            object (S4.13, S4.14). Of a custom tool the input, which is text and never parsed.
+        arguments: parsed; text that is not JSON stands for itself, and no text is an empty object
+            (S4.13, S4.14). Of a custom tool the input, which is text and never parsed.
         type: ``function`` or ``custom``; any other is in ``extra``.
         function_extra: other members of the object that has the name.
         extra: other members beside it (Gemini's ``extra_content``).

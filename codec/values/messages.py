@@ -30,7 +30,7 @@ class MessageCall:
     Attributes:
         arguments: as they were: text, as a rule JSON; some servers send an object.
         type: ``function`` or ``custom``; ``None`` where none was given.
-        native: the entry as it came, where it is neither (null, for one); else ``UNSET``.
+        native: the entry as it came, where it is neither (null, say); else ``UNSET``.
     """
 
     id: str | None = None

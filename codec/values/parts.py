@@ -35,7 +35,7 @@ class TextPart:
     """Text.
 
     Attributes:
-        extra: members besides, ``cache_control`` for one.
+        extra: other members, such as ``cache_control``.
     """
 
     text: str

@@ -105,7 +105,7 @@ def decode_response_values(body: bytes) -> ResponseValues:
     """Decode a plain body.
 
     Raises:
-        MalformedResponse: it is no JSON object (S4.T4).
+        MalformedResponse: it is not a JSON object (S4.T4).
     """
     response = decode_response(body)
     return _read(response, object_of(response.body))

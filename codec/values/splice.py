@@ -38,7 +38,7 @@ def splice_json(original: bytes, value: Any) -> bytes:
         value: any JSON value; it is not changed.
 
     Raises:
-        ValueError: the original is no JSON document, or the value cannot be written as one.
+        ValueError: the original is not a JSON document, or the value cannot be written as one.
 
     >>> splice_json(b'{"n": 1.0, "s":"\\u00e9"}', {"n": 1.0, "s": "e", "t": None})
     b'{"n": 1.0, "s":"e","t":null}'

@@ -25,7 +25,7 @@ class ToolDefinition:
         parameters: the JSON Schema of its arguments.
         strict: whether the arguments must follow the schema.
         function_extra: other members of ``function``.
-        native: the definition as it came, where it is no function (null, for one); else ``UNSET``.
+        native: the definition as it came, where it is not a function (null, say); else ``UNSET``.
     """
 
     name: str | None = None

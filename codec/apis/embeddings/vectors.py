@@ -56,7 +56,7 @@ def read_embeddings(body: bytes) -> EmbeddingResponse:
     """Read the body of an answer, one that reports an error included.
 
     Raises:
-        MalformedResponse: it is no JSON object.
+        MalformedResponse: it is not a JSON object.
     """
     read = decode_response(body)
     return EmbeddingResponse(

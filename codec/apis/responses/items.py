@@ -42,7 +42,7 @@ _ASKED: Final = ("arguments", "action", "operation", "actions")
 
 
 def read_input_item(item: Any) -> Message:
-    """Read an item of a request; what is no object is a message without a role."""
+    """Read an item of a request; anything but an object is a message without a role."""
     if type(item) is not dict:
         return Message(None)
     kind = text_of(item.get("type"))

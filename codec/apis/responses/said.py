@@ -131,7 +131,7 @@ def read_response(body: bytes) -> ResponseAnswer:
     """Read the body of an answer, one that reports an error included.
 
     Raises:
-        MalformedResponse: it is no JSON object.
+        MalformedResponse: it is not a JSON object.
     """
     value = decode_body(body)
     for item in list_of(value.get("output")):

@@ -66,7 +66,7 @@ class ResponseStream(EventReader[ResponseFold]):
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        lend: whether so many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
 
     Attributes:
         chunk_count: events so far but for errors and end marks.
