@@ -243,23 +243,6 @@ def test_chunks_are_not_changed() -> None:
     assert json.dumps(chunk) == before
 
 
-def test_progress_is_visible_between_chunks() -> None:
-    """`has_content`, `finished` and `has_usage` follow the chunks."""
-    accumulator = Accumulator()
-    seen = []
-    chunks: list[Any] = [
-        delta("", 0), delta("a", 1), delta(None, 0, finish_reason="stop"),
-        delta(None, 1, finish_reason="stop"), {"choices": [], "usage": USAGE},
-    ]  # fmt: skip
-    for chunk in chunks:
-        accumulator.feed(chunk)
-        seen.append((accumulator.has_content, accumulator.finished, accumulator.has_usage))
-    assert seen == [
-        (False, False, False), (True, False, False), (True, False, False), (True, True, False),
-        (True, True, True),
-    ]  # fmt: skip
-
-
 def test_as_many_choices_must_finish_as_were_asked_for() -> None:
     """design.md section 6: every choice's finish reason, also of one that has not begun."""
     accumulator = Accumulator(choice_count=2)
@@ -281,16 +264,6 @@ def test_a_choice_that_never_began_is_no_missing_finish_reason() -> None:
     accumulator = Accumulator(choice_count=2)
     accumulator.feed(delta("a", finish_reason="stop") | {"usage": USAGE})
     assert accumulator.response().anomalies == ()
-
-
-def test_usage_of_nulls_is_not_yet_the_usage() -> None:
-    """dialects.md section 3: Databricks sends it with every chunk until the end."""
-    accumulator = Accumulator()
-    seen = []
-    for completion in (None, None, 54, None):
-        accumulator.feed(delta("a") | {"usage": USAGE | {"completion_tokens": completion}})
-        seen.append(accumulator.has_usage)
-    assert seen == [False, False, True, True]
 
 
 _LEGACY = {"name": "f", "arguments": "{"}

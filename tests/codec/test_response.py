@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
+from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.errors import MalformedResponse
 from codec.jsontext import decode_json_object
 from codec.response import decode_response, fold_body
@@ -77,21 +77,6 @@ def test_error_bodies(body: Any, message: str) -> None:
     assert response.error.message == message
     assert response.body == (body[0] if isinstance(body, list) else body)
     assert response.anomalies == ()
-
-
-def test_tool_calls_of_a_message() -> None:
-    """Whole calls without index, S4.13's odd ones, and arguments as an object."""
-    calls = [
-        {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"q": 1}'}},
-        {"id": "b", "type": "function", "function": {"name": "f", "arguments": {"q": 1}}},
-        {"type": "function", "function": {"name": "g"}},
-    ]
-    response = decode({"choices": [{"index": 0, "message": {"tool_calls": calls}}]})
-    assert response.choices[0].message.tool_calls == (
-        ToolCall(id="a", name="f", arguments='{"q": 1}'),
-        ToolCall(id="b", name="f", arguments='{"q":1}'),
-        ToolCall(name="g"),
-    )
 
 
 def test_an_empty_object_is_foreign() -> None:

@@ -106,38 +106,6 @@ def test_what_is_no_object_is_refused(body: bytes) -> None:
         decode_response_values(body)
 
 
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        ([{"id": "a"}], ()),
-        ([{"id": "a", "function": None}], ()),
-        ([{"id": "a", "function": {}}, "odd"], ()),
-        ([], ()),
-        ([{"function": {"name": "f"}}], (AnsweredCall(name="f"),)),
-        (
-            [{"id": "a", "function": {"name": "f", "arguments": "{}"}}, {"id": "b"}],
-            (AnsweredCall(id="a", name="f"),),
-        ),
-    ],
-)
-def test_calls_without_a_function_are_left_out(entries: Any, expected: Any) -> None:
-    """S4.13, S4.T5, S4.T6: no id is an empty one, no arguments an empty object, nothing a list."""
-    values = answer({"content": "x", "tool_calls": entries})
-    assert values.tool_calls == expected
-    assert values.message == "x"
-    assert answer({"content": "x"}).tool_calls is None
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [('{"n":1}', {"n": 1}), ("{oops", "{oops"), ("", ""), ("12", 12), ({"n": 1}, {"n": 1})],
-)
-def test_arguments_are_parsed_where_they_can_be(text: Any, value: Any) -> None:
-    """S4.14, S4.T15: what is no JSON stands for itself."""
-    values = answer({"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": text}}]})
-    assert values.tool_calls == (AnsweredCall(id="a", name="f", arguments=value),)
-
-
 def test_all_choices_are_read_by_their_index() -> None:
     """S4's bug (d), S4.16: sorted, whatever stands between them; the first one's logprobs apart."""
     values = decode(
