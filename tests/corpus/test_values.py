@@ -6,10 +6,6 @@ And an answer has the values of its fold, which is what a stream of it has.
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import chain
-from typing import TYPE_CHECKING
-
-import pytest
 
 from codec.errors import MalformedRequest, MalformedResponse
 from codec.response import decode_response
@@ -21,28 +17,17 @@ from codec.values.responses import (
 )
 from tests.codec.values.test_responses import as_streamed
 from tests.corpus.oracle import is_stream
-from tests.corpus.recordings import explain_absence, find_folder, load_chats, load_completions
+from tests.corpus.recordings import NEEDS_RECORDINGS, load_all, load_chats, load_completions
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+pytestmark = NEEDS_RECORDINGS
 
-    from tests.corpus.recordings import Recording
-
-pytestmark = pytest.mark.corpus
-
-_FOLDER = find_folder()
-
-
-def _recordings() -> Iterator[Recording]:
-    if _FOLDER is None:
-        pytest.skip(explain_absence())
-    return chain(load_chats(_FOLDER), load_completions(_FOLDER))
+_RECORDINGS = load_all(load_chats, load_completions)
 
 
 def test_every_request_survives() -> None:
     """S4.4, S4.T12: decoded and encoded, each body is what it was."""
     count = 0
-    for recording in _recordings():
+    for recording in _RECORDINGS:
         with suppress(MalformedRequest):
             values = decode_request_values(recording.request)
             encoded = encode_request_values(values, recording.request)
@@ -54,7 +39,7 @@ def test_every_request_survives() -> None:
 def test_every_plain_answer_survives_and_has_the_values_of_its_fold() -> None:
     """Errors included; N3, S4.19, rule 1 of :mod:`codec.values.responses`, but for bare chunks."""
     count = 0
-    for recording in _recordings():
+    for recording in _RECORDINGS:
         if is_stream(recording.body):
             continue
         with suppress(MalformedResponse):
