@@ -63,7 +63,7 @@ class StreamPlayer:
     def _event(self, value: JsonObject, name: str | None = None) -> bytes:
         framing = self._dialect.framing
         lines = [] if name is None else [f"event: {name}"]
-        lines += [framing.prefix + _dump(value, spaced=framing.spaced), ""]
+        lines += ["data: " + _dump(value, spaced=framing.spaced), ""]
         if not self._events:
             lines = [line for comment in framing.comments for line in (comment, "")] + lines
         elif self._events == 1 and framing.comment_between is not None:
@@ -72,7 +72,7 @@ class StreamPlayer:
         return self._lines(lines)
 
     def _done(self) -> bytes:
-        return self._lines([f"{self._dialect.framing.prefix}[DONE]", ""])
+        return self._lines(["data: [DONE]", ""])
 
     def _lines(self, lines: list[str]) -> bytes:
         # A lone surrogate that a request brought along is no reason to break the stream.

@@ -103,7 +103,6 @@ class Framing:
     r"""How events are written.
 
     Attributes:
-        prefix: what stands before the data.
         line_end: ``\n`` or ``\r\n``.
         spaced: the JSON has spaces behind its separators.
         comments: lines before the first event, each a comment with a blank line behind it.
@@ -113,7 +112,6 @@ class Framing:
         blank_lines: before a plain body, where the provider keeps the connection busy.
     """
 
-    prefix: str = "data: "
     line_end: str = "\n"
     spaced: bool = False
     comments: tuple[str, ...] = ()
