@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.sse import ServerSentEvent
 
-__all__ = ("EventReader", "Fold", "decode_event", "read_data")
+__all__ = ("EventReader", "Fold")
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """What the values of one event may take: the longest text, or a hundred thousand small objects."""
@@ -39,10 +39,6 @@ _UNWEIGHED_BYTES = 512 * 1024
 
 _SMALL_PENDING_BYTES = 32 * 1024
 """Of an event that is under way: as much as an open stream takes anyway."""
-
-_NAME_FIELD = b"event: "
-_DATA_FIELD = b"data: "
-_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 
 
 class Fold(Protocol):
@@ -149,7 +145,7 @@ class EventReader(ABC, Generic[_Fold]):
         if self._feed_known(data):
             return
         try:
-            value = decode_event(data)
+            value = _decode_event(data)
         except LimitExceeded:
             self._fold.note("observer_limit")
         except ValueError:
@@ -168,23 +164,7 @@ class EventReader(ABC, Generic[_Fold]):
         self._other_count += not is_chunk
 
 
-def read_data(data: bytes) -> bytes | None:
-    """Return the data of a read that is one event, written as nearly all are.
-
-    That is one line of data, and the event's name before it or none. ``None`` where it is not.
-    """
-    start = data.find(_LF) + 1 if data.startswith(_NAME_FIELD) else 0
-    if (
-        data.startswith(_DATA_FIELD, start)
-        and data.endswith(b"\n\n")
-        and data.find(_LF, start) == len(data) - 2
-        and _CR not in data
-    ):
-        return data[start + 6 : -2]
-    return None
-
-
-def decode_event(data: bytes) -> Any:
+def _decode_event(data: bytes) -> Any:
     """Decode the data of an event.
 
     Raises:

@@ -9,6 +9,7 @@ Rules, besides those of :mod:`codec.event_reader`:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,7 +19,7 @@ from codec.apis.responses.item_fold import OpenText
 from codec.base64_text import shorten_base64_text
 from codec.budget import FRAGMENT_BYTES, Budget
 from codec.chunk import is_done
-from codec.event_reader import EventReader, read_data
+from codec.event_reader import EventReader
 from codec.sse import SseDecoder, read_event
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ _MOST_BYTES: Final = 4
 """Of a character in memory."""
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
-_DATA_FIELD: Final = b"data: "
-_EVENT_END: Final = b"\n\n"
+_ONE_EVENT: Final = re.compile(rb"(?:event: [^\r\n]*+\n)?data: (?=[^\r\n]*+\n\n\Z)").match
 _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
 
@@ -67,9 +67,6 @@ class ResponseStream(EventReader[ResponseFold]):
 
     Args:
         lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
-
-    Attributes:
-        chunk_count: events so far but for errors and end marks.
 
     >>> stream = ResponseStream()
     >>> stream.feed(b'data: {"type": "response.output_text.delta", "delta": "Hi",')
@@ -116,11 +113,9 @@ class ResponseStream(EventReader[ResponseFold]):
             if (event := read_event(raw)) is not None:
                 self._feed_event(event)
         self._reserve_pending()
-        if self._between_events and data.endswith(_EVENT_END):
-            start = data.find(_DATA_FIELD)
-            self._before = data[: start + len(_DATA_FIELD)]
-            if read_data(data) is not None:
-                self._before_bytes = len(self._before)
+        if self._between_events and (found := _ONE_EVENT(data)):
+            self._before = found[0]
+            self._before_bytes = found.end()
 
     def finish(self) -> ResponseAnswer:
         """Take the end of the bytes and return what the stream said. Call it once."""
