@@ -43,7 +43,7 @@ _MOST_BYTES: Final = 4
 """Of a character in memory."""
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
-_ONE_EVENT: Final = re.compile(rb"(?:event: [^\r\n]*+\n)?data: (?=[^\r\n]*+\n\n\Z)").match
+_ONE_EVENT: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: (?=[^\r\n]*\n\n\Z)").match
 _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
 
