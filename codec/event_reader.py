@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from codec.call import ErrorObject
-from codec.chunk import find_error
+from codec.chunk import find_error, is_done
 from codec.errors import LimitExceeded
 from codec.json_size import decoded_bytes
 from codec.jsontext import decode_json
@@ -60,7 +60,7 @@ _Fold = TypeVar("_Fold", bound=Fold)
 class EventReader(ABC, Generic[_Fold]):
     """Reads the events of one stream. Not safe for concurrent calls.
 
-    What an event says is an API's own: :meth:`_feed_known` and :meth:`_feed_value`.
+    What an event says is an API's own: :meth:`_feed_value` and :meth:`_feed_done`.
 
     Attributes:
         chunk_count: chunks so far: events that are a piece of the answer.
@@ -90,13 +90,12 @@ class EventReader(ABC, Generic[_Fold]):
         """Text, reasoning, a refusal, a call or a picture was seen."""
         return self._fold.has_content
 
-    @abstractmethod
-    def _feed_known(self, data: bytes) -> bool:
-        """Take data that need not be decoded; whether it is such."""
+    def _feed_done(self) -> None:
+        """Take the end marker ``[DONE]``."""
 
     @abstractmethod
-    def _feed_value(self, value: Any, event: ServerSentEvent) -> bool:
-        """Fold the value of an event; whether that is a chunk."""
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
+        """Fold the value of an event, and count it."""
 
     def _split(self, data: bytes) -> Sequence[bytes]:
         """Return the events that a read completes, as bytes."""
@@ -137,31 +136,35 @@ class EventReader(ABC, Generic[_Fold]):
         self._fold.note("observer_limit")
 
     def _feed_event(self, event: ServerSentEvent, *, is_cut_off: bool = False) -> None:
-        data, is_chunk = event.data, True
+        data = event.data
         if not data:
             if error := find_error(None, event.event, event.comments):
                 self._fold.note_error(error)
             return
-        if self._feed_known(data):
+        if is_done(data):
+            self._feed_done()
             return
         try:
             value = _decode_event(data)
         except LimitExceeded:
+            self.chunk_count += 1
             self._fold.note("observer_limit")
         except ValueError:
-            if is_cut_off:
-                self._fold.note("event_cut_off")
-                return
-            is_chunk = event.event != "error"
-            if is_chunk:
-                self._fold.note("non_json_event")
-            else:
-                text = data.decode("utf-8", "replace")
-                self._fold.note_error(ErrorObject(message=text, raw=text))
+            self._feed_text(data, event.event, is_cut_off=is_cut_off)
         else:
-            is_chunk = self._feed_value(value, event)
-        self.chunk_count += is_chunk
-        self._other_count += not is_chunk
+            self._feed_value(value, event)
+
+    def _feed_text(self, data: bytes, name: str | None, *, is_cut_off: bool) -> None:
+        """Take data that is not JSON."""
+        if is_cut_off:
+            self._fold.note("event_cut_off")
+        elif name == "error":
+            self._other_count += 1
+            text = data.decode("utf-8", "replace")
+            self._fold.note_error(ErrorObject(message=text, raw=text))
+        else:
+            self.chunk_count += 1
+            self._fold.note("non_json_event")
 
 
 def _decode_event(data: bytes) -> Any:

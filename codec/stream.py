@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import Accumulator
-from codec.chunk import find_error, is_done, is_usage_only
+from codec.chunk import find_error, is_usage_only
 from codec.event_reader import EventReader
 from codec.sse import SseDecoder, read_event
 from codec.template import decode_line, learn_template
@@ -139,24 +139,24 @@ class ChatStream(EventReader[Accumulator]):
         self._template = None
         super()._give_up()
 
-    def _feed_known(self, data: bytes) -> bool:
-        if not is_done(data):
-            return False
+    def _feed_done(self) -> None:
         self.done = self.is_complete = True
-        return True
 
-    def _feed_value(self, value: Any, event: ServerSentEvent) -> bool:
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
         fold, name = self._fold, event.event
         self._fold_alike()
         self._template = None
         hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
         fold.feed(value, event_name=name, hidden_usage=hidden)
+        if hidden or (fold.has_error and find_error(value, name)):
+            self._other_count += 1
+        else:
+            self.chunk_count += 1
         # What a template recognises neither finishes a choice nor begins one.
         finished = fold.finished
         self.is_complete = self.done or (finished and fold.has_usage)
         if not finished and fold.has_content and not fold.has_error:
             self._learn(event, value)
-        return not (hidden or (fold.has_error and find_error(value, name)))
 
     def _learn(self, event: ServerSentEvent, chunk: Any) -> None:
         """Learn what the next events may look like."""

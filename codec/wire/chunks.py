@@ -36,8 +36,9 @@ class TokenLogprob(View):
     def bytes(self) -> tuple[int, ...] | None:
         """The token's UTF-8 bytes, where it is a part of a character."""
         value = self._raw.get("bytes")
-        is_bytes = isinstance(value, list) and all(type(byte) is int for byte in value)
-        return tuple(value) if is_bytes else None
+        if isinstance(value, list) and all(type(byte) is int for byte in value):
+            return tuple(value)
+        return None
 
     @property
     def top_logprobs(self) -> tuple[TokenLogprob, ...]:

@@ -18,7 +18,6 @@ from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import OpenText
 from codec.base64_text import shorten_base64_text
 from codec.budget import FRAGMENT_BYTES, Budget
-from codec.chunk import is_done
 from codec.event_reader import EventReader
 from codec.sse import SseDecoder, read_event
 
@@ -110,7 +109,10 @@ class ResponseStream(EventReader[ResponseFold]):
             return
         self._before_bytes = _NONE
         for raw in self._split(data):
-            if (event := read_event(raw)) is not None:
+            if (event := read_event(raw)) is None:
+                continue
+            line = event.data or b""
+            if len(line) > _MAX_DELTA_BYTES or not self._feed_delta(line):
                 self._feed_event(event)
         self._reserve_pending()
         if self._between_events and (found := _ONE_EVENT(data)):
@@ -146,8 +148,5 @@ class ResponseStream(EventReader[ResponseFold]):
         self.chunk_count += 1
         return True
 
-    def _feed_known(self, data: bytes) -> bool:
-        return is_done(data) or (len(data) <= _MAX_DELTA_BYTES and self._feed_delta(data))
-
-    def _feed_value(self, value: Any, event: ServerSentEvent) -> bool:
-        return self._fold.feed(value, event.event)
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
+        self.chunk_count += self._fold.feed(value, event.event)
