@@ -100,7 +100,7 @@ def test_a_plain_stream() -> None:
 def test_streams(
     raw: bytes, text: str | None, done: bool, events: int, anomalies: tuple[str, ...]
 ) -> None:
-    """What is odd is noted, and everything else is still read (rules 1 to 3)."""
+    """What is odd is noted, and everything else is still read (rules 1 and 4 of the reader)."""
     response = read(raw)
     assert content(response) == text
     assert (response.done, response.event_count) == (done, events)
@@ -151,21 +151,21 @@ DIALECTS = {
 @pytest.mark.parametrize("name", DIALECTS)
 @given(cuts=st.lists(st.integers(0, 1000), max_size=10))
 def test_any_cut_gives_the_same_answer(name: str, cuts: list[int]) -> None:
-    """Rule 4."""
+    """Rule 5 of the reader."""
     raw = DIALECTS[name]
     assert read(*split(raw, cuts)) == read(raw)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_single_bytes_give_the_same_answer(name: str) -> None:
-    """Rule 4, at its extreme."""
+    """Rule 5 of the reader, at its extreme."""
     raw = DIALECTS[name]
     assert read(*(raw[i : i + 1] for i in range(len(raw)))) == read(raw)
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=3))
 def test_no_bytes_raise(raw: bytes, cuts: list[int]) -> None:
-    """Rule 1: neither bare bytes nor bytes inside events."""
+    """Rule 1 of the reader: neither bare bytes nor bytes inside events."""
     read(*split(raw, cuts))
     read(*split(A + b"data: " + raw + b"\n\n" + STOP, cuts))
 

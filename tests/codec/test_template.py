@@ -99,7 +99,7 @@ events = st.one_of(
 @given(st.lists(events, max_size=12), st.randoms(use_true_random=False))
 @settings(max_examples=400, deadline=None)
 def test_templates_change_nothing(pieces: list[bytes], random: Any) -> None:
-    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 6)."""
+    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 5)."""
     stream = b"".join(piece * random.choice((1, 1, 1, 3)) for piece in pieces)
     cuts = sorted(random.sample(range(len(stream) + 1), min(len(stream), random.randrange(9))))
     reads = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
@@ -289,7 +289,7 @@ def test_templates_change_nothing_for_any_stream(members: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_end_is_seen_at_once(end: bytes) -> None:
-    """Rule 5 of the stream: after every read, however its lines end (``dialects.md`` section 5)."""
+    """Rule 2 of the stream: after every read, however its lines end (``dialects.md`` section 5)."""
     pieces = [event(chunk({"content": f"w{n}"})).replace(b"\n", end) for n in range(6)]
     pieces += [b"data: [DONE]\n\n".replace(b"\n", end)]
     assert_alike(pieces)

@@ -167,7 +167,7 @@ def test_the_end_is_known_when_it_is_read() -> None:
 
 
 def test_half_an_event_is_dropped_and_noted() -> None:
-    """Rule 3."""
+    """Rule 4 of the reader."""
     answer = answer_of(CREATED, delta("Hi"), delta("there")[:-9])
     assert "event_cut_off" in answer.anomalies
     assert answer.items[0]["content"][0]["text"] == "Hi"
@@ -245,7 +245,7 @@ def test_a_lender_without_room_ends_the_reading() -> None:
 def test_nothing_raises_and_cuts_change_nothing(
     events: list[tuple[str, dict[str, object]]], size: int
 ) -> None:
-    """Whatever stands in whatever member (rules 1 and 4)."""
+    """Whatever stands in whatever member (rules 1 and 5 of the reader)."""
     written = [write_event(f"response.{kind}", **members) for kind, members in events]
     data = b"".join(written)
     whole, cut, usual = ResponseStream(), ResponseStream(), ResponseStream()
@@ -267,7 +267,7 @@ def test_nothing_raises_and_cuts_change_nothing(
     texts=st.lists(st.text(max_size=9) | st.just("x" * 3_000), max_size=30),
     last=st.binary(max_size=30) | st.just(b"data: {}\ndata: {}\n\n"),
 )
-def test_rule_5_the_usual_read_comes_to_what_the_decoder_makes_of_it(
+def test_rule_2_the_usual_read_comes_to_what_the_decoder_makes_of_it(
     texts: list[str], last: bytes
 ) -> None:
     """One event per read, or all of them in one; whatever is behind the first line's end."""
@@ -285,5 +285,5 @@ def test_rule_5_the_usual_read_comes_to_what_the_decoder_makes_of_it(
 
 @given(data=st.binary(max_size=200))
 def test_no_bytes_raise(data: bytes) -> None:
-    """Rule 1."""
+    """Rule 1 of the reader."""
     assert answer_of(CREATED, delta("Hi"), data) is not None
