@@ -14,8 +14,8 @@ Rules:
 3. An event matches where every byte outside the places is equal, and the text is a JSON string that
    the strict parser takes.
 4. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
-5. What was folded after a template was made may have changed what it stands on, so whoever folds
-   another chunk must forget it.
+5. What was folded after a template was made may have changed what it stands on, so it is
+   forgotten whenever another chunk is folded.
 
 The fold of every chunk is the oracle: ``tests/codec/test_template.py`` compares.
 """
