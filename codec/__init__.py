@@ -20,23 +20,13 @@ What a provider answered, whole or as a stream
 
 from __future__ import annotations
 
-from codec.accumulator import MAX_ACCUMULATED_BYTES, MAX_CHOICES, Accumulator
-from codec.anomalies import calls_tool_not_offered
+from codec.accumulator import Accumulator
 from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.apis.api import Api
 from codec.apis.table import find_api
 from codec.call import Asked, ErrorObject, Said
-from codec.chunk import (
-    ERROR_FINISH_REASONS,
-    find_error,
-    is_bare_value,
-    is_chunk,
-    is_done,
-    is_usage_only,
-)
 from codec.completion import build_completion
-from codec.cost import Cost, decode_cost
-from codec.embeddings import decode_vector, embedded_inputs, embedding_items
+from codec.cost import Cost
 from codec.errors import (
     CodecError,
     ContentFiltered,
@@ -48,41 +38,16 @@ from codec.errors import (
     MalformedResponse,
 )
 from codec.finish import normalise_finish_reason
-from codec.jsontext import (
-    MAX_JSON_DEPTH,
-    JsonObject,
-    decode_json,
-    decode_json_object,
-    encode_json,
-    is_too_deep,
-)
 from codec.request import ChatRequest, decode_request
 from codec.response import decode_response
-from codec.rewrite import (
-    MAX_STREAM_OPTIONS_BYTES,
-    USAGE_REWRITE,
-    Rewrite,
-    UsagePolicy,
-    names_usage_option,
-    rewrite_request,
-)
+from codec.rewrite import Rewrite, UsagePolicy, rewrite_request
 from codec.scan import BodyScan, RequestScanner, scan_request
-from codec.sse import MAX_EVENT_BYTES, ServerSentEvent, SseDecoder
-from codec.stream import MAX_WASTED_TEMPLATES, ChatStream
-from codec.usage import MAX_USAGE_BYTES, Usage, UsageEstimate, decode_usage
-from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
+from codec.sse import ServerSentEvent, SseDecoder
+from codec.stream import ChatStream
+from codec.usage import Usage, UsageEstimate
+from codec.usage_filter import UsageFilter
 
 __all__ = (
-    "ERROR_FINISH_REASONS",
-    "MAX_ACCUMULATED_BYTES",
-    "MAX_CHOICES",
-    "MAX_EVENT_BYTES",
-    "MAX_HELD_BYTES",
-    "MAX_JSON_DEPTH",
-    "MAX_STREAM_OPTIONS_BYTES",
-    "MAX_USAGE_BYTES",
-    "MAX_WASTED_TEMPLATES",
-    "USAGE_REWRITE",
     "Accumulator",
     "Api",
     "Asked",
@@ -97,7 +62,6 @@ __all__ = (
     "Cost",
     "ErrorObject",
     "IncompleteAnswer",
-    "JsonObject",
     "LengthReached",
     "LimitExceeded",
     "MalformedEvent",
@@ -114,25 +78,9 @@ __all__ = (
     "UsageFilter",
     "UsagePolicy",
     "build_completion",
-    "calls_tool_not_offered",
-    "decode_cost",
-    "decode_json",
-    "decode_json_object",
     "decode_request",
     "decode_response",
-    "decode_usage",
-    "decode_vector",
-    "embedded_inputs",
-    "embedding_items",
-    "encode_json",
     "find_api",
-    "find_error",
-    "is_bare_value",
-    "is_chunk",
-    "is_done",
-    "is_too_deep",
-    "is_usage_only",
-    "names_usage_option",
     "normalise_finish_reason",
     "rewrite_request",
     "scan_request",

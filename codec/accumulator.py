@@ -16,7 +16,7 @@ Rules:
 8. The work for a chunk follows the chunk, however much came before it.
 9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
 10. What is judged of the whole is judged when it is asked for (``span-contract.md`` 1.8): a finish
-    reason that promises calls where none came, argument text that is no JSON in a choice that
+    reason that promises calls where none came, argument text that is not JSON in a choice that
     was not cut (``dialects.md`` section 7.6), content that repeats itself.
 """
 
@@ -82,6 +82,7 @@ class Accumulator:
         lend: see :class:`codec.budget.Budget`.
 
     Attributes:
+        budget: what is kept is reserved of it.
         has_content: text, reasoning, a refusal or a tool call was seen.
 
     >>> accumulator = Accumulator()
@@ -94,7 +95,6 @@ class Accumulator:
     __slots__ = (
         "_anomalies",
         "_body",
-        "_budget",
         "_choice_count",
         "_choices",
         "_error",
@@ -103,6 +103,7 @@ class Accumulator:
         "_identity",
         "_is_whole",
         "_usage",
+        "budget",
         "has_content",
     )
 
@@ -110,7 +111,7 @@ class Accumulator:
         self.has_content = False
         self._choice_count = choice_count
         self._finished_count = 0
-        self._budget = Budget(MAX_ACCUMULATED_BYTES, lend)
+        self.budget = Budget(MAX_ACCUMULATED_BYTES, lend)
         self._choices: dict[int, ChoiceFold] = {}
         self._usage = UsageFold()
         self._error: ErrorObject | None = None
@@ -135,7 +136,7 @@ class Accumulator:
 
     @property
     def finished(self) -> bool:
-        """Whether all choices that were asked for have finished, and no other was seen."""
+        """All choices that were asked for have finished, and no other was seen."""
         return self._choice_count <= self._finished_count == len(self._choices)
 
     def feed(
@@ -156,7 +157,7 @@ class Accumulator:
             self.note("observer_limit")
 
     def feed_body(self, chunk: JsonObject, *, body: JsonObject) -> None:
-        """Take a whole answer, in the place of all chunks. Neither object is changed.
+        """Fold a whole answer, in the place of all chunks. Neither object is changed.
 
         Args:
             chunk: what it says, as one chunk would.
@@ -167,28 +168,21 @@ class Accumulator:
         self._body = body
 
     def room_bytes(self, index: int) -> int:
-        """How many bytes of events surely fit that add text to a choice; none to an unknown one."""
-        if self._budget.exceeded or index not in self._choices:
+        """How many bytes of events that add text to a choice will fit; none to an unknown one."""
+        if self.budget.exceeded or index not in self._choices:
             return 0
-        return self._budget.left_bytes // _WORST_GROWTH
-
-    def set_aside(self, size_bytes: int) -> bool:
-        """Whether the lender has so much for what is not folded yet; less than zero gives back."""
-        return self._budget.take(0, size_bytes)
+        return self.budget.left_bytes // _WORST_GROWTH
 
     def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
-        """Take chunks of which nothing but one text each is new (:mod:`codec.template`).
+        """Fold chunks of a choice in which nothing is new but a text each, for which there is room.
 
-        Args:
-            index: of their choice, and
-            member: the member of their delta.
-            texts: the new texts, for which there is room (:meth:`room_bytes`).
+        The texts are those of one member of their deltas (:mod:`codec.template`).
         """
         self._choices[index].feed_texts(member, [*filter(None, texts)])
 
     def _merge(self, members: JsonObject, *, hidden: bool = False) -> None:
         into, skip = (self._hidden, _OF_USAGE_EVENTS) if hidden else (self._body, _NOT_MERGED)
-        merge_members(into, members, skip=skip, budget=self._budget, extend_lists=False)
+        merge_members(into, members, skip=skip, budget=self.budget, extend_lists=False)
 
     def note(self, anomaly: str) -> None:
         """Note an anomaly by its name in ``span-contract.md`` 1.8."""
@@ -213,7 +207,7 @@ class Accumulator:
         self._feed_usage(chunk, choices)
         if not self._is_whole:
             self._merge(chunk, hidden=hidden_usage)
-        if self._budget.exceeded or self._usage.exceeded:
+        if self.budget.exceeded or self._usage.exceeded:
             self.note("observer_limit")
 
     def _feed_unusual(self, chunk: Any, event_name: str | None) -> None:
@@ -265,10 +259,10 @@ class Accumulator:
             index = position
         fold = self._choices.get(index)
         if fold is None:
-            if len(self._choices) == MAX_CHOICES or not self._budget.take(_CHOICE_BYTES):
+            if len(self._choices) == MAX_CHOICES or not self.budget.reserve(_CHOICE_BYTES):
                 self.note("observer_limit")
                 return
-            fold = self._choices[index] = ChoiceFold(index, self._budget, self.note)
+            fold = self._choices[index] = ChoiceFold(index, self.budget, self.note)
         if "usage" in choice:
             self._usage.feed(choice["usage"])  # Moonshot
         was_finished = fold.finish_reason is not None
@@ -281,10 +275,6 @@ class Accumulator:
 
         More chunks may follow; they then show in ``body``, ``logprobs`` and ``usage.raw`` of this
         one, too.
-
-        Args:
-            done: the end marker was seen.
-            event_count: events with data, end marker excluded.
         """
         choices = [self._choices[index] for index in sorted(self._choices)]
         usage = decode_usage(self._usage.whole())
@@ -304,7 +294,7 @@ class Accumulator:
         )
 
     def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:
-        """Judge the whole. Where there was an error, what is missing is no anomaly beside it."""
+        """Judge the whole. Beside an error, what is missing is not an anomaly."""
         if any(map(_IS_CUMULATIVE, choices)):
             yield "cumulative_content"
         if any(map(_LACKS_CALLS, choices)):

@@ -1,6 +1,6 @@
 """What is odd about an answer beside its request (``span-contract.md`` 1.8).
 
-What is odd about an answer alone, whoever puts it together notes itself.
+What is odd about an answer alone is noted where it is put together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CLIENT_TOOLS = frozenset({"function", "custom", "function_call"})
 
 
 def calls_tool_not_offered(request: Asked, response: Said) -> bool:
-    """Whether an answer calls a tool that the request did not offer (``seeds.md`` S3.6).
+    """Tell whether an answer calls a tool that the request did not offer (``seeds.md`` S3.6).
 
     Where a tool that the provider runs itself is offered (a type without a name of its own, such
     as ``web_search``), any call may be one of its, and nothing is held against it.

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from codec.call import Answer, Ending, Message, Reasoning, Refusal, Said, Stop, ToolCall
+from codec.call import Answer, Ending, Message, Said, Stop
 from codec.chunk import ERROR_FINISH_REASONS
+from codec.parts import Reasoning, Refusal, ToolCall
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
@@ -40,10 +41,9 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         role: as sent; ``assistant`` is not assumed.
-        content: the text; ``None`` where no text came. Of a legacy completion, its ``text``.
+        content: the text; of a legacy completion, its ``text``.
         reasoning: from ``reasoning_content``, ``reasoning`` and the thinking parts of ``content``,
             equal texts counted once.
-        refusal: the refusal text.
         tool_calls: in order of their index, or of arrival where that is missing.
         function_call: the legacy single call; its ``id`` is ``None``.
     """
@@ -88,8 +88,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
     """One chat completion.
 
-    What is not listed here is described at :class:`codec.call.Said`; of several values that a
-    stream brings, ``id``, ``model`` and ``created`` are the first that is not empty.
+    Of several values that a stream brings, ``id``, ``model`` and ``created`` are the first that is
+    not empty.
 
     Attributes:
         choices: sorted by index.
@@ -176,7 +176,7 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
         return Ending.STOPPED if not streamed or self.finish_reasons else Ending.OPEN
 
     def output(self, *, streamed: bool) -> JsonObject:
-        """The answer as one JSON object, which is no chunk any more."""
+        """The answer as one JSON object, named as a whole and not as a chunk."""
         body = dict(self.body)
         if streamed and isinstance(name := body.get("object"), str):
             body["object"] = whole_object(name)

@@ -1,6 +1,6 @@
 """Base64 in the members of JSON that carry images, and what stands for it where it is long.
 
-A picture of a few megabytes says nothing to whoever reads a span, and costs as much as a thousand
+A picture of a few megabytes tells the reader of a span nothing, and costs as much as a thousand
 answers.
 
 Rules:

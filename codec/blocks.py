@@ -17,14 +17,7 @@ __all__ = ("Blocks",)
 
 
 class Blocks:
-    """Bytes in their order.
-
-    Args:
-        blocks: none of them empty.
-
-    Attributes:
-        blocks: the same.
-    """
+    """Bytes in their order, in blocks of which none is empty."""
 
     __slots__ = ("_ends", "blocks")
 

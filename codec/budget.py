@@ -65,7 +65,7 @@ class Budget:
         self._lend = lend
         self._lent_bytes = FREE_BYTES
 
-    def take(self, size_bytes: int, besides_bytes: int = 0) -> bool:
+    def reserve(self, size_bytes: int, besides_bytes: int = 0) -> bool:
         """Set ``size_bytes`` aside, or say that they do not fit.
 
         Zero always fits, and so does less than zero, which gives back: a value may be replaced by
@@ -86,13 +86,13 @@ class Budget:
         self.left_bytes -= size_bytes
         return True
 
-    def take_text(self, text: str) -> bool:
-        """Set aside what a piece of text takes that is kept for itself."""
+    def reserve_text(self, text: str, pieces: int = 1) -> bool:
+        """Set aside what a text takes that is kept for itself, in so many pieces."""
         size = len(text)
-        return self.take(size + FRAGMENT_BYTES, 0 if text.isascii() else 3 * size)
+        return self.reserve(size + FRAGMENT_BYTES * pieces, 0 if text.isascii() else 3 * size)
 
     def spare(self, size_bytes: int) -> None:
-        """Lend bytes that were reserved, and take no memory any more, to the next."""
+        """Use bytes that were reserved, and take no memory any more, before the next loan."""
         self._lent_bytes += size_bytes
 
 

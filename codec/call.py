@@ -23,123 +23,23 @@ import msgspec
 from codec.cost import Cost
 from codec.embeddings import decode_vector
 from codec.jsontext import JsonObject
+from codec.parts import Part, ToolCall
 from codec.usage import Usage
 
 __all__ = (
-    "MAX_READ_PARTS",
     "Answer",
     "Asked",
     "Ending",
     "ErrorObject",
-    "Media",
     "Message",
-    "Other",
-    "Part",
     "ReadList",
-    "Reasoning",
-    "Refusal",
     "Said",
     "Stop",
-    "Text",
     "Tool",
-    "ToolCall",
-    "ToolResult",
     "Vector",
 )
 
-MAX_READ_PARTS = 1_024
-"""Parts of one message that are read, and as many of its calls: OpenAI takes 500 images."""
-
 _Item_co = TypeVar("_Item_co", covariant=True)
-
-
-class Text(msgspec.Struct, frozen=True, gc=False):
-    """A part of a content list that is text."""
-
-    text: str
-
-
-class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a model thought before it answered.
-
-    Attributes:
-        text: the reasoning or its summary, ``None`` where only the encrypted form came.
-        id: the provider's id of it.
-        encrypted: its opaque form, to be sent back.
-    """
-
-    text: str | None
-    id: str | None = None
-    encrypted: str | None = None
-
-
-class Refusal(msgspec.Struct, frozen=True, gc=False):
-    """The words in which a model declined to answer, beside its content."""
-
-    text: str
-
-
-class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An image, a sound, a video or a document.
-
-    Attributes:
-        kind: ``image``, ``audio``, ``video`` or ``document``.
-        url: where it is, or the ``data:`` URL that holds it (RFC 2397).
-        data: the bytes in base64, where they did not come as a URL.
-        mime_type: what the bytes are, ``None`` where nobody said.
-        name: of the file.
-        file_id: the provider's id of an uploaded file.
-    """
-
-    kind: str
-    url: str | None = None
-    data: str | None = None
-    mime_type: str | None = None
-    name: str | None = None
-    file_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    """A call of a tool.
-
-    Attributes:
-        id: what the result refers to.
-        name: the tool's name.
-        arguments: the argument text exactly as sent (concatenated), JSON or not.
-        type: ``function`` unless the provider said otherwise; ``custom`` where the arguments are
-            free text; ``function_call`` for OpenAI's deprecated single call; empty for what is
-            no call and is in the place of one.
-    """
-
-    id: str | None = None
-    name: str | None = None
-    arguments: str = ""
-    type: str = "function"
-
-
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a tool answered, as the client tells the model.
-
-    Attributes:
-        id: of the call.
-        content: text or parts, for readers.
-        value: the content as it came.
-    """
-
-    id: str | None
-    content: str | tuple[Part, ...] | None
-    value: Any
-
-
-class Other(msgspec.Struct, frozen=True, gc=False):
-    """A part of a kind that the record has no name for, as it came."""
-
-    value: Any
-
-
-Part = str | Text | Reasoning | Refusal | Media | ToolCall | ToolResult | Other
-"""A part of a message; a plain string is text that came as such, not in a list of parts."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -181,7 +81,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         type: ``function``, ``custom``, or what the provider calls a tool of its own; empty for what
             is no tool.
         name: ``None`` where it has none beside its type.
-        description: for the model.
         parameters: the JSON schema of its arguments.
         value: the whole definition as sent.
     """
@@ -200,12 +99,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
-    """A request, read from its JSON where somebody asks.
+    """A request, read from its JSON on demand.
 
-    An API derives its own from it and says where its wire has what.
-
-    Attributes:
-        body: the whole request as a JSON object; treat it as read-only.
+    An API derives its own from it and says where its wire has what. Its ``body`` is the whole
+    request as a JSON object, and read-only.
     """
 
     body: JsonObject
@@ -224,7 +121,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stream(self) -> bool:
-        """Whether a stream was asked for: the JSON value ``true`` and nothing else."""
+        """A stream was asked for: by the JSON value ``true`` and nothing else."""
         return self.body.get("stream") is True
 
     @property
@@ -299,7 +196,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         index: the place that the wire gives it.
-        message: what was said.
         finish_reason: verbatim, ``None`` where none came; never invented.
         stop: what that word means, ``None`` where the record has no word for it.
     """
@@ -328,12 +224,10 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorObject:
-    """An error inside a body or a stream (``dialects.md`` section 4).
+    """An error inside a body or a stream, in the provider's words (``dialects.md`` section 4).
 
     Attributes:
-        message: the provider's words.
-        type: the provider's error type.
-        code: the provider's code, as text (OpenRouter sends numbers).
+        code: as text (OpenRouter sends numbers).
         raw: the object as sent.
     """
 
@@ -347,7 +241,7 @@ class Ending(StrEnum):
     """How far an answer came, by what it says itself (``apis.md`` 1.7)."""
 
     COMPLETE = "complete"
-    """The API's end mark was seen: whoever closes next, nothing is missing."""
+    """The API's end mark was seen: nothing is missing, whichever side closes next."""
     STOPPED = "stopped"
     """All is there if the bytes end here, and nothing marks that they do."""
     OPEN = "open"
@@ -362,11 +256,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     An API derives its own from it, with what its wire says more.
 
     Attributes:
-        id: of the answer, the provider's.
-        model: the model that answered.
         created: seconds since the epoch.
-        system_fingerprint: of the serving system.
-        service_tier: in which the call was served.
         usage: what the provider reported, wherever it rode.
         cost: what the provider says the answer costs.
         error: the error that the answer tells of.
@@ -399,7 +289,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def choices_of_answers(self) -> Sequence[Answer]:
-        """The same with one message for each choice, where the API has several for one."""
+        """The messages, joined to one for each choice where the API has several for one."""
         return self.answers
 
     @property
@@ -427,29 +317,16 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return ()
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came.
-
-        Args:
-            streamed: the answer came as a stream.
-        """
+        """How far an answer came that was streamed or not."""
         return Ending.OPEN if streamed else Ending.STOPPED
 
     def output(self, *, streamed: bool) -> JsonObject:  # noqa: ARG002 - for those who differ
-        """The answer as one JSON object, for ``output.value``.
-
-        Args:
-            streamed: the answer came as a stream.
-        """
+        """The answer, streamed or not, as one JSON object for ``output.value``."""
         return dict(self.body)
 
 
 class ReadList(Sequence[_Item_co], Generic[_Item_co]):
-    """A list of JSON values, each read when it is asked for (rule 2).
-
-    Args:
-        values: the list as sent.
-        read: makes an item of a value.
-    """
+    """A list of JSON values, each read when it is asked for (rule 2)."""
 
     __slots__ = ("_read", "_values")
 

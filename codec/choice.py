@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from codec.answer import ChatMessage, Choice
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.jsontext import is_json, join_text
-from codec.members import merge_members, without_empty
+from codec.members import list_of, merge_members, text_of, without_empty
 from codec.tool_calls import CallSlot, ToolCallSlots
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _MAX_REASON_CHARACTERS = 256
 """A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
 
 _MIN_CUMULATIVE = 4
-"""So many fragments that grow from each other are no coincidence; three dashes may be one."""
+"""Fewer fragments may grow from each other by chance: three dashes, say."""
 
 _CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
 _COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
@@ -59,14 +59,12 @@ class ChoiceFold:
 
     Args:
         index: the choice's own index.
-        budget: what its growth is taken from.
+        budget: what its growth is reserved of.
         note: is told the names of anomalies (``span-contract.md`` 1.8).
 
     Attributes:
-        index: as given.
         finish_reason: ``None`` until one came.
         is_completion: it is a choice of a legacy completion, with ``text`` and no message.
-        tool_calls: the calls so far.
         has_content: text, reasoning, a refusal or a call was seen.
     """
 
@@ -101,7 +99,7 @@ class ChoiceFold:
         self._note = note
         self._role: str | None = None
         self._content: list[str] = []
-        self._joined = 0, ""  # of so many fragments of content
+        self._joined = 0, ""  # how many fragments of content, and their text
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_by_name: dict[str, list[str]] = {}
@@ -135,21 +133,18 @@ class ChoiceFold:
             self._merge(self._extra, choice, known)
 
     def feed_texts(self, member: str, texts: list[str]) -> None:
-        """Take deltas of which nothing but one text each is new (:mod:`codec.template`).
+        """Fold deltas of which nothing but one text each is new (:mod:`codec.template`).
 
-        Args:
-            member: ``content`` or a name of reasoning.
-            texts: not empty ones, for which there is room.
+        No text is empty, there is room for all, and they are of ``content`` or a name of reasoning.
         """
         if not texts:
             return
         whole = "".join(texts)
-        fragments_bytes = FRAGMENT_BYTES * len(texts)
-        self._budget.take(len(whole) + fragments_bytes, 0 if whole.isascii() else 3 * len(whole))
+        self._budget.reserve_text(whole, len(texts))
         if member != "content":
             self._reasoning_by_name.setdefault(member, []).append(whole)
             self._reasoning.append(whole)
-            self._budget.spare(fragments_bytes)
+            self._budget.spare(FRAGMENT_BYTES * len(texts))
             return
         if self._parts is not None:
             self._parts.append(("text", whole))
@@ -159,7 +154,7 @@ class ChoiceFold:
             return
         apart = texts[: max(0, 2 - len(self._content))]
         self._content += [*apart, "".join(texts[len(apart) :])]
-        self._budget.spare(fragments_bytes)
+        self._budget.spare(FRAGMENT_BYTES * len(texts))
 
     def _finish(self, finish_reason: str) -> None:
         if len(finish_reason) <= _MAX_REASON_CHARACTERS:
@@ -179,7 +174,11 @@ class ChoiceFold:
         if len(delta) == 1 and "content" in delta:
             return  # all there is in nearly every delta
         role = delta.get("role")
-        if role and isinstance(role, str) and self._budget.take(len(role) - len(self._role or "")):
+        if (
+            role
+            and isinstance(role, str)
+            and self._budget.reserve(len(role) - len(self._role or ""))
+        ):
             self._role = role
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
@@ -220,7 +219,7 @@ class ChoiceFold:
                 continue
             target = {"text": self._content, "thinking": self._reasoning}.get(kind)
             if target is None:
-                if self._budget.take(size_bytes(part) + FRAGMENT_BYTES):
+                if self._budget.reserve(size_bytes(part) + FRAGMENT_BYTES):
                     self._parts.append(("", part))
             elif text and self._append(target, text):
                 self._parts.append((kind, text))
@@ -230,14 +229,13 @@ class ChoiceFold:
 
     def _feed_function_call(self, function_call: JsonObject) -> None:
         slot = self._function_call = self._function_call or CallSlot()
-        name = function_call.get("name")
-        slot.identify(self._budget, name=name if name and isinstance(name, str) else None)
+        slot.identify(self._budget, name=text_of(function_call.get("name")))
         slot.feed(function_call, self._budget)
         self.has_content = True
 
     def _append(self, fragments: list[str], text: str) -> bool:
         self.has_content = True
-        if kept := self._budget.take_text(text):
+        if kept := self._budget.reserve_text(text):
             fragments.append(text)
         return kept
 
@@ -377,7 +375,7 @@ def _joined_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     texts = []
-    for item in value if isinstance(value, list) else ():
+    for item in list_of(value):
         text = item.get("text") if isinstance(item, dict) else item
         if isinstance(text, str):
             texts.append(text)

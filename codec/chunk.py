@@ -29,7 +29,7 @@ _KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error")
 
 
 def is_done(data: bytes) -> bool:
-    """Whether the data of an event is the end marker.
+    """Tell whether the data of an event is the end marker.
 
     As the official Python SDK has it: all that *starts* with ``[DONE]``.
     """
@@ -37,7 +37,7 @@ def is_done(data: bytes) -> bool:
 
 
 def is_usage_only(value: Any) -> bool:
-    """Whether a chunk carries usage and nothing else of interest (``design.md`` section 4).
+    """Tell whether a chunk carries usage and nothing else of interest (``design.md`` section 4).
 
     That is ``choices: []``, a ``usage`` that is not null, and neither filter results, nor
     citations, nor an error. What a server measured (llama.cpp's ``timings``) does not keep a
@@ -52,12 +52,12 @@ def is_usage_only(value: Any) -> bool:
 
 
 def is_bare_value(value: Any) -> bool:
-    """Whether a value is a piece of text in Writer's form: ``{"value": "..."}`` and no more."""
+    """Tell whether a value is text in Writer's form: ``{"value": "..."}`` and no more."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("value"), str)
 
 
 def is_chunk(value: Any) -> bool:
-    """Whether a value has anything that belongs to a chat completion or one of its chunks.
+    """Tell whether a value has anything that belongs to a chat completion or one of its chunks.
 
     Choices may be empty, null or missing (usage chunks of Bedrock Mantle and ROCm ATOM), and
     ``object`` may be empty or missing (Azure, Copilot, raw engines).
@@ -71,9 +71,9 @@ def is_chunk(value: Any) -> bool:
 
 
 def is_plain_chunk(value: Any) -> bool:
-    """Whether a value is a chunk (:func:`is_chunk`) with choices, in which no error can be found.
+    """Tell whether a value is a chunk (:func:`is_chunk`) with choices and surely without an error.
 
-    Nearly all are, so this asks for little. It is told without the event's name.
+    Nearly all are, so this asks for little. It does without the event's name.
     """
     return (
         type(value) is dict

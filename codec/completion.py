@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.answer import whole_object
+from codec.members import text_of
 from codec.response import fold_body
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ def fold_completion(response: ChatResponse) -> JsonObject:
     """Build the same, but with calls that have only what came."""
     folded = fold_body(dict(response.body)).body
     body = {key: value for key, value in folded.items() if key not in _OF_STREAMS}
-    named = body.get("object")
-    name = named if isinstance(named, str) else ""
+    name = text_of(body.get("object")) or ""
     body["object"] = whole_object(name) or "chat.completion"
     for key in ("id", "model", "created", "system_fingerprint", "service_tier"):
         if (value := getattr(response, key)) is not None:

@@ -26,13 +26,7 @@ _COMPLETION_SHARES = ("upstream_inference_completions_cost", "upstream_inference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """A cost that a provider reported, in US dollars.
-
-    Attributes:
-        total: of the whole answer.
-        prompt: the share of the request.
-        completion: the share of the answer.
-    """
+    """A cost that a provider reported, in US dollars: the total, and the shares of both sides."""
 
     total: float | None = None
     prompt: float | None = None
@@ -40,15 +34,12 @@ class Cost:
 
 
 def decode_cost(usage: Mapping[str, Any], body: Mapping[str, Any]) -> Cost | None:
-    """Read the cost of an answer.
+    """Read the cost of an answer; ``None`` where none was reported.
 
     Args:
         usage: its usage object: ``cost`` as a number (OpenRouter, Vercel, Avian) or as an object
             (Perplexity), ``cost_usd``, or xAI's ``cost_in_usd_ticks``.
         body: the whole: Venice has its ``cost`` beside the usage.
-
-    Returns:
-        ``None`` where none was reported.
     """
     if _MEMBERS.isdisjoint(usage) and "cost" not in body:
         return None

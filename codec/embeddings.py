@@ -1,7 +1,4 @@
-"""What is particular to embeddings: texts in, vectors out (``span-contract.md`` 1.6).
-
-All else of such an answer (model, usage, error) reads like a chat's: :mod:`codec.response`.
-"""
+"""The vectors of embeddings, in the two forms that they come in (``span-contract.md`` 1.6)."""
 
 from __future__ import annotations
 
@@ -9,50 +6,19 @@ import array
 import base64
 import binascii
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from codec.call import Asked
-
-__all__ = ("decode_vector", "embedded_inputs", "embedding_items")
+__all__ = ("decode_vector",)
 
 _FLOAT_BYTES = 4
 
 
-def embedded_inputs(request: Asked) -> Sequence[Any]:
-    """The inputs of an embedding request: texts, lists of token ids, or neither.
-
-    A list of integers is one input, of token ids (OpenAI's reference for embeddings).
-    """
-    value = request.body.get("input")
-    if isinstance(value, list) and not all(type(token) is int for token in value):
-        return value
-    return () if value is None or value == [] else (value,)
-
-
-def embedding_items(body: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
-    """The embeddings of an answer, each with its index, as they came.
-
-    The index is the item's own; its position where that is no index.
-    """
-    data = body.get("data")
-    for position, item in enumerate(data if isinstance(data, list) else ()):
-        if isinstance(item, dict) and "embedding" in item:
-            index = item.get("index")
-            yield index if type(index) is int and index >= 0 else position, item["embedding"]
-
-
 def decode_vector(embedding: Any) -> tuple[float, ...] | None:
-    """The numbers of one embedding.
+    """Return the numbers of one embedding; ``None`` where it has none.
 
     Args:
         embedding: a list of numbers, or base64 of 32-bit floats, little-endian
             (``encoding_format``).
-
-    Returns:
-        ``None`` where it is neither.
     """
     if isinstance(embedding, str):
         return _decode_base64(embedding)

@@ -15,7 +15,7 @@
 comes from :func:`codec.response.decode_response` alone. What is wrong with an event stream becomes
 an anomaly of its answer (:mod:`codec.stream`); only who decodes single events is told by a
 ``MalformedEvent``, and only who asks for a checked final answer by an ``IncompleteAnswer``.
-Whoever catches them decides what follows; the relay never depends on it (R2).
+The caller decides what follows; the relay never depends on it (R2).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MalformedResponse(CodecError):  # noqa: N818 - as MalformedRequest
 
 
 class MalformedEvent(CodecError):  # noqa: N818 - as MalformedRequest
-    """The data of one event is no JSON object.
+    """The data of one event is not a JSON object.
 
     Attributes:
         data: the data, which no message quotes (R7).
@@ -57,12 +57,7 @@ class MalformedEvent(CodecError):  # noqa: N818 - as MalformedRequest
 
 
 class IncompleteAnswer(CodecError):  # noqa: N818 - as MalformedRequest
-    """A choice is not whole, by its own finish reason.
-
-    Attributes:
-        choice_index: which one.
-        finish_reason: what it said.
-    """
+    """A choice is not whole, by its own finish reason."""
 
     def __init__(self, choice_index: int, finish_reason: str) -> None:
         super().__init__(f"choice {choice_index} ended with finish reason {finish_reason!r}")
@@ -79,12 +74,7 @@ class ContentFiltered(IncompleteAnswer):
 
 
 class LimitExceeded(CodecError):  # noqa: N818 - as MalformedRequest
-    """A buffer would pass its named limit.
-
-    Attributes:
-        limit: the name of the limit, e.g. ``MAX_EVENT_BYTES``.
-        limit_bytes: its value.
-    """
+    """A buffer would pass its named limit, e.g. ``MAX_EVENT_BYTES``."""
 
     def __init__(self, limit: str, limit_bytes: int) -> None:
         super().__init__(f"{limit} of {limit_bytes} bytes exceeded")

@@ -2,38 +2,32 @@
 
 Rules:
 
-1. Nothing raises (R2). Past a limit nothing more is read: without an event's end there is no
-   telling where the next one begins.
-2. What an event under way holds is set aside, and told the lender.
+1. Nothing raises, whatever the bytes are; what went wrong becomes an anomaly or the error (R2).
+2. Past a limit nothing more is read: without an event's end there is no telling where the next one
+   begins. What an event under way holds is set aside, and told the lender.
 3. What the values of an event would take is told before they are made.
+4. An event that is cut off by the end counts if it parses (``dialects.md`` section 5), else it is
+   dropped and noted (``event_cut_off``): what is missing is no fault of its text.
+5. The events do not depend on how the bytes are cut.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from codec.base64_text import shorten_base64_text
+from codec.call import ErrorObject
+from codec.chunk import find_error, is_done
 from codec.errors import LimitExceeded
 from codec.json_size import decoded_bytes
 from codec.jsontext import decode_json
 from codec.sse import SseDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from codec.budget import Budget
     from codec.sse import ServerSentEvent
 
-__all__ = (
-    "MAX_SHORTENED_EVENT_BYTES",
-    "SMALL_PENDING_BYTES",
-    "EventReader",
-    "decode_event",
-    "read_data",
-)
-
-MAX_SHORTENED_EVENT_BYTES = 16 * 1024 * 1024
-"""Of an event without its images: some APIs repeat the whole answer in the last one."""
+__all__ = ("EventReader", "Fold")
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """What the values of one event may take: the longest text, or a hundred thousand small objects."""
@@ -41,92 +35,142 @@ _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 _UNWEIGHED_BYTES = 512 * 1024
 """An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
 
-SMALL_PENDING_BYTES = 32 * 1024
+_SMALL_PENDING_BYTES = 32 * 1024
 """Of an event that is under way: as much as an open stream takes anyway."""
 
-_NAME_FIELD = b"event: "
-_DATA_FIELD = b"data: "
-_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
+
+class Fold(Protocol):
+    """What events are folded into."""
+
+    budget: Budget
+    has_content: bool
+
+    def note(self, anomaly: str) -> None:
+        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+
+    def note_error(self, error: ErrorObject) -> None:
+        """Note an error."""
 
 
-class EventReader:
+_Fold = TypeVar("_Fold", bound=Fold)
+
+
+class EventReader(ABC, Generic[_Fold]):
     """Reads the events of one stream. Not safe for concurrent calls.
 
-    Args:
-        budget: of the answer.
+    What an event says is an API's own: :meth:`_feed_value` and :meth:`_feed_done`.
 
     Attributes:
-        between_events: the next byte begins an event.
-        is_lost: a limit was passed, and nothing more is read.
+        chunk_count: chunks so far: events that are a piece of the answer.
     """
 
-    __slots__ = ("_budget", "_decoder", "_pending_bytes", "between_events", "is_lost")
+    __slots__ = (
+        "_between_events",
+        "_decoder",
+        "_fold",
+        "_is_lost",
+        "_other_count",
+        "_pending_bytes",
+        "chunk_count",
+    )
 
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._decoder = SseDecoder(
-            limit_bytes=MAX_SHORTENED_EVENT_BYTES, shorten=shorten_base64_text
-        )
-        self._pending_bytes = 0  # as far as they were set aside
-        self.between_events = False
-        self.is_lost = False
+    def __init__(self, fold: _Fold, decoder: SseDecoder) -> None:
+        self.chunk_count = 0
+        self._fold = fold
+        self._decoder = decoder
+        self._other_count = 0  # events with data that are no chunk
+        self._pending_bytes = 0  # of the event under way, as far as they were set aside
+        self._between_events = False  # the next byte begins an event
+        self._is_lost = False  # a limit was passed, and nothing more is read
 
-    def feed(self, data: bytes) -> Sequence[ServerSentEvent]:
-        """Take one read, cut anywhere, and return the events that it completes."""
-        if self.is_lost:
-            return ()
+    @property
+    def has_content(self) -> bool:
+        """Text, reasoning, a refusal, a call or a picture was seen."""
+        return self._fold.has_content
+
+    def _feed_done(self) -> None:
+        """Take the end marker ``[DONE]``."""
+
+    @abstractmethod
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
+        """Fold the value of an event, and count it."""
+
+    def _split(self, data: bytes) -> list[bytes]:
+        """Return the events that a read completes, as bytes."""
+        if self._is_lost:
+            return []
         try:
-            events = self._decoder.feed(data)
+            return self._decoder.split(data)
         except LimitExceeded:
             self._give_up()
-            return ()
-        self.between_events = not self._decoder.pending_bytes
+            return []
+
+    def _reserve_pending(self) -> None:
+        """Set aside what the event under way holds; without room nothing more is read."""
         pending_bytes = self._decoder.pending_bytes
-        if pending_bytes > SMALL_PENDING_BYTES or self._pending_bytes:
-            if self._budget.take(0, pending_bytes - self._pending_bytes):
+        self._between_events = not (pending_bytes or self._is_lost)
+        if pending_bytes > _SMALL_PENDING_BYTES or self._pending_bytes:
+            if self._fold.budget.reserve(0, pending_bytes - self._pending_bytes):
                 self._pending_bytes = pending_bytes
             else:
                 self._give_up()
-        return events
 
-    def finish(self) -> ServerSentEvent | None:
-        """Return the event that was under way when the stream ended, if any."""
-        if self.is_lost:
-            return None
+    def _read_end(self) -> None:
+        """Take the end of the bytes."""
+        if self._is_lost:
+            return
         try:
-            return self._decoder.finish()
+            event = self._decoder.finish()
         except LimitExceeded:
             self._give_up()
-            return None
+        else:
+            if event is not None:
+                self._feed_event(event, is_cut_off=True)
 
     def _give_up(self) -> None:
-        self.is_lost = True
-        self.between_events = False
+        self._is_lost = True
+        self._between_events = False
         self._decoder = SseDecoder()
+        self._fold.note("observer_limit")
+
+    def _feed_event(self, event: ServerSentEvent, *, is_cut_off: bool = False) -> None:
+        data = event.data
+        if not data:
+            if error := find_error(None, event.event, event.comments):
+                self._fold.note_error(error)
+            return
+        if is_done(data):
+            self._feed_done()
+            return
+        try:
+            value = _decode_event(data)
+        except LimitExceeded:
+            self.chunk_count += 1
+            self._fold.note("observer_limit")
+        except ValueError:
+            self._feed_text(data, event.event, is_cut_off=is_cut_off)
+        else:
+            self._feed_value(value, event)
+
+    def _feed_text(self, data: bytes, name: str | None, *, is_cut_off: bool) -> None:
+        """Take data that is not JSON."""
+        if is_cut_off:
+            self._fold.note("event_cut_off")
+        elif name == "error":
+            self._other_count += 1
+            text = data.decode("utf-8", "replace")
+            self._fold.note_error(ErrorObject(message=text, raw=text))
+        else:
+            self.chunk_count += 1
+            self._fold.note("non_json_event")
 
 
-def read_data(data: bytes) -> bytes | None:
-    """Return the data of a read that is one event, written as nearly all are.
-
-    That is one line of data, and the event's name before it or none. ``None`` where it is not.
-    """
-    start = data.find(_LF) + 1 if data.startswith(_NAME_FIELD) else 0
-    if (
-        data.startswith(_DATA_FIELD, start)
-        and data.endswith(b"\n\n")
-        and data.find(_LF, start) == len(data) - 2
-        and _CR not in data
-    ):
-        return data[start + 6 : -2]
-    return None
-
-
-def decode_event(data: bytes) -> Any:
+def _decode_event(data: bytes) -> Any:
     """Decode the data of an event.
 
     Raises:
         LimitExceeded: its values would take too much.
-        ValueError: it is no JSON.
+        ValueError: it is not JSON.
     """
     if len(data) > _UNWEIGHED_BYTES and decoded_bytes(data) > _MAX_DECODED_EVENT_BYTES:
         raise LimitExceeded("MAX_DECODED_EVENT_BYTES", _MAX_DECODED_EVENT_BYTES)

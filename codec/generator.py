@@ -75,7 +75,6 @@ class Identity:
     Attributes:
         id: e.g. ``chatcmpl-...``.
         created: seconds since the epoch.
-        model: as the answer names it.
         members: more of the kind, e.g. ``system_fingerprint``.
     """
 
@@ -107,10 +106,7 @@ class Delta:
     """What one token, or several, add to a choice.
 
     Attributes:
-        content: text.
-        reasoning: text of the reasoning, which comes as ``reasoning_content``.
-        refusal: text of a refusal.
-        call: a piece of a tool call.
+        reasoning: comes as ``reasoning_content``.
         logprobs: one for each token of the text.
         tokens: how many tokens these are.
     """
@@ -132,12 +128,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that one choice says.
-
-    Attributes:
-        deltas: in order.
-        finish_reason: ``None`` for an answer that breaks off.
-    """
+    """All that one choice says; without a finish reason it breaks off."""
 
     deltas: tuple[Delta, ...]
     finish_reason: str | None = "stop"
@@ -180,17 +171,6 @@ class ChunkGenerator:
     {'prompt_tokens': 3, 'completion_tokens': 1, 'total_tokens': 4}
     """
 
-    __slots__ = (
-        "_cached_tokens",
-        "_choices",
-        "_completion_tokens",
-        "_identity",
-        "_is_completion",
-        "_policy",
-        "_prompt_tokens",
-        "_reasoning_tokens",
-    )
-
     def __init__(
         self,
         identity: Identity,
@@ -216,10 +196,7 @@ class ChunkGenerator:
         """Make all chunks of an answer, as OpenAI has them.
 
         Each choice opens with its role, the deltas interleave, the finish reasons come in chunks of
-        their own, and the usage comes last.
-
-        Args:
-            answers: one for each choice.
+        their own, and the usage comes last. There is an answer for each choice.
 
         Raises:
             ValueError: as :meth:`chunk`.
@@ -238,12 +215,7 @@ class ChunkGenerator:
             yield last
 
     def chunk(self, delta: Delta, index: int = 0, finish_reason: str | None = None) -> JsonObject:
-        """Make one chunk.
-
-        Args:
-            delta: what is said.
-            index: of which choice.
-            finish_reason: where the choice ends with it.
+        """Make one chunk of what a choice says, which may end with it.
 
         Raises:
             ValueError: there is no such choice, it has finished (rule 5), a call has no header, or
@@ -314,7 +286,7 @@ class ChunkGenerator:
                 said[member] = text
                 choice.said.setdefault(member, []).append(text)
         if delta.call is not None:
-            said["tool_calls"] = [_take_call(choice.calls, delta.call)]
+            said["tool_calls"] = [_add_call(choice.calls, delta.call)]
         logprobs = chat_logprobs(delta.logprobs, is_refusal=delta.refusal is not None)
         return {"delta": said, "logprobs": logprobs}
 
@@ -343,7 +315,7 @@ class ChunkGenerator:
         return {"text": text, "logprobs": text_logprobs(choice.logprobs, 0)}
 
 
-def _take_call(calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
+def _add_call(calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
     """Add a fragment to the calls so far, and return it as an entry of a delta."""
     index = fragment.index
     if fragment.id is not None and fragment.name is not None:

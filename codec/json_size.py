@@ -30,7 +30,7 @@ _OBJECT_BYTES = 136
 """An object with its first places."""
 
 _UNLOOKED_BYTES = 64 * 1024
-"""So much is believed of a text, strings and all: looking closer takes longer than decoding."""
+"""Up to here marks inside strings count as well: to leave them out takes longer than decoding."""
 
 _SLICE_BYTES = 256 * 1024
 
@@ -42,7 +42,7 @@ _WIDEST_ESCAPE = re.compile(rb"\\u[dD][89abAB]").search
 
 
 def decoded_bytes(data: bytes) -> int:
-    """What the values of a JSON text take, at most; of what is no JSON, any number.
+    """Return what the values of a JSON text take, at most; of other text, any number.
 
     >>> decoded_bytes(b"[]")
     154

@@ -78,7 +78,7 @@ def decode_json(data: bytes | str) -> Any:
         data: UTF-8 text, with or without surrounding white space or a BOM.
 
     Raises:
-        ValueError: it is no JSON document, not UTF-8, or nested too deeply.
+        ValueError: it is not a JSON document, not UTF-8, or nested too deeply.
     """
     try:
         value = _decode(data)
@@ -90,7 +90,7 @@ def decode_json(data: bytes | str) -> Any:
 
 
 def _has_many_brackets(data: bytes | str) -> bool:
-    """Whether a text may be too deep: of most a count can tell that they are not."""
+    """Tell whether a text may be too deep: a count tells that most are not."""
     brackets = ("[", "{") if isinstance(data, str) else (b"[", b"{")
     return sum(map(data.count, brackets)) > MAX_JSON_DEPTH  # type: ignore[arg-type]  # of its kind
 
@@ -104,7 +104,7 @@ def _decode_leniently(data: bytes | str) -> Any:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether a JSON value nests deeper than :data:`MAX_JSON_DEPTH`."""
+    """Tell whether a JSON value nests deeper than :data:`MAX_JSON_DEPTH`."""
     items = [value]
     for _ in range(MAX_JSON_DEPTH):  # level by level, and none of our code for each item
         types = [*map(type, items)]
@@ -134,7 +134,7 @@ def split_object(data: bytes) -> dict[str, msgspec.Raw]:
     The strict parser alone is asked, and it does not look whether the values are UTF-8.
 
     Raises:
-        ValueError: it is no strict JSON object, or nested too deeply.
+        ValueError: it is not a strict JSON object, or nested too deeply.
     """
     try:
         return _split(data)
@@ -143,7 +143,7 @@ def split_object(data: bytes) -> dict[str, msgspec.Raw]:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is one JSON document, by the rules above, told without building its values.
+    """Tell whether a text is one JSON document, by the rules above, without building its values.
 
     The second chance of rule 2 is for texts of up to 64 Ki characters.
     """

@@ -1,4 +1,4 @@
-"""Members of JSON objects: read as what they should be; and kept and merged, of no meaning here.
+"""Members of JSON objects: read as what they should be, or merged without a meaning.
 
 Providers add fields of their own everywhere (``dialects.md`` section 1, rule 8). They belong into
 the accumulated object of ``span-contract.md`` 1.5, and they must not be the hole through which a
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.jsontext import JsonObject
 
-__all__ = ("merge_members", "object_of", "text_of", "without_empty")
+__all__ = (
+    "list_of",
+    "merge_members",
+    "object_of",
+    "string_of",
+    "text_of",
+    "without_empty",
+)
 
 _CONTAINERS = (dict, list)
 
@@ -56,12 +63,12 @@ def merge_members(
         old = into.get(key)
         if old is None and type(value) is str:  # as most are
             wide_bytes = 0 if value.isascii() else 3 * len(value)
-            if budget.take(len(value) + len(key) + MEMBER_BYTES, wide_bytes):
+            if budget.reserve(len(value) + len(key) + MEMBER_BYTES, wide_bytes):
                 into[key] = value
             continue
         if isinstance(value, _CONTAINERS):
             if isinstance(value, list) and extend_lists and isinstance(old, list):
-                if value and budget.take(size_bytes(value)):
+                if value and budget.reserve(size_bytes(value)):
                     old.extend(value)
                 continue
             if isinstance(value, dict) and isinstance(old, dict):
@@ -75,13 +82,23 @@ def merge_members(
             continue
         else:
             growth = size_bytes(value) - size_bytes(old)
-        if budget.take(growth):
+        if budget.reserve(growth):
             into[key] = _own(value) if isinstance(value, _CONTAINERS) else value
 
 
 def object_of(value: Any) -> JsonObject:
     """Return an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return a list; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def string_of(value: Any) -> str | None:
+    """Return a string, an empty one as well; else ``None``."""
+    return value if isinstance(value, str) else None
 
 
 def text_of(value: Any) -> str | None:

@@ -13,26 +13,16 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from codec.call import (
-    MAX_READ_PARTS,
-    Media,
-    Message,
-    Other,
-    Reasoning,
-    Refusal,
-    Text,
-    Tool,
-    ToolCall,
-    ToolResult,
-)
+from codec.call import Message, Tool
 from codec.jsontext import encode_json
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
+from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.call import Part
     from codec.jsontext import JsonObject
+    from codec.parts import Part
 
 __all__ = ("read_audio", "read_file", "read_message", "read_tool")
 
@@ -45,7 +35,7 @@ _LINKED = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 
 
 def read_message(value: Any) -> Message:
-    """Read one message of a request; what is no object is a message without a role."""
+    """Read one message of a request; anything but an object is a message without a role."""
     if type(value) is not dict:
         return _NOTHING
     role, content = value.get("role"), value.get("content")
@@ -129,9 +119,8 @@ def read_file(file: JsonObject) -> Media:
 
 
 def _read_calls(message: JsonObject) -> Iterator[ToolCall]:
-    calls = message.get("tool_calls")
-    for call in islice(calls if isinstance(calls, list) else (), MAX_READ_PARTS):
-        # What is no call keeps its place.
+    for call in islice(list_of(message.get("tool_calls")), MAX_READ_PARTS):
+        # Another value keeps its place among the calls.
         yield _read_call(call) if isinstance(call, dict) else ToolCall(type="")
     if isinstance(function := message.get("function_call"), dict):
         yield _call(None, "function_call", function, "arguments")

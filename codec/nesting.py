@@ -24,7 +24,7 @@ from codec.jsontext import MAX_JSON_DEPTH
 __all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "pass_over")
 
 MAX_DEPTH = MAX_JSON_DEPTH
-"""Brackets open at once in a value: what is deeper is no JSON to us."""
+"""Brackets open at once in a value: deeper values are not followed."""
 
 CLOSERS = {ord("{"): ord("}"), ord("["): ord("]")}
 """A bracket's partner."""
@@ -74,7 +74,7 @@ def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
 
 
 def _follow_brackets(brackets: bytes, closers: bytearray) -> bool:
-    left, rounds = _take_out_pairs(brackets)
+    left, rounds = _remove_pairs(brackets)
     opened = closers[:]
     deepest = len(opened)
     for run in _find_runs(left):
@@ -92,7 +92,7 @@ def _follow_brackets(brackets: bytes, closers: bytearray) -> bool:
     return True
 
 
-def _take_out_pairs(brackets: bytes) -> tuple[bytes, int]:
+def _remove_pairs(brackets: bytes) -> tuple[bytes, int]:
     """The brackets without most of the pairs, and in how many rounds they were taken out."""
     rounds, left = 0, brackets
     while True:

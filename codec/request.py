@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from codec.call import Asked, ReadList
 from codec.errors import MalformedRequest
 from codec.jsontext import decode_json_object
+from codec.members import list_of
 from codec.messages import read_message, read_tool
 
 if TYPE_CHECKING:
@@ -15,18 +16,20 @@ if TYPE_CHECKING:
     from codec.call import Message, Tool
     from codec.jsontext import JsonObject
 
-__all__ = ("MAX_ASKED_CHOICES", "ChatRequest", "decode_request", "decode_request_object")
+__all__ = (
+    "MAX_ASKED_CHOICES",
+    "ChatRequest",
+    "decode_request",
+    "decode_request_object",
+    "list_inputs",
+)
 
 MAX_ASKED_CHOICES = 128
 """The largest ``n`` that OpenAI takes; a larger number is no promise of that many choices."""
 
 
 class ChatRequest(Asked, frozen=True, gc=False):
-    """What a client asked for.
-
-    Attributes:
-        body: the whole request as a JSON object; treat it as read-only.
-    """
+    """What a client asked for."""
 
     content_members: ClassVar[frozenset[str]] = frozenset(
         {"messages", "prompt", "functions", "tools"}
@@ -38,25 +41,17 @@ class ChatRequest(Asked, frozen=True, gc=False):
     @property
     def messages(self) -> Sequence[Any]:
         """The messages as sent; an entry need not be an object."""
-        messages = self.body.get("messages")
-        return messages if isinstance(messages, list) else ()
+        return list_of(self.body.get("messages"))
 
     @property
     def prompts(self) -> Sequence[Any]:
-        """The prompts of a legacy completion: texts, lists of token ids, or neither.
-
-        A list of integers is one prompt, of token ids (OpenAI's reference for completions).
-        """
-        prompt = self.body.get("prompt")
-        if isinstance(prompt, list) and not all(type(token) is int for token in prompt):
-            return prompt
-        return () if prompt is None or prompt == [] else (prompt,)
+        """The prompts of a legacy completion (:func:`list_inputs`)."""
+        return list_inputs(self.body.get("prompt"))
 
     @property
     def tools(self) -> Sequence[Any]:
         """The tool definitions as sent."""
-        tools = self.body.get("tools")
-        return tools if isinstance(tools, list) else ()
+        return list_of(self.body.get("tools"))
 
     @property
     def choice_count(self) -> int:
@@ -96,11 +91,21 @@ class ChatRequest(Asked, frozen=True, gc=False):
         return ReadList(self.tools, read_tool)
 
 
+def list_inputs(value: Any) -> Sequence[Any]:
+    """List prompts, or what is to be embedded: texts, lists of token ids, or neither.
+
+    A list of integers is one input, of token ids (OpenAI's reference).
+    """
+    if isinstance(value, list) and not all(type(token) is int for token in value):
+        return value
+    return () if value is None or value == [] else (value,)
+
+
 def decode_request(body: bytes) -> ChatRequest:
     """Decode a request body.
 
     Raises:
-        MalformedRequest: it is not UTF-8 JSON, or no object.
+        MalformedRequest: it is not a JSON object in UTF-8.
     """
     return ChatRequest(decode_request_object(body))
 
@@ -109,7 +114,7 @@ def decode_request_object(body: bytes) -> JsonObject:
     """Decode the JSON object of a request body, whatever its API.
 
     Raises:
-        MalformedRequest: it is not UTF-8 JSON, or no object.
+        MalformedRequest: it is not a JSON object in UTF-8.
     """
     try:
         return decode_json_object(body)

@@ -29,7 +29,7 @@ def decode_response(body: bytes) -> ChatResponse:
     (``dialects.md`` section 3). The object is kept as it came in ``body``.
 
     Raises:
-        MalformedResponse: it is not UTF-8 JSON, or no object. A list that holds an error object
+        MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
             (Google front ends, ``dialects.md`` section 4.8) is taken for that object.
     """
     value = decode_body(body)

@@ -107,13 +107,7 @@ class _Options:
 
 
 def rewrite_request(body: bytes | Blocks, scan: BodyScan, policy: UsagePolicy) -> Rewrite:
-    """Make the upstream's body from the client's.
-
-    Args:
-        body: the client's bytes, all of them.
-        scan: what a :class:`codec.scan.RequestScanner` found in these bytes.
-        policy: the upstream's policy.
-    """
+    """Make the upstream's body from all of the client's bytes, by what a scan of them found."""
     streams = scan.value(body, "stream", _VALUE_BYTES) == b"true"
     if not streams and scan.problem is None and "stream_options" not in scan.members:
         return leave_body(body)  # most calls: nothing else of them matters
@@ -149,7 +143,7 @@ def leave_body(
 
 
 def names_usage_option(body: bytes) -> bool:
-    """Whether an error body (status 400 or 422) blames the option that we added.
+    """Tell whether an error body (status 400 or 422) blames the option that we added.
 
     Providers name it in prose or in a path such as ``body.stream_options.include_usage``
     (``dialects.md`` section 6), always spelled as it was sent.

@@ -392,7 +392,7 @@ def _find_members(body: bytes, names: frozenset[str]) -> dict[str, Member] | Non
 
 
 def _is_shallow(body: bytes, start: int, end: int) -> bool:
-    """Whether a long value, which the parser took, has :data:`MAX_DEPTH` brackets open at most."""
+    """Tell whether a long value that was parsed has :data:`MAX_DEPTH` brackets open at most."""
     brackets = body.count(b"[", start, end) + body.count(b"{", start, end)
     if brackets <= MAX_DEPTH or body[start] not in CLOSERS:
         return True  # nearly always, those inside of strings included

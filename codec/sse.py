@@ -40,7 +40,7 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 stream that never ends its event must not take the memory of all others."""
 
 SHORTENED_BYTES = 64 * 1024
-"""So much of a large event is shortened at a time."""
+"""Of a large event, shortened at a time."""
 
 OVERLAP_BYTES = 48 * 1024
 """What was shortened before and is looked at again, for what goes on behind it."""
@@ -69,9 +69,8 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         data: the ``data`` lines joined with LF; ``None`` where there was no such line.
         event: the event's name; ``None`` where absent or empty.
-        id: the event's id.
         retry: the reconnection time in milliseconds, as its digits.
-        comments: the comments in order, without colon and first space.
+        comments: without colon and first space.
         raw: the bytes of the event, its blank line included (as far as it came).
     """
 
@@ -84,7 +83,7 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_single_line(self) -> bool:
-        """Whether the event is one line and nothing else, a comment or second field included."""
+        """The event is one line and nothing else, no comment or second field either."""
         line = self.raw.strip(_LINE_ENDS)
         return bool(line) and _LF not in line and _CR not in line
 
@@ -123,7 +122,7 @@ class SseDecoder:
     ) -> None:
         self._limit_bytes = MAX_EVENT_BYTES if limit_bytes is None else limit_bytes
         self._shorten = shorten
-        self._shortened = 0  # so much of it was shortened
+        self._shortened = 0  # bytes of it, which were shortened
         self._pending = bytearray()  # the incomplete event
         self._searched = 0  # no event ends before this offset of it
         self._has_cr = False  # other line ends than LF came
@@ -208,7 +207,7 @@ class SseDecoder:
         return b""
 
     def _ends(self) -> bool:
-        """Whether an event ends in what is pending."""
+        """Tell whether an event ends in what is pending."""
         if not self._has_cr:
             return self._pending.find(b"\n\n", self._searched) >= 0
         match = _EVENT_END.search(self._pending, self._searched)
@@ -254,7 +253,7 @@ def _skip_blank_lines(data: bytes, start: int) -> int:
 
 
 def _may_grow(match: re.Match[bytes], end: int) -> bool:
-    """Whether the end that was found is a CR whose LF may be in the next read."""
+    """Tell whether the end that was found is a CR whose LF may be in the next read."""
     return match.end() == end and match[0].endswith(b"\r") and match[0] != b"\r\r"
 
 

@@ -1,15 +1,11 @@
 """A streamed chat completion: bytes in, :class:`~codec.answer.ChatResponse` out.
 
-Rules:
+Rules, besides those of :mod:`codec.event_reader`:
 
-1. Nothing raises, whatever the bytes are; what went wrong becomes an anomaly or the error (R2).
-2. The end is the end of the bytes. ``[DONE]`` is noted, and what follows it is still read
+1. The end is the end of the bytes. ``[DONE]`` is noted, and what follows it is still read
    (``dialects.md`` section 1, rule 6).
-3. An event that is cut off by the end counts if it parses (section 5), else it is dropped and
-   noted (``event_cut_off``): what is missing is no fault of its text.
-4. The events do not depend on how the bytes are cut.
-5. What a template recognises (:mod:`codec.template`) is folded as the general way would have.
-6. An event that tells of an error is no chunk, and neither is one that the client does not receive.
+2. What a template recognises (:mod:`codec.template`) is folded as the general way would have.
+3. An event that tells of an error is no chunk, and neither is one that the client does not receive.
 """
 
 from __future__ import annotations
@@ -17,10 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.accumulator import Accumulator
-from codec.call import ErrorObject
-from codec.chunk import find_error, is_done, is_usage_only
-from codec.errors import LimitExceeded
-from codec.event_reader import SMALL_PENDING_BYTES, decode_event
+from codec.chunk import find_error, is_usage_only
+from codec.event_reader import EventReader
 from codec.sse import SseDecoder, read_event
 from codec.template import decode_line, learn_template
 
@@ -40,15 +34,15 @@ _MAX_UNFOLDED_BYTES = 64 * 1024
 """Of events whose texts wait to be folded together, some three hundred."""
 
 
-class ChatStream:
+class ChatStream(EventReader[Accumulator]):
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        choice_count: how many choices were asked for (``n``): so many must finish before finish
-            reasons make the answer complete, for choices may come one after the other.
+        choice_count: how many choices were asked for (``n``): as many must finish before
+            finish reasons make the answer complete, for choices may come one after the other.
         hides_usage: the client does not receive usage-only events (:mod:`codec.usage_filter` takes
             them out): their usage counts, but ``body`` does not show them.
-        lend: whether so many more bytes may be taken beside all others (:mod:`codec.budget`).
+        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
 
     >>> stream = ChatStream()
     >>> stream.feed(b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n')
@@ -57,18 +51,12 @@ class ChatStream:
     """
 
     __slots__ = (
-        "_accumulator",
-        "_between_events",
-        "_decoder",
         "_hides_usage",
         "_last_alike",
-        "_other_count",
-        "_pending_bytes",
         "_room_bytes",
         "_template",
         "_texts",
         "_wasted",
-        "chunk_count",
         "done",
         "is_complete",
     )
@@ -80,19 +68,13 @@ class ChatStream:
         hides_usage: bool = False,
         lend: Callable[[int], bool] | None = None,
     ) -> None:
-        self._decoder: SseDecoder | None = SseDecoder()
-        self._accumulator = Accumulator(choice_count=choice_count, lend=lend)
+        super().__init__(Accumulator(choice_count=choice_count, lend=lend), SseDecoder())
         self._hides_usage = hides_usage
-        self._between_events = False
         self._template: ChunkTemplate | None = None
         self._texts: list[str] = []  # of the events like it, not folded yet
         self._last_alike = b""  # the last of these events
         self._room_bytes = 0  # of such events that fit
         self._wasted = 0
-        self._other_count = 0  # events with data that are no chunk
-        self._pending_bytes = 0  # of the event under way, as far as they were set aside
-        self.chunk_count = 0
-        """Chunks so far: events with data but for the end marker and what rule 6 says."""
         self.done = False
         """The end marker ``[DONE]`` was seen."""
         self.is_complete = False
@@ -106,29 +88,15 @@ class ChatStream:
         """Events with data so far, the end marker excluded."""
         return self.chunk_count + self._other_count
 
-    @property
-    def has_content(self) -> bool:
-        """A delta with text, reasoning, a refusal or a tool call was seen."""
-        return self._accumulator.has_content
-
     def feed(self, data: bytes) -> None:
         """Take one read of the (decompressed) body, cut anywhere."""
-        if self._between_events and self._take_alike(data):
+        if self._between_events and self._feed_alike(data):
             return  # the usual read is one event like the last one
-        if self._decoder is None:
-            return
-        try:
-            self._take_all(self._decoder.split(data))
-        except LimitExceeded:
-            self._give_up()
-        else:
-            pending_bytes = self._decoder.pending_bytes
-            self._between_events = not pending_bytes
-            if pending_bytes > SMALL_PENDING_BYTES or self._pending_bytes:
-                self._set_aside(pending_bytes)
+        self._feed_all(self._split(data))
+        self._reserve_pending()
 
-    def _take_alike(self, event: bytes) -> bool:
-        """Take an event that differs from the last one in its text only."""
+    def _feed_alike(self, event: bytes) -> bool:
+        """Take an event that differs from the last one in its text only; whether it is such."""
         template = self._template
         text = template.match(event) if template is not None else None
         if text is None:
@@ -143,16 +111,16 @@ class ChatStream:
         self.chunk_count += 1
         return True
 
-    def _take_all(self, events: list[bytes]) -> None:
+    def _feed_all(self, events: list[bytes]) -> None:
         at = 0
         while at < len(events):
-            count = self._take_run(events, at)
+            count = self._feed_run(events, at)
             if not count and (event := read_event(events[at])) is not None:
-                self._take(event)
+                self._feed_event(event)
             at += count or 1
 
-    def _take_run(self, events: list[bytes], start: int) -> int:
-        """Take the events from one on that are like the last one, and return how many they are."""
+    def _feed_run(self, events: list[bytes], start: int) -> int:
+        """Take the events from one on that are like the last one; how many these are."""
         template = self._template
         texts = template.match_run(events, start) if template is not None else []
         if template is None or not texts:
@@ -161,7 +129,7 @@ class ChatStream:
         size_bytes = sum(map(len, run))
         if size_bytes > self._room_bytes:
             self._fold_alike()
-            if size_bytes > self._accumulator.room_bytes(template.index):
+            if size_bytes > self._fold.room_bytes(template.index):
                 return 0
         self._texts += texts
         self._last_alike = run[-1]
@@ -177,72 +145,43 @@ class ChatStream:
         if template is not None and texts:
             self._texts = []
             self._wasted = 0
-            self._accumulator.feed_texts(template.index, template.member, texts[:-1])
-            self._accumulator.feed(decode_line(self._last_alike))
+            self._fold.feed_texts(template.index, template.member, texts[:-1])
+            self._fold.feed(decode_line(self._last_alike))
             self._make_room(template)
 
     def _make_room(self, template: ChunkTemplate) -> None:
-        """Reserve room for the next events, in which all of them surely fit."""
-        room_bytes = self._accumulator.room_bytes(template.index)
+        """Find out how many bytes of such events will fit, whatever they say."""
+        room_bytes = self._fold.room_bytes(template.index)
         self._room_bytes = min(room_bytes, _MAX_UNFOLDED_BYTES)
-
-    def _set_aside(self, pending_bytes: int) -> None:
-        """Hold so many bytes of the event under way; without room nothing more is read."""
-        if self._accumulator.set_aside(pending_bytes - self._pending_bytes):
-            self._pending_bytes = pending_bytes
-        else:
-            self._give_up()
 
     def finish(self) -> ChatResponse:
         """Take the end of the bytes and return what the stream said. Call it once."""
-        if self._decoder is not None:
-            try:
-                event = self._decoder.finish()
-            except LimitExceeded:
-                self._give_up()
-            else:
-                if event is not None:
-                    self._take(event, cut_off=True)
+        self._read_end()
         self._fold_alike()
-        return self._accumulator.response(done=self.done, event_count=self.event_count)
+        return self._fold.response(done=self.done, event_count=self.event_count)
 
     def _give_up(self) -> None:
-        """Read no further: without the event's end there is no telling where the next begins."""
         self._fold_alike()
-        self._decoder = self._template = None
-        self._between_events = False
-        self._accumulator.note("observer_limit")
+        self._template = None
+        super()._give_up()
 
-    def _take(self, event: ServerSentEvent, *, cut_off: bool = False) -> None:
-        data, name, accumulator = event.data, event.event, self._accumulator
-        if not data:
-            if error := find_error(None, name, event.comments):
-                accumulator.note_error(error)
-            return
-        if is_done(data):
-            self.done = self.is_complete = True
-            return
-        try:
-            value = decode_event(data)
-        except LimitExceeded:
-            self.chunk_count += 1
-            accumulator.note("observer_limit")
-            return
-        except ValueError:
-            self._take_text(data, name, cut_off=cut_off)
-            return
+    def _feed_done(self) -> None:
+        self.done = self.is_complete = True
+
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
+        fold, name = self._fold, event.event
         self._fold_alike()
         self._template = None
         hidden = self._hides_usage and is_usage_only(value) and event.is_single_line
-        accumulator.feed(value, event_name=name, hidden_usage=hidden)
-        if hidden or (accumulator.has_error and find_error(value, name)):
+        fold.feed(value, event_name=name, hidden_usage=hidden)
+        if hidden or (fold.has_error and find_error(value, name)):
             self._other_count += 1
         else:
             self.chunk_count += 1
         # What a template recognises neither finishes a choice nor begins one.
-        finished = accumulator.finished
-        self.is_complete = self.done or (finished and accumulator.has_usage)
-        if not finished and accumulator.has_content and not accumulator.has_error:
+        finished = fold.finished
+        self.is_complete = self.done or (finished and fold.has_usage)
+        if not finished and fold.has_content and not fold.has_error:
             self._learn(event, value)
 
     def _learn(self, event: ServerSentEvent, chunk: Any) -> None:
@@ -255,15 +194,3 @@ class ChatStream:
         if template is not None:
             self._wasted += 1
             self._make_room(template)
-
-    def _take_text(self, data: bytes, name: str | None, *, cut_off: bool) -> None:
-        """Take data that is no JSON."""
-        if cut_off:
-            self._accumulator.note("event_cut_off")
-        elif name == "error":
-            self._other_count += 1
-            text = data.decode("utf-8", "replace")
-            self._accumulator.note_error(ErrorObject(message=text, raw=text))
-        else:
-            self.chunk_count += 1
-            self._accumulator.note("non_json_event")

@@ -14,8 +14,8 @@ Rules:
 3. An event matches where every byte outside the places is equal, and the text is a JSON string that
    the strict parser takes.
 4. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
-5. What was folded after a template was made may have changed what it stands on, so whoever folds
-   another chunk must forget it.
+5. What was folded after a template was made may have changed what it stands on, so it is
+   forgotten whenever another chunk is folded.
 
 The fold of every chunk is the oracle: ``tests/codec/test_template.py`` compares.
 """
@@ -59,8 +59,8 @@ class ChunkTemplate:
         index: the choice's index.
         member: the member of its delta that carries the text.
         before: the event's bytes up to and with the quote that opens the text.
-        between: the bytes from the text's closing quote on to the one that opens the padding;
-            empty where there is no padding.
+        between: from the text's closing quote on to the one that opens the padding; empty where
+            there is no padding.
         behind: the bytes from the last closing quote on.
     """
 
@@ -154,12 +154,7 @@ def _decode_literals(literals: list[bytes]) -> list[str]:
 
 
 def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:
-    """Make a template of a chunk; ``None`` where it cannot be one.
-
-    Args:
-        event: the chunk's event, one ``data`` line and nothing else.
-        chunk: what its data decodes to; it is not changed.
-    """
+    """Make a template of a chunk and its event of one line; ``None`` where it cannot be one."""
     try:
         return _learn(event, chunk)
     except RecursionError:  # nested just within what the parser takes

@@ -18,11 +18,9 @@ __all__ = ("TokenLogprob", "chat_logprobs", "text_logprobs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLogprob:
-    """How likely one token was.
+    """How likely one token was, by the natural logarithm of its probability.
 
     Attributes:
-        token: its text.
-        logprob: the natural logarithm of its probability.
         alternatives: other tokens and theirs; ``None`` where nobody asked.
     """
 
@@ -39,12 +37,7 @@ class TokenLogprob:
 
 
 def chat_logprobs(logprobs: Sequence[TokenLogprob], *, is_refusal: bool) -> JsonObject | None:
-    """Return the ``logprobs`` of a chat's choice, ``None`` where there are none.
-
-    Args:
-        logprobs: one for each token.
-        is_refusal: the tokens are those of a refusal.
-    """
+    """Return the ``logprobs`` of a chat's choice, ``None`` where there are none."""
     if not logprobs:
         return None
     entries = [
@@ -60,9 +53,7 @@ def chat_logprobs(logprobs: Sequence[TokenLogprob], *, is_refusal: bool) -> Json
 def text_logprobs(logprobs: Sequence[TokenLogprob], start: int) -> JsonObject | None:
     """Return the ``logprobs`` of a legacy completion's choice, ``None`` where there are none.
 
-    Args:
-        logprobs: one for each token.
-        start: where the first token begins, in characters of the text.
+    The first token begins at ``start``, in characters of the text.
     """
     if not logprobs:
         return None

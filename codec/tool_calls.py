@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from codec.answer import ToolCall
 from codec.integers import index_of
 from codec.jsontext import compact_text, join_text
-from codec.members import merge_members
+from codec.members import merge_members, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,11 +40,10 @@ _SLOT_BYTES = 1024  # what an empty slot takes of the budget, so that empty call
 class CallSlot:
     """One call that is being put together, a tool call or the legacy ``function_call``.
 
+    Of ``id``, ``name`` and ``type`` it has the first that is not empty.
+
     Attributes:
         index: its ``index`` on the wire, ``None`` where there was none.
-        id: its id, first non-empty one.
-        name: its function's name, first non-empty one.
-        type: its type, first non-empty one.
         is_custom: it came as a call of a custom tool (rule 5).
     """
 
@@ -72,15 +71,14 @@ class CallSlot:
     def identify(self, budget: Budget, **words: str | None) -> bool:
         """Take over what is not known yet of ``id``, ``name`` and ``type``.
 
-        Returns:
-            False where something differs (rule 3).
+        False where something differs (rule 3).
         """
         same = True
         for attribute, word in words.items():
             known = getattr(self, attribute)
             if known:
                 same = same and word in {None, known}
-            elif word and budget.take(len(word)):
+            elif word and budget.reserve(len(word)):
                 setattr(self, attribute, word)
         return same
 
@@ -89,7 +87,7 @@ class CallSlot:
         arguments = function.get("arguments")
         if arguments is not None and arguments != "":
             text = arguments if isinstance(arguments, str) else compact_text(arguments)
-            if budget.take_text(text):
+            if budget.reserve_text(text):
                 self._arguments.append(text)
         if not function.keys() <= _FUNCTION_MEMBERS:
             merge_members(
@@ -121,11 +119,7 @@ class CallSlot:
         return known | self._function_extra | known  # an unknown "input" hides no text
 
     def body(self, index: int) -> JsonObject:
-        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5.
-
-        Args:
-            index: what it is numbered with.
-        """
+        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5, with this number."""
         member = "custom" if self.is_custom else "function"
         body: JsonObject = {"id": self.id, "type": self.type, member: self.function_body()}
         known = {key: value for key, value in body.items() if value}
@@ -133,12 +127,7 @@ class CallSlot:
 
 
 class ToolCallSlots:
-    """The tool calls of one choice.
-
-    Args:
-        budget: what new calls and argument text are taken from.
-        note: is told the names of anomalies (``span-contract.md`` 1.8).
-    """
+    """The tool calls of one choice, and what notes the anomalies of it by their names."""
 
     __slots__ = ("_budget", "_by_id", "_last", "_latest", "_note", "_slots")
 
@@ -154,11 +143,7 @@ class ToolCallSlots:
         return bool(self._slots)
 
     def feed(self, entries: Any) -> None:
-        """Take the ``tool_calls`` of a delta or a message; what is no list of objects is ignored.
-
-        Args:
-            entries: the member's value, any JSON value.
-        """
+        """Fold the ``tool_calls`` of a delta or a message; what is no list of objects is none."""
         if not isinstance(entries, list):
             return
         unnumbered = 0
@@ -171,22 +156,22 @@ class ToolCallSlots:
 
     def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
         function, is_custom = _function_of(entry)
-        call_id = _word(entry.get("id"))
+        call_id = text_of(entry.get("id"))
         if call_id == "null":  # Mistral writes a missing id so
             call_id = None
-        name = _word(function.get("name"))
+        name = text_of(function.get("name"))
         if index is None:
             slot = self._continued(call_id, name, beside_another=beside_another)
         else:
             slot = self._continued_at(index, call_id, name)
         if slot is None:
-            if not self._budget.take(_SLOT_BYTES):
+            if not self._budget.reserve(_SLOT_BYTES):
                 return
             slot = CallSlot(index)
             self._slots.append(slot)
             if index is not None:
                 self._latest[index] = slot
-        if not slot.identify(self._budget, id=call_id, name=name, type=_word(entry.get("type"))):
+        if not slot.identify(self._budget, id=call_id, name=name, type=text_of(entry.get("type"))):
             self._note("tool_identity_conflict")
         if index is not None and slot.id is not None:
             self._by_id.setdefault((index, slot.id), slot)
@@ -252,7 +237,3 @@ def _function_of(entry: JsonObject) -> tuple[JsonObject, bool]:
     if not isinstance(custom, dict):
         return {}, False
     return {"arguments" if name == "input" else name: custom[name] for name in custom}, True
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

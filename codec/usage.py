@@ -23,6 +23,7 @@ import msgspec
 
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.integers import count_of
+from codec.members import object_of
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
@@ -81,7 +82,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def excludes_reasoning(self) -> bool:
-        """Whether ``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
+        """``reasoning`` comes on top of ``completion`` (xAI, ``dialects.md`` section 8).
 
         Elsewhere it is a part of it. Only a total that fits nothing else tells.
         """
@@ -92,7 +93,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def total_inconsistent(self) -> bool:
-        """Whether the provider sent a total that rule 3 left out."""
+        """The provider sent a total that rule 3 left out."""
         return self.total is None and count_of(self.raw.get("total_tokens")) is not None
 
 
@@ -102,10 +103,6 @@ class UsageEstimate:
 
     A value of its own, so that it can never be taken for a :class:`Usage`: it belongs into the
     metadata, marked. No tokenizer comes with spantap.
-
-    Attributes:
-        prompt: tokens of the request.
-        completion: tokens of the answer.
     """
 
     prompt: int | None = None
@@ -117,14 +114,7 @@ class UsageEstimate:
 
 
 def decode_usage(raw: Any) -> Usage | None:
-    """Read a usage object.
-
-    Args:
-        raw: the value of ``usage``, any JSON value.
-
-    Returns:
-        The counts, or ``None`` where ``raw`` is no object or has nothing but nulls.
-    """
+    """Read a usage object; ``None`` where it is none, or has nothing but nulls."""
     if not isinstance(raw, dict):
         return None
     if raw.get("prompt_tokens") is None and all(value is None for value in raw.values()):
@@ -135,13 +125,13 @@ def decode_usage(raw: Any) -> Usage | None:
         total = None
     if raw.keys() <= _BASIC_NAMES:
         return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
-    of_prompt = _details(raw, "prompt_tokens_details")
-    of_completion = _details(raw, "completion_tokens_details")
+    of_prompt = object_of(raw.get("prompt_tokens_details"))
+    of_completion = object_of(raw.get("completion_tokens_details"))
     cache_read = count_of(of_prompt.get("cached_tokens"))
     if cache_read is None:
         cache_read = _count(raw, _CACHE_READ)
     if cache_read is None:
-        cache_read = count_of(_details(raw, "input_tokens_details").get("cached_tokens"))
+        cache_read = count_of(object_of(raw.get("input_tokens_details")).get("cached_tokens"))
     cache_write = count_of(of_prompt.get("cache_write_tokens"))
     if cache_write is None:
         cache_write = count_of(raw.get("cache_creation_input_tokens"))
@@ -178,7 +168,7 @@ def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:
             kept = {} if isinstance(value, dict) else value
             growth = size_bytes(kept)
             growth += -size_bytes(old) if known else len(key) + MEMBER_BYTES
-            if not budget.take(growth):
+            if not budget.reserve(growth):
                 continue
             into[key] = kept
         if isinstance(value, dict):
@@ -277,11 +267,6 @@ def _basic_counts(raw: Mapping[str, Any]) -> tuple[int | None, int | None, int |
     counts = map(raw.get, _BASIC_COUNTS)
     prompt, completion, total = map(count_of, counts)
     return prompt, completion, total
-
-
-def _details(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    details = raw.get(name)
-    return details if isinstance(details, dict) else {}
 
 
 def _count(raw: Mapping[str, Any], places: tuple[str, ...]) -> int | None:

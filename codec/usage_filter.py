@@ -10,7 +10,7 @@ Rules (``design.md`` section 4):
    :func:`codec.chunk.is_usage_only`, together with the blank line that ends it, as often as one
    comes (llama.cpp sends one for each choice).
 2. All other bytes pass untouched and in order: comments, blank lines, a byte order mark, events
-   that are no JSON.
+   that are not JSON.
 3. Only the bytes of an incomplete event that may still be such an event wait, at most
    :data:`MAX_HELD_BYTES` of them. A line that begins otherwise, a second line, a choice or too many
    bytes rule it out, and the rest of that event flows.
@@ -197,9 +197,9 @@ def _find_line_end(data: bytes, position: int) -> int:
 
 
 def _may_be_unwanted(data: bytes, position: int, stop: int) -> bool:
-    """Whether an event whose first line runs from ``position`` to ``stop`` may be one to take out.
+    """Tell whether an incomplete event may be one to take out.
 
-    The event goes on to the end of the data and is incomplete.
+    Its first line runs from ``position`` to ``stop``, and it goes on to the end of the data.
     """
     if not data.startswith(_FIELD, position):
         return _FIELD.startswith(data[position : position + len(_FIELD)])
@@ -211,7 +211,7 @@ def _may_be_unwanted(data: bytes, position: int, stop: int) -> bool:
 
 
 def _is_unwanted(line: bytes) -> bool:
-    """Whether the one line of an event makes it one to take out."""
+    """Tell whether the one line of an event makes it one to take out."""
     if (
         len(line) > _MAX_LINE_BYTES
         or not line.startswith(_FIELD)

@@ -47,14 +47,11 @@ _PROMISE_CALLS = frozenset({"tool_calls", "function_call"})
 
 
 def read_usual_answer(body: JsonObject, size_bytes: int) -> ChatResponse | None:
-    """Read a plain answer of the usual form.
+    """Read a plain answer of the usual form; ``None`` where it is to be folded.
 
     Args:
         body: the whole answer; it is not changed, and shared with what is returned.
         size_bytes: the length of its JSON text.
-
-    Returns:
-        The answer, or ``None`` where it is to be folded.
     """
     choices = body.get("choices")
     if type(choices) is not list or len(choices) != 1 or size_bytes > MAX_USUAL_BYTES:
@@ -116,7 +113,7 @@ def _read_choice(choice: Any) -> Choice | None:
 
 
 def _is_small(usage: Any) -> bool:
-    """Whether a usage object has its own limit far above it (rule 2)."""
+    """Tell whether a usage object has its own limit far above it (rule 2)."""
     try:
         return len(encode_json(usage)) <= _SMALL_BYTES
     except ValueError:

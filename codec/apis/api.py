@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from codec.request import decode_request_object
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codec.apis.player import Player
     from codec.call import Asked, Said
 
@@ -70,7 +68,7 @@ class OpenStream(Protocol):
         Args:
             choice_count: how many choices were asked for.
             hides_usage: the client does not receive events that only report usage.
-            lend: whether so many more bytes may be taken beside all others
+            lend: whether that many more bytes may be taken beside all others
                 (:mod:`codec.budget`).
         """
 
@@ -96,8 +94,8 @@ class Api:
         quoted_members: members of an answer in which it repeats its request.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
-        open_player: gets what plays its answers, which the demo upstream alone asks for; ``None``
-            where nothing does.
+        open_player: imports what plays its answers: a proxy plays none, and starts without;
+            ``None`` where nothing does.
     """
 
     name: str
@@ -120,6 +118,6 @@ class Api:
         """Decode a request body.
 
         Raises:
-            MalformedRequest: it is not UTF-8 JSON, or no object.
+            MalformedRequest: it is not a JSON object in UTF-8.
         """
         return self.asked(decode_request_object(body))

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from codec.apis.faults import find_chat_fault, find_completion_fault
 from codec.dialects import StreamPlayer, play_body
 from codec.generator import ChunkGenerator, Identity, UsagePolicy, find_usage_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from codec.apis.player import Script
+    from codec.apis.player import Player, Script
     from codec.call import Asked
     from codec.dialects import Dialect
     from codec.jsontext import JsonObject
 
 
-__all__ = ("ChunkPlayer",)
+__all__ = ("CHAT_PLAYER", "COMPLETION_PLAYER")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkPlayer:
+class _ChunkPlayer:
     """Speaks in chunks.
 
     Attributes:
@@ -50,6 +51,12 @@ class ChunkPlayer:
             is_completion=self.is_completion,
         )
         return _Performance(asked, script, dialect, generator)
+
+
+CHAT_PLAYER: Final[Player] = _ChunkPlayer(find_fault=find_chat_fault, id_prefix="chatcmpl")
+COMPLETION_PLAYER: Final[Player] = _ChunkPlayer(
+    find_fault=find_completion_fault, id_prefix="cmpl", is_completion=True
+)
 
 
 @dataclass(frozen=True, slots=True)

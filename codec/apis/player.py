@@ -26,8 +26,7 @@ class Script:
 
     Attributes:
         answers: one for each choice.
-        prompt_tokens: of the request.
-        cached_tokens: those of them that a cache is said to have held.
+        cached_tokens: of the prompt's, those that a cache is said to have held.
         answer_id: what makes the answer's id its own.
         created: seconds since the epoch.
     """
@@ -60,10 +59,7 @@ class Player(Protocol):
         """The error body for the first thing wrong with a request, ``None`` for a good one."""
 
     def play(self, asked: Asked, script: Script, dialect: Dialect) -> Performance:
-        """Begin an answer.
+        """Begin an answer to a request without fault.
 
-        Args:
-            asked: a request without fault.
-            script: what is said.
-            dialect: how providers of chat completions write; other APIs have none.
+        The dialect is a provider's way to write chat completions; other APIs have none.
         """

@@ -52,11 +52,7 @@ _UNOBSERVED_ENDS: Final = (
 def find_api(method: str, target: str) -> Api | None:
     """Find the API of a request; ``None`` for what is relayed and never looked into.
 
-    Methods are case-sensitive (RFC 9110, section 9.1).
-
-    Args:
-        method: the request method as sent.
-        target: the request target as sent, escapes and query included.
+    Methods are case-sensitive (RFC 9110, section 9.1). The target may have escapes and a query.
     """
     if method != "POST":
         return None

@@ -24,7 +24,7 @@ def find_request_shape(body: Any, *, hint: ApiShape | None = None) -> ApiShape |
 
     Args:
         body: the decoded body, of any JSON type.
-        hint: what is known otherwise, by the path for one. It may make a chat of messages an
+        hint: what is known otherwise, such as by the path. It may make a chat of messages an
             Anthropic one, for without a system prompt they look alike; nothing else.
     """
     if not isinstance(body, dict):

@@ -23,20 +23,10 @@ _LONGEST = max(map(len, END_MARKERS))
 
 
 def cut_end_markers(text: str, stop: StopReason | None) -> tuple[str, StopReason | None]:
-    """Cut the markers at the end of a text; the last one overrides the reason.
-
-    Args:
-        text: of one choice, whole.
-        stop: the reason by its finish reason.
-    """
-    marked: StopReason | None = None
-    for _ in range(MAX_MARKERS):
-        found = next((m for m in END_MARKERS if text.endswith(m)), None)
-        if found is None:
-            break
-        text = text.removesuffix(found)
-        marked = marked or END_MARKERS[found]
-    return text, marked or stop
+    """Cut the markers at the end of a choice's whole text; the last one overrides the reason."""
+    whole = _start_of_markers(text, len(text))
+    reasons = (reason for marker, reason in END_MARKERS.items() if text.endswith(marker))
+    return text[:whole], next(reasons, stop)
 
 
 class EndMarkerFilter:
@@ -55,29 +45,30 @@ class EndMarkerFilter:
         self._held = ""  # what may be markers at the end, less than one beyond whole ones
 
     def feed(self, text: str) -> str:
-        """Take a piece of text and return what is surely no marker at the end."""
+        """Take a piece of text and return what cannot be a marker at the end."""
         self._held += text
-        start = _start_of_markers(self._held)
+        start = _start_of_markers(self._held, _start_of_unfinished(self._held))
         passed, self._held = self._held[:start], self._held[start:]
         return passed
 
     def finish(self) -> str:
-        """Take the end of the text and return what was held back and is no marker."""
+        """Take the end of the text and return what was held back and is not a marker."""
         rest, self.stop = cut_end_markers(self._held, None)
         self._held = ""
         return rest
 
 
-def _start_of_markers(text: str) -> int:
-    """Return where the markers at the end of a text begin, the last of which may be unfinished."""
-    start = len(text)
-    for length in range(min(_LONGEST - 1, len(text)), 0, -1):
-        if any(marker.startswith(text[-length:]) for marker in END_MARKERS):
-            start = len(text) - length
-            break
+def _start_of_unfinished(text: str) -> int:
+    """Return where an unfinished marker at the end of a text begins."""
+    longest = min(_LONGEST - 1, len(text))
+    ends = (text[-length:] for length in range(longest, 0, -1))
+    begun = (end for end in ends if any(marker.startswith(end) for marker in END_MARKERS))
+    return len(text) - len(next(begun, ""))
+
+
+def _start_of_markers(text: str, end: int) -> int:
+    """Return where the whole markers before a place in a text begin."""
     for _ in range(MAX_MARKERS):
-        found = next((m for m in END_MARKERS if text.endswith(m, 0, start)), None)
-        if found is None:
-            break
-        start -= len(found)
-    return start
+        found = next((marker for marker in END_MARKERS if text.endswith(marker, 0, end)), "")
+        end -= len(found)
+    return end

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from codec.members import list_of, object_of
+
 __all__ = ("TokenLogprobs", "decode_logprobs")
 
 TokenLogprobs = tuple[dict[str, float], ...]
@@ -39,8 +41,7 @@ def decode_logprobs(value: Any, *, text: str = "") -> TokenLogprobs | None:
 
 
 def _of_token(token: dict[str, Any]) -> dict[str, float]:
-    alternatives = token.get("top_logprobs")
-    told = [*(alternatives if isinstance(alternatives, list) else ()), token]
+    told = [*list_of(token.get("top_logprobs")), token]
     return {
         one["token"]: one["logprob"]
         for one in told
@@ -52,8 +53,7 @@ def _of_token(token: dict[str, Any]) -> dict[str, float]:
 
 def _numbers(value: Any) -> dict[str, float]:
     """Return the members that are numbers: the first token of a prompt has none."""
-    members = value.items() if isinstance(value, dict) else ()
-    return {token: number for token, number in members if _is_number(number)}
+    return {token: number for token, number in object_of(value).items() if _is_number(number)}
 
 
 def _is_number(value: Any) -> bool:

@@ -31,9 +31,6 @@ def convert_message(message: Any) -> JsonObject:
     result keeps its ``call_id`` as ``tool_call_id``. A call of a builtin tool is one of a function
     of that name. Nothing else is changed.
 
-    Args:
-        message: an object with ``role`` and ``content``.
-
     Raises:
         MalformedRequest: the role is missing or unknown, or has an image that it may not have.
     """

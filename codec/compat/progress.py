@@ -13,6 +13,7 @@ from codec.accumulator import Accumulator
 from codec.compat.choices import text_of_choice
 from codec.compat.stop_reasons import StopReason, stop_reason_of_chat, stop_reason_of_completion
 from codec.integers import index_of
+from codec.members import list_of, object_of
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
@@ -33,7 +34,6 @@ class ProgressStep:
     """One step of an answer.
 
     Attributes:
-        kind: what it tells.
         choice: the choice's index; 0 for the start.
         text: the new text, where it is progress.
         stop: why the choice stopped, where it is completion; ``None`` where nobody said.
@@ -61,8 +61,7 @@ class AnswerProgress:
         self._accumulator.feed(chunk)
         steps = [] if self._started else [ProgressStep(kind=ProgressKind.START)]
         self._started = True
-        listed = chunk.get("choices") if isinstance(chunk, dict) else None
-        for position, choice in enumerate(listed if isinstance(listed, list) else ()):
+        for position, choice in enumerate(list_of(object_of(chunk).get("choices"))):
             if not isinstance(choice, dict):
                 continue
             index = index_of(choice.get("index"))

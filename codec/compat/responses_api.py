@@ -6,6 +6,7 @@ from typing import Any
 
 from codec.compat.tool_progress import ParsedCall, parse_call
 from codec.jsontext import compact_text
+from codec.members import list_of, object_of, string_of
 
 __all__ = ("find_response_calls", "normalise_response_status")
 
@@ -17,31 +18,27 @@ def normalise_response_status(body: Any) -> str | None:
 
     A ``function_call`` item alone does not make it ``tool_use``: the status is that of the whole.
     """
-    status = body.get("status") if isinstance(body, dict) else None
+    status = object_of(body).get("status")
     if status == "completed":
         return "complete"
     if status == "incomplete":
-        details = body.get("incomplete_details")
-        reason = details.get("reason") if isinstance(details, dict) else None
-        return _REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+        reason = string_of(object_of(body.get("incomplete_details")).get("reason"))
+        return _REASONS.get(reason or "", "unknown")
     return None if status is None else "unknown"
 
 
 def find_response_calls(body: Any) -> tuple[ParsedCall, ...]:
     """Return the function calls of a response object; ``call_id`` is what a result names."""
-    output = body.get("output") if isinstance(body, dict) else None
     return tuple(
         parse_call(
-            _text(item.get("call_id")), _text(item.get("name")), _arguments(item.get("arguments"))
+            string_of(item.get("call_id")),
+            string_of(item.get("name")),
+            _arguments(item.get("arguments")),
         )
-        for item in (output if isinstance(output, list) else ())
-        if isinstance(item, dict) and item.get("type") == "function_call"
+        for item in list_of(object_of(body).get("output"))
+        if object_of(item).get("type") == "function_call"
     )
 
 
 def _arguments(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else compact_text(value)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -30,7 +30,6 @@ class ToolParameter:
     Attributes:
         type: a type by Python's name or by JSON Schema's.
         description: left out where it is empty.
-        required: it must be given.
         default: left out where it is false in Python's sense, as it is there.
     """
 

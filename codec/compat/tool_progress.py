@@ -52,7 +52,6 @@ class ParsedCall:
 
     Attributes:
         id: empty where there was none.
-        name: what is called.
         arguments: the parsed object, ``None`` where the text is none.
         raw: the argument text.
         parse_status: succeeded or failed.
@@ -82,11 +81,7 @@ def parse_call(call_id: str | None, name: str | None, arguments: str) -> ParsedC
 
 
 class ToolProgress:
-    """Tells the increments of one choice's text and tool calls (S3.8), from the codec's events.
-
-    Args:
-        choice_index: of the choice.
-    """
+    """Tells the increments of one choice's text and tool calls (S3.8), from the codec's events."""
 
     def __init__(self, choice_index: int = 0) -> None:
         self._index = choice_index
@@ -132,7 +127,7 @@ class TaggedText:
         self._begun = ""
 
     def feed(self, text: str) -> ParseStatus | None:
-        """Take a piece of text; the call's phase, ``None`` where the text is no call."""
+        """Take a piece of text; the call's phase, ``None`` where the text is not a call."""
         if self.raw_text:
             self.raw_text = (self.raw_text + text)[:MAX_RAW_CHARACTERS]
             return ParseStatus.IN_PROGRESS if text else None

@@ -14,16 +14,7 @@ __all__ = ("CallShaper",)
 
 
 class CallShaper:
-    """Reshapes the calls of one choice; what a dialect sends later is kept until then.
-
-    Args:
-        shape: the dialect's.
-
-    Attributes:
-        first_index: the index of the first call.
-    """
-
-    __slots__ = ("_ids", "_kept", "_shape", "first_index")
+    """Reshapes the calls of one choice; what a dialect sends later is kept until then."""
 
     def __init__(self, shape: CallShape) -> None:
         self.first_index = 0

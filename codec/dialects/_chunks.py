@@ -31,24 +31,7 @@ _MAX_PADDING = 16
 
 
 class ChunkShaper:
-    """Reshapes the chunks of one stream.
-
-    Args:
-        dialect: the dialect.
-        policy: what the client asked for.
-    """
-
-    __slots__ = (
-        "_asked",
-        "_choices",
-        "_counted",
-        "_dialect",
-        "_finish_reason",
-        "_head",
-        "_number",
-        "_places",
-        "_tokens",
-    )
+    """Reshapes the chunks of one stream, by what the client asked for."""
 
     def __init__(self, dialect: Dialect, policy: UsagePolicy) -> None:
         self._dialect = dialect

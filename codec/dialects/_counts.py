@@ -12,13 +12,7 @@ __all__ = ("shape_usage",)
 
 
 def shape_usage(shape: UsageShape, usage: JsonObject, *, unfinished: bool = False) -> JsonObject:
-    """Return a usage object in a dialect's shape.
-
-    Args:
-        shape: the dialect's.
-        usage: as :meth:`codec.generator.ChunkGenerator.usage` has it.
-        unfinished: more tokens follow.
-    """
+    """Return a generator's usage object in a dialect's shape, more tokens to follow or not."""
     prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
     cached = usage.get("prompt_tokens_details", {}).get("cached_tokens")
     reasoning = usage.get("completion_tokens_details", {}).get("reasoning_tokens")

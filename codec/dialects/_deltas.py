@@ -24,14 +24,9 @@ __all__ = ("DeltaShaper", "shape_message")
 class DeltaShaper:
     """Reshapes the deltas of one choice.
 
-    Args:
-        dialect: the dialect.
-
     Attributes:
         content: the text so far.
     """
-
-    __slots__ = ("_calls", "_dialect", "_opened", "_thinking", "content")
 
     def __init__(self, dialect: Dialect) -> None:
         self.content = ""
@@ -41,12 +36,7 @@ class DeltaShaper:
         self._thinking = False  # inside tags
 
     def feed(self, delta: JsonObject, *, finishes: bool) -> list[JsonObject]:
-        """Take a delta; return those that it becomes.
-
-        Args:
-            delta: as :class:`codec.generator.ChunkGenerator` makes it.
-            finishes: its chunk has the finish reason.
-        """
+        """Reshape a generator's delta, whose chunk may have the finish reason."""
         extras, with_finish = self._dialect.extras, self._dialect.calls.with_finish
         text = self._text(delta)
         due = self._due(delta.get("tool_calls", []), finishes=finishes)

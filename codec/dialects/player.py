@@ -28,14 +28,7 @@ __all__ = ("StreamPlayer", "play_body", "play_error", "play_stream")
 
 
 class StreamPlayer:
-    """Plays one stream. Not safe for concurrent calls.
-
-    Args:
-        dialect: how to speak.
-        policy: what the client asked for.
-    """
-
-    __slots__ = ("_dialect", "_events", "_shaper")
+    """Plays one stream, by what the client asked for. Not safe for concurrent calls."""
 
     def __init__(self, dialect: Dialect, policy: UsagePolicy = UsagePolicy.NONE) -> None:
         self._dialect = dialect
@@ -56,11 +49,7 @@ class StreamPlayer:
             yield self._event(shaped)
 
     def fail(self, error: JsonObject) -> Iterator[bytes]:
-        """End the stream with an error.
-
-        Args:
-            error: with ``message``, ``type``, ``param`` and ``code``.
-        """
+        """End the stream with an error: ``message``, ``type``, ``param`` and ``code``."""
         for shaped in self._shaper.fail(error):
             yield self._event(shaped, self._dialect.error.event)
         if self._dialect.error.done:
@@ -74,7 +63,7 @@ class StreamPlayer:
     def _event(self, value: JsonObject, name: str | None = None) -> bytes:
         framing = self._dialect.framing
         lines = [] if name is None else [f"event: {name}"]
-        lines += [framing.prefix + _dump(value, spaced=framing.spaced), ""]
+        lines += ["data: " + _dump(value, spaced=framing.spaced), ""]
         if not self._events:
             lines = [line for comment in framing.comments for line in (comment, "")] + lines
         elif self._events == 1 and framing.comment_between is not None:
@@ -83,7 +72,7 @@ class StreamPlayer:
         return self._lines(lines)
 
     def _done(self) -> bytes:
-        return self._lines([f"{self._dialect.framing.prefix}[DONE]", ""])
+        return self._lines(["data: [DONE]", ""])
 
     def _lines(self, lines: list[str]) -> bytes:
         # A lone surrogate that a request brought along is no reason to break the stream.
@@ -105,8 +94,7 @@ def play_stream(
         dialect: how to speak.
         chunks: of the generator (rule 1).
         policy: what the client asked for.
-        error: what ends the stream after those chunks; with ``message``, ``type``, ``param`` and
-            ``code``.
+        error: what ends the stream after those chunks; as in :meth:`StreamPlayer.fail`.
 
     Raises:
         ValueError: as :meth:`StreamPlayer.feed`.
@@ -118,12 +106,7 @@ def play_stream(
 
 
 def play_body(dialect: Dialect, completion: JsonObject) -> bytes:
-    """Write the plain answer.
-
-    Args:
-        dialect: how to speak.
-        completion: as :meth:`codec.generator.ChunkGenerator.completion` makes it.
-    """
+    """Write the plain answer that a generator's completion is in a dialect."""
     usage = shape_usage(dialect.usage, completion["usage"])
     shaped = {"choices": [_choice(dialect, choice) for choice in completion["choices"]]}
     head = {name: member for name, member in completion.items() if name not in {"choices", "usage"}}
@@ -132,12 +115,7 @@ def play_body(dialect: Dialect, completion: JsonObject) -> bytes:
 
 
 def play_error(dialect: Dialect, error: JsonObject) -> bytes:
-    """Write the body of an answer that is none.
-
-    Args:
-        dialect: how to speak.
-        error: with ``message``, ``type``, ``param`` and ``code``.
-    """
+    """Write the body of an answer that is none; the error is as in :meth:`StreamPlayer.fail`."""
     shape = dialect.error
     shaped: Any = shape_error(shape.body_form, error)
     return _dump([shaped] if shape.in_list else shaped, spaced=False).encode(errors="replace")

@@ -103,7 +103,6 @@ class Framing:
     r"""How events are written.
 
     Attributes:
-        prefix: what stands before the data.
         line_end: ``\n`` or ``\r\n``.
         spaced: the JSON has spaces behind its separators.
         comments: lines before the first event, each a comment with a blank line behind it.
@@ -113,7 +112,6 @@ class Framing:
         blank_lines: before a plain body, where the provider keeps the connection busy.
     """
 
-    prefix: str = "data: "
     line_end: str = "\n"
     spaced: bool = False
     comments: tuple[str, ...] = ()
@@ -201,11 +199,9 @@ class ErrorShape:
     """How a stream fails, and what an error body looks like.
 
     Attributes:
-        form: of the event.
         event: the event's name.
         finish_reason: of a form that has one.
         done: the end marker follows all the same.
-        body_form: of an error body.
         in_list: an error body stands in a list.
     """
 
@@ -256,12 +252,7 @@ class Extras:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """The answer to a request that a provider does not take.
-
-    Attributes:
-        status: of the answer.
-        body: of the answer.
-    """
+    """The answer to a request that a provider does not take."""
 
     status: int
     body: JsonObject

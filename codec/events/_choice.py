@@ -6,6 +6,7 @@ the values of the answer. The rules are those of :mod:`codec.events.stream`.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from codec.events.kinds import (
@@ -51,22 +52,6 @@ class ChoiceEvents:
         as_openai_python: in the order of openai-python (rule 2).
     """
 
-    __slots__ = (
-        "_as_openai_python",
-        "_calls",
-        "_content",
-        "_content_count",
-        "_current",
-        "_done",
-        "_fold",
-        "_logprobs",
-        "_refusal",
-        "_refusal_count",
-        "_slots",
-        "_tokens",
-        "_unfinished",
-    )
-
     def __init__(
         self,
         fold: ChoiceFold,
@@ -82,32 +67,30 @@ class ChoiceEvents:
         self._content: list[str] = fold._content  # noqa: SLF001 - as said
         self._refusal: list[str] = fold._refusal  # noqa: SLF001 - as above
         self._logprobs: JsonObject = fold._logprobs  # noqa: SLF001 - as above
-        self._content_count = 0
-        self._refusal_count = 0
+        self._seen: Counter[type[ChatEvent]] = Counter()  # pieces that events had, by their kind
         self._tokens: dict[str, Prefix] = {}  # by the member of the log probabilities
         self._calls: dict[CallSlot, _Call] = {}
         self._unfinished: dict[_Call, None] = {}  # a set that keeps its order
         self._current: _Call | None = None
         self._done: set[type[ChatEvent]] = set()
 
-    def take(self, choice: JsonObject, events: list[ChatEvent], *, failed: bool) -> None:
-        """Append the events of one entry of ``choices``, which the fold has just been fed.
+    def tell(self, choice: JsonObject, events: list[ChatEvent], *, failed: bool) -> None:
+        """Append the events of an entry of ``choices``, which the fold has just been fed.
 
-        Args:
-            choice: the entry.
-            events: those of the chunk so far.
-            failed: the chunk has an error, too, so that nothing is done (rule 5).
+        Where its chunk has failed, too, nothing is done (rule 5).
         """
-        self._take_text(choice, events)
+        has_empty_text = self._as_openai_python and _has_empty_content(choice)
+        self._tell_text(ContentDelta, self._content, events, is_told=has_empty_text)
+        self._tell_text(RefusalDelta, self._refusal, events)
         if not self._as_openai_python:
             if self._logprobs:
-                self._take_logprobs(events)
+                self._tell_logprobs(events)
             if self._slots.touched:
-                self._take_calls(events, dones=events)
+                self._tell_calls(events, dones=events)
         else:
             dones: list[ChatEvent] = []
-            self._take_calls(events, dones)
-            self._take_logprobs(events)
+            self._tell_calls(events, dones)
+            self._tell_logprobs(events)
             events += dones
         if choice.get("finish_reason") and self._fold.finish_reason is not None and not failed:
             events.extend(self.finish())
@@ -118,25 +101,21 @@ class ChoiceEvents:
         while self._unfinished:
             yield self._call_done(next(iter(self._unfinished)))
 
-    def _take_text(self, choice: JsonObject, events: list[ChatEvent]) -> None:
-        count = len(self._content)
-        if count > self._content_count or (self._as_openai_python and _has_empty_content(choice)):
-            delta = "".join(self._content[self._content_count :])
-            so_far = Prefix(self._content, count)
-            self._content_count = count
-            events.append(ContentDelta(choice_index=self._fold.index, delta=delta, so_far=so_far))
-        count = len(self._refusal)
-        if count > self._refusal_count:
-            events.append(
-                RefusalDelta(
-                    choice_index=self._fold.index,
-                    delta="".join(self._refusal[self._refusal_count :]),
-                    so_far=Prefix(self._refusal, count),
-                )
-            )
-            self._refusal_count = count
+    def _tell_text(
+        self,
+        kind: type[ContentDelta | RefusalDelta],
+        pieces: list[str],
+        events: list[ChatEvent],
+        *,
+        is_told: bool = False,
+    ) -> None:
+        seen, count = self._seen[kind], len(pieces)
+        if count > seen or is_told:
+            self._seen[kind] = count
+            delta, so_far = "".join(pieces[seen:]), Prefix(pieces, count)
+            events.append(kind(choice_index=self._fold.index, delta=delta, so_far=so_far))
 
-    def _take_logprobs(self, events: list[ChatEvent]) -> None:
+    def _tell_logprobs(self, events: list[ChatEvent]) -> None:
         for member, kind in _LOGPROBS_DELTAS.items():
             entries = self._logprobs.get(member)
             if not isinstance(entries, list):
@@ -149,7 +128,7 @@ class ChoiceEvents:
                 delta = tuple(entries[seen:])
                 events.append(kind(choice_index=self._fold.index, delta=delta, so_far=so_far))
 
-    def _take_calls(self, events: list[ChatEvent], dones: list[ChatEvent]) -> None:
+    def _tell_calls(self, events: list[ChatEvent], dones: list[ChatEvent]) -> None:
         touched, self._slots.touched = self._slots.touched, []
         for slot, count in touched:
             call = self._calls.get(slot)

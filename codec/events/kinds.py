@@ -66,26 +66,15 @@ class Prefix(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class ChunkEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A chunk came; what it changed follows.
-
-    Attributes:
-        chunk: the object as it was fed.
-    """
+    """A chunk came, as it was fed; what it changed follows."""
 
     type: ClassVar[Literal["chunk"]] = "chunk"
     chunk: JsonObject
 
 
-class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has more text.
+class _TextDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has more of a text: what came, and the pieces so far."""
 
-    Attributes:
-        choice_index: which choice.
-        delta: what came.
-        so_far: the pieces of the text so far.
-    """
-
-    type: ClassVar[Literal["content.delta"]] = "content.delta"
     choice_index: int
     delta: str
     so_far: Prefix
@@ -95,6 +84,12 @@ class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """The text so far."""
         return join_text(self.so_far.taken())
 
+
+class ContentDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has more text."""
+
+    type: ClassVar[Literal["content.delta"]] = "content.delta"
+
     @property
     def parsed(self) -> Any | None:
         """The value so far (rule 3)."""
@@ -102,12 +97,7 @@ class ContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The text of a choice has ended.
-
-    Attributes:
-        choice_index: which choice.
-        content: the whole text.
-    """
+    """The text of a choice has ended: all of it."""
 
     type: ClassVar[Literal["content.done"]] = "content.done"
     choice_index: int
@@ -119,66 +109,36 @@ class ContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return _parsed_whole(self.content)
 
 
-class RefusalDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has more of a refusal.
-
-    Attributes:
-        choice_index: which choice.
-        delta: what came.
-        so_far: the pieces of the refusal so far.
-    """
+class RefusalDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has more of a refusal."""
 
     type: ClassVar[Literal["refusal.delta"]] = "refusal.delta"
-    choice_index: int
-    delta: str
-    so_far: Prefix
-
-    @property
-    def snapshot(self) -> str:
-        """The refusal so far."""
-        return join_text(self.so_far.taken())
 
 
 class RefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The refusal of a choice has ended.
-
-    Attributes:
-        choice_index: which choice.
-        refusal: the whole text.
-    """
+    """The refusal of a choice has ended: all of it."""
 
     type: ClassVar[Literal["refusal.done"]] = "refusal.done"
     choice_index: int
     refusal: str
 
 
-class ArgumentsDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ArgumentsDelta(_TextDelta, frozen=True, kw_only=True, gc=False):
     """A tool call has begun or has more arguments; a custom tool's input counts as such.
 
     Attributes:
-        choice_index: which choice.
         index: the call's own index, or where there is none its place among the calls.
         call_id: its id, as far as known; an index may have several calls (``dialects.md``
             section 7).
         name: the function's name, as far as known.
-        delta: what came, maybe nothing.
-        so_far: the pieces of the arguments so far.
     """
 
     type: ClassVar[Literal["tool_calls.function.arguments.delta"]] = (
         "tool_calls.function.arguments.delta"
     )
-    choice_index: int
     index: int
     call_id: str | None
     name: str | None
-    delta: str
-    so_far: Prefix
-
-    @property
-    def snapshot(self) -> str:
-        """The arguments so far."""
-        return join_text(self.so_far.taken())
 
     @property
     def parsed(self) -> Any | None:
@@ -187,15 +147,7 @@ class ArgumentsDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ArgumentsDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The arguments of a tool call have ended.
-
-    Attributes:
-        choice_index: which choice.
-        index: as in :class:`ArgumentsDelta`.
-        call_id: the call's id.
-        name: the function's name.
-        arguments: the whole text.
-    """
+    """The arguments of a tool call have ended: all of them (:class:`ArgumentsDelta`)."""
 
     type: ClassVar[Literal["tool_calls.function.arguments.done"]] = (
         "tool_calls.function.arguments.done"
@@ -212,16 +164,9 @@ class ArgumentsDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return _parsed_whole(self.arguments)
 
 
-class LogprobsContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has log probabilities of more tokens of its text.
+class _TokensDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens: the entries that came, one each, as sent."""
 
-    Attributes:
-        choice_index: which choice.
-        delta: the entries that came, one for each token, as sent.
-        so_far: the entries so far.
-    """
-
-    type: ClassVar[Literal["logprobs.content.delta"]] = "logprobs.content.delta"
     choice_index: int
     delta: tuple[Any, ...]
     so_far: Prefix
@@ -232,46 +177,28 @@ class LogprobsContentDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return tuple(self.so_far.taken())
 
 
-class LogprobsContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The log probabilities of a choice's text have ended.
+class LogprobsContentDelta(_TokensDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens of its text."""
 
-    Attributes:
-        choice_index: which choice.
-        content: all entries.
-    """
+    type: ClassVar[Literal["logprobs.content.delta"]] = "logprobs.content.delta"
+
+
+class LogprobsContentDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The log probabilities of a choice's text have ended: all entries."""
 
     type: ClassVar[Literal["logprobs.content.done"]] = "logprobs.content.done"
     choice_index: int
     content: tuple[Any, ...]
 
 
-class LogprobsRefusalDelta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A choice has log probabilities of more tokens of its refusal.
-
-    Attributes:
-        choice_index: which choice.
-        delta: the entries that came, one for each token, as sent.
-        so_far: the entries so far.
-    """
+class LogprobsRefusalDelta(_TokensDelta, frozen=True, kw_only=True, gc=False):
+    """A choice has log probabilities of more tokens of its refusal."""
 
     type: ClassVar[Literal["logprobs.refusal.delta"]] = "logprobs.refusal.delta"
-    choice_index: int
-    delta: tuple[Any, ...]
-    so_far: Prefix
-
-    @property
-    def snapshot(self) -> tuple[Any, ...]:
-        """The entries so far."""
-        return tuple(self.so_far.taken())
 
 
 class LogprobsRefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The log probabilities of a choice's refusal have ended.
-
-    Attributes:
-        choice_index: which choice.
-        refusal: all entries.
-    """
+    """The log probabilities of a choice's refusal have ended: all entries."""
 
     type: ClassVar[Literal["logprobs.refusal.done"]] = "logprobs.refusal.done"
     choice_index: int
@@ -279,11 +206,7 @@ class LogprobsRefusalDone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The provider said that something failed: the last event of its stream (S1.10).
-
-    Attributes:
-        error: what it said.
-    """
+    """The provider said that something failed: the last event of its stream (S1.10)."""
 
     type: ClassVar[Literal["error"]] = "error"
     error: ErrorObject

@@ -92,7 +92,7 @@ def parse_partial_json(text: str) -> PartialJson | None:
         text: a document or the beginning of one, with or without white space around it or a BOM.
 
     Returns:
-        ``None`` where there is no value: none has begun, the text is no JSON (rule 4), or it is
+        ``None`` where there is no value: none has begun, the text is not JSON (rule 4), or it is
         nested deeper than :data:`MAX_NESTING`.
 
     >>> parse_partial_json('{"a": [1, "tw')
@@ -161,7 +161,7 @@ def _document(text: str) -> tuple[str, bool] | None:
 
 
 def _may_go_on(rest: str, expected: int) -> bool:
-    """Whether what begins with no token is the beginning of one, or nothing but white space."""
+    """Tell whether a rest without a token is the beginning of one, or but white space."""
     rest = rest.lstrip(" \t\n\r")
     if not rest:
         return True
@@ -169,11 +169,7 @@ def _may_go_on(rest: str, expected: int) -> bool:
 
 
 def _string_end(text: str, at: int) -> tuple[int, bool]:
-    """Find the end of a string.
-
-    Args:
-        text: what the string is in.
-        at: where its first character is.
+    """Find the end of a string that begins at a character.
 
     Returns:
         Where the string ends, its closing quote included, and ``True``; without such a quote where

@@ -22,7 +22,7 @@ Rules:
 6. All deltas of one kind together are the value of the answer, unless it is found out to repeat
    itself (:mod:`codec.choice`, rule 5). Past the limits of :mod:`codec.accumulator` there are no
    more of them.
-7. Nothing raises, whatever chunks or bytes come: what is no chunk is noted in the answer's
+7. Nothing raises, whatever chunks or bytes come: another value is noted in the answer's
    ``anomalies``, and has no event.
 8. The work for a chunk follows the chunk, however much came before it.
 """
@@ -80,21 +80,15 @@ class ChatEventStream:
     [ContentDone(choice_index=0, content='{"a": [1')]
     """
 
-    __slots__ = ("_bytes", "_ended", "_fold")
-
     def __init__(self, *, order: EventOrder = EventOrder.WIRE, choice_count: int = 1) -> None:
         self._fold = _EventFold(order, choice_count)
         self._bytes = _ByteStream(self._fold)
         self._ended = False
 
     def feed(self, chunk: Any) -> list[ChatEvent]:
-        """Take one chunk.
+        """Take one chunk, of any JSON type, and return its events.
 
-        Args:
-            chunk: the decoded JSON of an event, of any type; it is not changed.
-
-        Returns:
-            Its events; none after an error, or after :meth:`finish`.
+        There are none after an error, or after :meth:`finish`. The chunk is not changed.
         """
         if self._ended:
             return []
@@ -104,9 +98,8 @@ class ChatEventStream:
     def feed_bytes(self, data: bytes) -> list[ChatEvent]:
         """Take one read of an event stream, cut anywhere, in place of chunks.
 
-        Returns:
-            The events of the chunks that it completes; none after an error, or after
-            :meth:`finish`.
+        Returns the events of the chunks that it completes; none after an error, or after
+        :meth:`finish`.
         """
         if self._ended:
             return []
@@ -114,10 +107,9 @@ class ChatEventStream:
         return self._fold.drain()
 
     def finish(self) -> list[ChatEvent]:
-        """Take the end of the stream.
+        """Take the end of the stream, and return what is done only now (rule 3), once.
 
-        Returns:
-            What is done only now (rule 3), once; none after an error.
+        There are no such events after an error.
         """
         if self._ended:
             return []
@@ -180,13 +172,7 @@ class ChatEventStream:
 
 
 class _EventFold(Accumulator):
-    """The accumulator, which besides collects events.
-
-    Attributes:
-        begun: a chunk came.
-    """
-
-    __slots__ = ("_choice_events", "_error_told", "_events", "_order", "begun")
+    """The accumulator, which besides collects events."""
 
     def __init__(self, order: EventOrder, choice_count: int) -> None:
         super().__init__(choice_count=choice_count)
@@ -237,22 +223,20 @@ class _EventFold(Accumulator):
                 return
             choice_events = self._choice_events[index] = ChoiceEvents(
                 fold,
-                self._budget,
+                self.budget,
                 self.note,
                 as_openai_python=self._order is EventOrder.OPENAI_PYTHON,
             )
         super()._feed_choice(position, choice)
-        choice_events.take(choice, self._events, failed=self._error is not None)
+        choice_events.tell(choice, self._events, failed=self._error is not None)
 
 
 class _ByteStream(ChatStream):
     """The observer's reading of bytes, into a fold that is given."""
 
-    __slots__ = ()
-
     def __init__(self, fold: _EventFold) -> None:
         super().__init__()
-        self._accumulator = fold
+        self._fold = fold
 
 
 def _own(completion: JsonObject) -> JsonObject:

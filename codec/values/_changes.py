@@ -14,7 +14,7 @@ answers nest less than ten deep, but for the JSON Schemas and examples in them."
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same, numbers by their type as well, ``NaN`` included."""
+    """Tell whether two JSON values are the same, numbers by their type, ``NaN`` included."""
     # Their text tells apart what compares equal (True and 1), and makes NaN equal to itself.
     return type(one) is type(other) and repr(one) == repr(other)
 
@@ -26,9 +26,6 @@ def merge_changes(original: Any, before: Any, after: Any) -> Any:
         original: the value, with all that its reader does not know.
         before: what the reader made of it.
         after: the same, changed.
-
-    Returns:
-        The original where nothing changed; none of the arguments is changed.
 
     Raises:
         ValueError: a value is nested too deeply, or holds an integer too long to be written.

@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ("Members", "insert_at", "object_of", "others", "put", "text_of", "without_nulls")
+__all__ = ("Members", "insert_at", "others", "put", "without_nulls")
 
 Members = Mapping[str, Any]
 
 _MAX_DEPTH = 50
 """How deep nulls are looked for. What providers add nests less than ten deep."""
-
-
-def text_of(value: Any) -> str | None:
-    """Return a string, ``None`` for everything else."""
-    return value if isinstance(value, str) else None
-
-
-def object_of(value: Any) -> dict[str, Any]:
-    """Return an object, an empty one for everything else."""
-    return value if isinstance(value, dict) else {}
 
 
 def others(members: Members, *known: str, **read: Any) -> dict[str, Any]:
@@ -55,12 +45,7 @@ def without_nulls(members: Members, depth: int = _MAX_DEPTH) -> dict[str, Any]:
 
 
 def insert_at(entries: list[Any], rest: Mapping[int, Any]) -> list[Any]:
-    """Return a list with more entries in it, each at its place as far as the list goes.
-
-    Args:
-        entries: the list; it is not changed.
-        rest: what to put in, by its place in the whole list, in order.
-    """
+    """Return a list with more entries in it, each at its place in the whole list."""
     whole = list(entries)
     for place, entry in rest.items():
         whole.insert(place, entry)

@@ -18,15 +18,8 @@ from typing import TYPE_CHECKING, Any
 from codec.finish import normalise_finish_reason
 from codec.integers import index_of
 from codec.jsontext import decode_json, encode_json
-from codec.values._members import (
-    Members,
-    insert_at,
-    object_of,
-    others,
-    put,
-    text_of,
-    without_nulls,
-)
+from codec.members import object_of, string_of
+from codec.values._members import Members, insert_at, others, put, without_nulls
 from codec.values.parts import ContentPart, TextPart, decode_part
 
 if TYPE_CHECKING:
@@ -48,8 +41,8 @@ class AnsweredCall:
     Attributes:
         id: empty where there was none.
         name: what is called.
-        arguments: parsed; text that is no JSON stands for itself, and without any they are an empty
-            object (S4.13, S4.14). Of a custom tool the input, which is text and never parsed.
+        arguments: parsed; text that is not JSON stands for itself, and no text is an empty object
+            (S4.13, S4.14). Of a custom tool the input, which is text and never parsed.
         type: ``function`` or ``custom``; any other is in ``extra``.
         function_extra: other members of the object that has the name.
         extra: other members beside it (Gemini's ``extra_content``).
@@ -79,17 +72,13 @@ class AnsweredChoice:
     """One choice of an answer.
 
     Attributes:
-        index: its own.
-        role: of the message; ``None`` in a legacy completion.
+        role: ``None`` in a legacy completion.
         content: text or parts; ``None`` where there is neither. Of a legacy completion its text.
         reasoning: each text that came, by the name it came by.
-        refusal: the refusal's text.
         tool_calls: ``None`` where the message has no list of them.
         other_calls: what stands among them and is none, as it came, by its place in the list, in
             order.
         function_call: the legacy single call.
-        finish_reason: as on the wire.
-        logprobs: as on the wire.
         is_completion: it is a choice of a legacy completion, with text and no message.
         extra: other members of the message.
         choice_extra: other members of the choice.
@@ -155,13 +144,9 @@ def decode_choice(choice: JsonObject, *, place: int) -> AnsweredChoice:
     """Read one choice, of a chat or of a legacy completion.
 
     A delta is read where there is no message, as :func:`codec.response.decode_response` does;
-    beside a message it repeats it (Perplexity).
-
-    Args:
-        choice: an entry of ``choices``.
-        place: its place among them, which is its index where it has none.
+    beside a message it repeats it (Perplexity). Its place is its index where it has none.
     """
-    index, finish_reason = index_of(choice.get("index")), text_of(choice.get("finish_reason"))
+    index, finish_reason = index_of(choice.get("index")), string_of(choice.get("finish_reason"))
     logprobs = choice.get("logprobs")
     if isinstance(logprobs, dict):
         logprobs = without_nulls(logprobs) or None
@@ -171,7 +156,7 @@ def decode_choice(choice: JsonObject, *, place: int) -> AnsweredChoice:
         "logprobs": logprobs,
     }
     messages = [name for name in ("message", "delta") if isinstance(choice.get(name), dict)]
-    text = None if messages else text_of(choice.get("text"))
+    text = None if messages else string_of(choice.get("text"))
     read = {"index": index, "finish_reason": finish_reason, "text": text}
     known["choice_extra"] = without_nulls(others(choice, "logprobs", *messages, **read))
     if text is not None:
@@ -185,7 +170,7 @@ def decode_call(value: Any) -> AnsweredCall | None:
     is_custom = not isinstance(entry.get("function"), dict) and "custom" in entry
     member, argument = _CALLED[is_custom]
     called = object_of(entry.get(member))
-    name, call_id = text_of(called.get("name")), text_of(entry.get("id"))
+    name, call_id = string_of(called.get("name")), string_of(entry.get("id"))
     if not name:
         return None
     kind = member if entry.get("type") == member else None
@@ -206,11 +191,11 @@ def _read_message(message: JsonObject) -> dict[str, Any]:
         # Snowflake sends one of empty strings where nothing is called.
         message = others(message, "function_call")
     parts = tuple(map(decode_part, content)) if isinstance(content, list) else None
-    texts = {name: message[name] for name in _REASONING if text_of(message.get(name)) is not None}
+    texts = {name: message[name] for name in _REASONING if string_of(message.get(name)) is not None}
     read: dict[str, Any] = {
-        "role": text_of(message.get("role")),
-        "content": text_of(content) if parts is None else parts,
-        "refusal": text_of(message.get("refusal")),
+        "role": string_of(message.get("role")),
+        "content": string_of(content) if parts is None else parts,
+        "refusal": string_of(message.get("refusal")),
         "tool_calls": None,
         "function_call": decode_call({"function": legacy}),
     }

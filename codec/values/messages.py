@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from codec.values._members import Members, object_of, others, put, text_of
+from codec.members import object_of, string_of
+from codec.values._members import Members, others, put
 from codec.values.parts import ContentPart, decode_part
 
 if TYPE_CHECKING:
@@ -27,11 +28,9 @@ class MessageCall:
     """A tool call in a message, or what stands in its place.
 
     Attributes:
-        id: of the call.
-        name: what is called.
         arguments: as they were: text, as a rule JSON; some servers send an object.
         type: ``function`` or ``custom``; ``None`` where none was given.
-        native: the entry as it came, where it is neither (null, for one); else ``UNSET``.
+        native: the entry as it came, where it is neither (null, say); else ``UNSET``.
     """
 
     id: str | None = None
@@ -59,14 +58,11 @@ class ChatMessage:
 
     Attributes:
         role: as sent, ``None`` where it is missing.
-        content: text, parts, or ``None``.
         name: of the participant or the tool.
         tool_call_id: of the call whose result this is.
         tool_calls: ``None`` where the message has no list of them.
         function_call: the legacy single call, without id.
-        refusal: the refusal of an earlier answer.
-        reasoning: the reasoning of an earlier answer, and
-        reasoning_member: the name it came by, ``reasoning_content`` or ``reasoning``.
+        reasoning_member: the name that it came by, ``reasoning_content`` or ``reasoning``.
         extra: all other members (``audio``, ``annotations``, ``cache_control``, ...), and those
             whose value is of another type than they should have.
     """
@@ -110,11 +106,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherMessage:
-    """What stands among the messages and is no object.
-
-    Attributes:
-        native: the value as it came.
-    """
+    """What stands among the messages and is no object, as it came."""
 
     native: Any
 
@@ -130,18 +122,18 @@ def decode_message(value: Any) -> ChatMessage | OtherMessage:
     content = value.get("content")
     calls = value.get("tool_calls")
     legacy = value.get("function_call")
-    spoken = next((n for n in _REASONING if text_of(value.get(n)) is not None), _REASONING[0])
+    spoken = next((n for n in _REASONING if string_of(value.get(n)) is not None), _REASONING[0])
     read: dict[str, Any] = {
-        "role": text_of(value.get("role")),
+        "role": string_of(value.get("role")),
         "content": tuple(map(decode_part, content))
         if isinstance(content, list)
-        else text_of(content),
-        "name": text_of(value.get("name")),
-        "tool_call_id": text_of(value.get("tool_call_id")),
+        else string_of(content),
+        "name": string_of(value.get("name")),
+        "tool_call_id": string_of(value.get("tool_call_id")),
         "tool_calls": tuple(map(_decode_call, calls)) if isinstance(calls, list) else None,
         "function_call": _decode_call({"function": legacy}) if isinstance(legacy, dict) else None,
-        "refusal": text_of(value.get("refusal")),
-        spoken: text_of(value.get(spoken)),
+        "refusal": string_of(value.get("refusal")),
+        spoken: string_of(value.get(spoken)),
     }
     extra = others(value, **read)
     return ChatMessage(reasoning=read.pop(spoken), reasoning_member=spoken, extra=extra, **read)
@@ -154,8 +146,8 @@ def _decode_call(value: Any) -> MessageCall:
     if not isinstance(called, dict) or (member == "custom") != (entry.get("type") == "custom"):
         return MessageCall(native=value)
     argument = "input" if member == "custom" else "arguments"
-    known = {"id": text_of(entry.get("id")), "type": text_of(entry.get("type"))}
-    name = text_of(called.get("name"))
+    known = {"id": string_of(entry.get("id")), "type": string_of(entry.get("type"))}
+    name = string_of(called.get("name"))
     arguments = called.get(argument)
     return MessageCall(
         **known,

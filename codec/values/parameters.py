@@ -22,8 +22,6 @@ class GenerationParameters:
     """The parameters of generation.
 
     Attributes:
-        temperature: a number.
-        top_p: a number.
         max_tokens: the limit of tokens, whichever key it had.
         max_tokens_key: that key, under which it is written back.
         stop: the stop sequences; one that came as a string is a tuple of one.

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codec.values._members import Members, object_of, others, put, text_of
+from codec.members import object_of, string_of
+from codec.values._members import Members, others, put
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,7 @@ class TextPart:
     """Text.
 
     Attributes:
-        extra: members besides, ``cache_control`` for one.
+        extra: other members, such as ``cache_control``.
     """
 
     text: str
@@ -133,11 +134,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPart:
-    """A part of a kind that is not known, or that is not what its kind says.
-
-    Attributes:
-        native: the value as it came, of any JSON type.
-    """
+    """A part of a kind that is not known, or that is not what its kind says, as it came."""
 
     native: Any
 
@@ -161,12 +158,12 @@ def decode_part(value: Any) -> ContentPart:
 
 
 def _decode_text(part: JsonObject) -> ContentPart | None:
-    text = text_of(part.get("text"))
+    text = string_of(part.get("text"))
     return None if text is None else TextPart(text=text, extra=others(part, "type", "text"))
 
 
 def _decode_refusal(part: JsonObject) -> ContentPart | None:
-    text = text_of(part.get("refusal"))
+    text = string_of(part.get("refusal"))
     if text is None:
         return None
     return RefusalPart(refusal=text, extra=others(part, "type", "refusal"))
@@ -187,13 +184,13 @@ def _decode_media(part: JsonObject) -> ContentPart | None:
     kind = part["type"]
     media = part.get(kind)
     known = {"url": media} if isinstance(media, str) else object_of(media)
-    url = text_of(known.get("url"))
+    url = string_of(known.get("url"))
     if url is None:
         return None
     return MediaPart(
         kind=kind,
         url=url,
-        detail=text_of(known.get("detail")),
+        detail=string_of(known.get("detail")),
         media_extra=others(known, "url", detail=known.get("detail")),
         extra=others(part, "type", kind),
     )
@@ -203,7 +200,7 @@ def _decode_audio(part: JsonObject) -> ContentPart | None:
     audio = part.get("input_audio")
     if not isinstance(audio, dict):
         return None
-    data, kind = text_of(audio.get("data")), text_of(audio.get("format"))
+    data, kind = string_of(audio.get("data")), string_of(audio.get("format"))
     return AudioPart(
         data=data,
         format=kind,
@@ -217,7 +214,7 @@ def _decode_file(part: JsonObject) -> ContentPart | None:
     if not isinstance(file, dict):
         return None
     names = ("file_data", "filename", "file_id")
-    data, name, file_id = (text_of(file.get(member)) for member in names)
+    data, name, file_id = (string_of(file.get(member)) for member in names)
     return FilePart(
         data=data,
         name=name,

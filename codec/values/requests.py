@@ -87,7 +87,7 @@ def decode_request_values(body: bytes) -> RequestValues:
     """Decode a request body.
 
     Raises:
-        MalformedRequest: it is no JSON object, ``messages`` or ``tools`` is no list, or
+        MalformedRequest: it is not a JSON object, ``messages`` or ``tools`` is not a list, or
             ``tool_choice`` has no known form (S4.10, S4.T15).
     """
     try:

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 from codec.completion import fold_completion
 from codec.integers import index_of
 from codec.jsontext import decode_json
+from codec.members import list_of, object_of
 from codec.response import decode_response
 from codec.values._changes import merge_changes
-from codec.values._members import Members, insert_at, object_of, others, put, without_nulls
+from codec.values._members import Members, insert_at, others, put, without_nulls
 from codec.values.choices import AnsweredCall, AnsweredChoice, decode_choice
 from codec.values.splice import splice_json
 
@@ -52,11 +53,7 @@ class ResponseValues:
     """What an answer says.
 
     Attributes:
-        id: the answer's id.
-        model: the model that answered.
         choices: sorted by index; one without takes its place in the list.
-        usage: what was reported.
-        cost: what was reported.
         api_specific: ``system_fingerprint``, ``service_tier`` and the first choice's ``logprobs``,
             as far as they are there (S4.16).
         extra: all other members, ``object`` and ``created`` among them.
@@ -108,7 +105,7 @@ def decode_response_values(body: bytes) -> ResponseValues:
     """Decode a plain body.
 
     Raises:
-        MalformedResponse: it is no JSON object (S4.T4).
+        MalformedResponse: it is not a JSON object (S4.T4).
     """
     response = decode_response(body)
     return _read(response, object_of(response.body))
@@ -142,8 +139,7 @@ def encode_response_values(values: ResponseValues, original: bytes) -> bytes:
 
 def _merge(body: JsonObject, before: JsonObject, after: JsonObject) -> JsonObject:
     """Merge changes into a body, its choices in the order of the values while that is done."""
-    listed = body.get("choices")
-    entries = listed if isinstance(listed, list) else []
+    entries = list_of(body.get("choices"))
     places = _places_of_choices(entries)
     ordered = {"choices": [entries[place] for place in places]} if entries else {}
     merged: JsonObject = merge_changes(body | ordered, before, after)
@@ -159,7 +155,7 @@ def _merge(body: JsonObject, before: JsonObject, after: JsonObject) -> JsonObjec
 
 def _read(response: ChatResponse, body: JsonObject) -> ResponseValues:
     listed = body.get("choices")
-    entries = listed if isinstance(listed, list) else []
+    entries = list_of(listed)
     places = _places_of_choices(entries)
     choices = tuple(decode_choice(entries[place], place=place) for place in places)
     api_specific: JsonObject = {

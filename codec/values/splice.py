@@ -38,7 +38,7 @@ def splice_json(original: bytes, value: Any) -> bytes:
         value: any JSON value; it is not changed.
 
     Raises:
-        ValueError: the original is no JSON document, or the value cannot be written as one.
+        ValueError: the original is not a JSON document, or the value cannot be written as one.
 
     >>> splice_json(b'{"n": 1.0, "s":"\\u00e9"}', {"n": 1.0, "s": "e", "t": None})
     b'{"n": 1.0, "s":"e","t":null}'
@@ -86,7 +86,7 @@ class _Splicer:
         ]
         starts = [start for start, _ in span.keys]
         kept = [name in new for name in names]
-        yield from _take_out(span, starts, kept)
+        yield from _remove(span, starts, kept)
         yield from _append(span, starts, kept, added)
 
     def _edit_list(self, span: Span, old: list[Any], new: list[Any], depth: int) -> Iterator[Edit]:
@@ -97,7 +97,7 @@ class _Splicer:
         added = [encode_json(item) for item in new[first + changed : len(new) - last]]
         starts = [value.start for value in span.values]
         gone = range(first + changed, len(old) - last)
-        yield from _take_out(span, starts, [place not in gone for place in range(len(old))])
+        yield from _remove(span, starts, [place not in gone for place in range(len(old))])
         before = first + changed
         if added and before < len(old):
             yield starts[before], starts[before], ",".join(added) + ","
@@ -105,7 +105,7 @@ class _Splicer:
             yield from _append(span, starts, [True] * len(old), added)
 
 
-def _take_out(span: Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
+def _remove(span: Span, starts: list[int], kept: list[bool]) -> Iterator[Edit]:
     """Take members or items out, each with a comma: the one behind it, or before it at the end."""
     last_kept = max((place for place, keep in enumerate(kept) if keep), default=None)
     for place, keep in enumerate(kept):

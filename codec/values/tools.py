@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from codec.errors import MalformedRequest
-from codec.values._members import Members, object_of, others, put, text_of
+from codec.members import object_of, string_of
+from codec.values._members import Members, others, put
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
@@ -21,13 +22,10 @@ class ToolDefinition:
     """A tool that may be called.
 
     Attributes:
-        name: of the function.
-        description: what it does.
         parameters: the JSON Schema of its arguments.
         strict: whether the arguments must follow the schema.
         function_extra: other members of ``function``.
-        extra: other members beside it.
-        native: the definition as it came, where it is no function (null, for one); else ``UNSET``.
+        native: the definition as it came, where it is not a function (null, say); else ``UNSET``.
     """
 
     name: str | None = None
@@ -82,8 +80,8 @@ def decode_tool(value: Any) -> ToolDefinition:
         return ToolDefinition(native=value)
     strict = function.get("strict")
     read: dict[str, Any] = {
-        "name": text_of(function.get("name")),
-        "description": text_of(function.get("description")),
+        "name": string_of(function.get("name")),
+        "description": string_of(function.get("description")),
         "parameters": function.get("parameters"),
         "strict": strict if isinstance(strict, bool) else None,
     }
@@ -106,6 +104,6 @@ def decode_tool_choice(value: Any) -> ToolChoice | None:
         return ToolChoice(mode=value)
     if not isinstance(value, dict):
         raise MalformedRequest("tool_choice is neither a word nor an object")
-    name = text_of(object_of(value.get("function")).get("name"))
+    name = string_of(object_of(value.get("function")).get("name"))
     choice = ToolChoice(function=name) if name is not None else None
     return choice if choice and choice.to_json() == value else ToolChoice(native=value)

@@ -9,12 +9,18 @@ Rules (``seeds.md`` S2.1, ``dialects.md`` section 1, rules 8 and 9):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+
+from codec.members import list_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codec.jsontext import JsonObject
 
-__all__ = ("View", "list_of", "number", "objects", "text")
+__all__ = ("Member", "View", "number_of", "view_of", "views_of")
+
+_Value_co = TypeVar("_Value_co", covariant=True)
 
 
 class View:
@@ -27,6 +33,12 @@ class View:
     __slots__ = ("_raw",)
 
     KNOWN: ClassVar[frozenset[str]] = frozenset()
+    """The names of the members that are read."""
+
+    def __init_subclass__(cls, *, also: tuple[str, ...] = ()) -> None:
+        """Know the members by the attributes that read them, and others by name."""
+        read = {name for name, value in vars(cls).items() if isinstance(value, Member | property)}
+        cls.KNOWN = frozenset(read.union(also))
 
     def __init__(self, raw: JsonObject) -> None:
         self._raw = raw
@@ -53,24 +65,45 @@ class View:
         return f"{type(self).__name__}({self.raw!r})"
 
 
-def text(value: Any) -> str | None:
-    """Return a string, ``None`` for everything else."""
-    return value if isinstance(value, str) else None
+class Member(Generic[_Value_co]):
+    """A member of an object, by the name of the attribute.
+
+    Args:
+        read: makes of any JSON value what the attribute is.
+        doc: what the member says.
+    """
+
+    def __init__(self, read: Callable[[Any], _Value_co], doc: str) -> None:
+        self._read = read
+        self.__doc__ = doc
+
+    def __set_name__(self, _: type[View], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, view: None, _: type[View]) -> Member[_Value_co]: ...
+    @overload
+    def __get__(self, view: View, _: type[View]) -> _Value_co: ...
+    def __get__(self, view: View | None, _: type[View]) -> Member[_Value_co] | _Value_co:
+        return self if view is None else self._read(view.raw.get(self._name))
 
 
-def number(value: Any) -> float | None:
+_View = TypeVar("_View", bound=View)
+
+
+def number_of(value: Any) -> float | None:
     """Return a number of either form, ``None`` for everything else."""
     return value if type(value) in {int, float} else None
 
 
-def list_of(value: Any) -> list[Any]:
-    """Return a list, an empty one for everything else."""
-    return value if isinstance(value, list) else []
+def view_of(kind: type[_View]) -> Callable[[Any], _View | None]:
+    """Return what makes a view of an object, ``None`` of everything else."""
+    return lambda value: kind(value) if isinstance(value, dict) else None
 
 
-def objects(value: Any) -> list[JsonObject]:
-    """Return the objects in a list."""
-    return [item for item in list_of(value) if isinstance(item, dict)]
+def views_of(kind: type[_View]) -> Callable[[Any], tuple[_View, ...]]:
+    """Return what makes views of the objects in a list, none of everything else."""
+    return lambda value: tuple(kind(item) for item in list_of(value) if isinstance(item, dict))
 
 
 def _are_equal(one: JsonObject, other: JsonObject) -> bool:

@@ -6,16 +6,12 @@ provider's chunks, for nothing in them is required.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
-
 from codec.errors import MalformedEvent
 from codec.integers import count_of, index_of
-from codec.jsontext import decode_json
-from codec.wire._view import View, number, objects, text
+from codec.jsontext import decode_json_object
+from codec.members import string_of
+from codec.wire._view import Member, View, number_of, view_of, views_of
 from codec.wire.usage import UsageCounts
-
-if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
 
 __all__ = (
     "Chunk",
@@ -33,17 +29,8 @@ class TokenLogprob(View):
     """One token and how likely it was."""
 
     __slots__ = ()
-    KNOWN: ClassVar = frozenset({"token", "logprob", "bytes", "top_logprobs"})
-
-    @property
-    def token(self) -> str | None:
-        """The token's text."""
-        return text(self._raw.get("token"))
-
-    @property
-    def logprob(self) -> float | None:
-        """The natural logarithm of its probability."""
-        return number(self._raw.get("logprob"))
+    token = Member(string_of, "The token's text.")
+    logprob = Member(number_of, "The natural logarithm of its probability.")
 
     @property
     def bytes(self) -> tuple[int, ...] | None:
@@ -56,202 +43,81 @@ class TokenLogprob(View):
     @property
     def top_logprobs(self) -> tuple[TokenLogprob, ...]:
         """The likeliest tokens at its place."""
-        return tuple(map(TokenLogprob, objects(self._raw.get("top_logprobs"))))
+        return views_of(TokenLogprob)(self._raw.get("top_logprobs"))
 
 
 class Logprobs(View):
     """The log probabilities of a choice, for each kind of its text."""
 
     __slots__ = ()
-    KNOWN: ClassVar = frozenset({"content", "refusal", "reasoning_content"})
-
-    @property
-    def content(self) -> tuple[TokenLogprob, ...]:
-        """Tokens of the content."""
-        return tuple(map(TokenLogprob, objects(self._raw.get("content"))))
-
-    @property
-    def refusal(self) -> tuple[TokenLogprob, ...]:
-        """Tokens of the refusal."""
-        return tuple(map(TokenLogprob, objects(self._raw.get("refusal"))))
-
-    @property
-    def reasoning_content(self) -> tuple[TokenLogprob, ...]:
-        """Tokens of the reasoning (DeepSeek)."""
-        return tuple(map(TokenLogprob, objects(self._raw.get("reasoning_content"))))
+    content = Member(views_of(TokenLogprob), "Tokens of the content.")
+    refusal = Member(views_of(TokenLogprob), "Tokens of the refusal.")
+    reasoning_content = Member(views_of(TokenLogprob), "Tokens of the reasoning (DeepSeek).")
 
 
 class FunctionDelta(View):
     """What is called and with what, or a fragment of it."""
 
     __slots__ = ()
-    KNOWN: ClassVar = frozenset({"name", "arguments"})
-
-    @property
-    def name(self) -> str | None:
-        """The function's name."""
-        return text(self._raw.get("name"))
-
-    @property
-    def arguments(self) -> str | None:
-        """A fragment of the argument text; arguments of another type are in ``raw``."""
-        return text(self._raw.get("arguments"))
+    name = Member(string_of, "The function's name.")
+    arguments = Member(
+        string_of, "A fragment of the argument text; arguments of another type are in ``raw``."
+    )
 
 
 class ToolCallDelta(View):
     """A fragment of a tool call; not one of its members is required."""
 
     __slots__ = ()
-    KNOWN: ClassVar = frozenset({"index", "id", "type", "function"})
-
-    @property
-    def index(self) -> int | None:
-        """The call that the piece belongs to (missing in Mistral and Gemini)."""
-        return index_of(self._raw.get("index"))
-
-    @property
-    def id(self) -> str | None:
-        """The call's id."""
-        return text(self._raw.get("id"))
-
-    @property
-    def type(self) -> str | None:
-        """The call's type."""
-        return text(self._raw.get("type"))
-
-    @property
-    def function(self) -> FunctionDelta | None:
-        """What is called."""
-        value = self._raw.get("function")
-        return FunctionDelta(value) if isinstance(value, dict) else None
+    index = Member(index_of, "The call that the piece belongs to (missing in Mistral and Gemini).")
+    id = Member(string_of, "The call's id.")
+    type = Member(string_of, "The call's type.")
+    function = Member(view_of(FunctionDelta), "What is called.")
 
 
-class Delta(View):
+class Delta(View, also=("reasoning_content",)):
     """What one chunk adds to a choice. Its members stand beside each other, not for each other."""
 
     __slots__ = ()
-    KNOWN: ClassVar = frozenset(
-        {"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls",
-         "function_call"}
-    )  # fmt: skip
-
-    @property
-    def role(self) -> str | None:
-        """Any role: assistant, developer, system, tool, user."""
-        return text(self._raw.get("role"))
-
-    @property
-    def content(self) -> str | None:
-        """A piece of text; content in parts is in ``raw``."""
-        return text(self._raw.get("content"))
+    role = Member(string_of, "Any role: assistant, developer, system, tool, user.")
+    content = Member(string_of, "A piece of text; content in parts is in ``raw``.")
+    refusal = Member(string_of, "A piece of a refusal.")
+    tool_calls = Member(views_of(ToolCallDelta), "Fragments of tool calls.")
+    function_call = Member(view_of(FunctionDelta), "A fragment of the legacy call.")
 
     @property
     def reasoning(self) -> str | None:
         """A piece of reasoning, under the first of its names that has one."""
-        known = [text(self._raw.get(name)) for name in ("reasoning_content", "reasoning")]
+        known = [string_of(self._raw.get(name)) for name in ("reasoning_content", "reasoning")]
         told = [value for value in known if value is not None]
         return next(filter(None, told), told[0] if told else None)
-
-    @property
-    def refusal(self) -> str | None:
-        """A piece of a refusal."""
-        return text(self._raw.get("refusal"))
-
-    @property
-    def tool_calls(self) -> tuple[ToolCallDelta, ...]:
-        """Fragments of tool calls."""
-        return tuple(map(ToolCallDelta, objects(self._raw.get("tool_calls"))))
-
-    @property
-    def function_call(self) -> FunctionDelta | None:
-        """A fragment of the legacy call."""
-        value = self._raw.get("function_call")
-        return FunctionDelta(value) if isinstance(value, dict) else None
 
 
 class ChunkChoice(View):
     """One choice's part of a chunk."""
 
     __slots__ = ()
-    KNOWN: ClassVar = frozenset({"index", "delta", "finish_reason", "logprobs", "text"})
-
-    @property
-    def index(self) -> int | None:
-        """The choice's own index."""
-        return index_of(self._raw.get("index"))
-
-    @property
-    def delta(self) -> Delta | None:
-        """What is added; ``None`` in a legacy completion, and in Azure's filter chunks."""
-        value = self._raw.get("delta")
-        return Delta(value) if isinstance(value, dict) else None
-
-    @property
-    def text(self) -> str | None:
-        """What is added in a legacy completion."""
-        return text(self._raw.get("text"))
-
-    @property
-    def finish_reason(self) -> str | None:
-        """Any word (S2.2), an empty one as it came."""
-        return text(self._raw.get("finish_reason"))
-
-    @property
-    def logprobs(self) -> Logprobs | None:
-        """The log probabilities of what is added."""
-        value = self._raw.get("logprobs")
-        return Logprobs(value) if isinstance(value, dict) else None
+    index = Member(index_of, "The choice's own index.")
+    delta = Member(
+        view_of(Delta), "What is added; none in a legacy completion and in Azure's filter chunks."
+    )
+    text = Member(string_of, "What is added in a legacy completion.")
+    finish_reason = Member(string_of, "Any word (S2.2), an empty one as it came.")
+    logprobs = Member(view_of(Logprobs), "The log probabilities of what is added.")
 
 
 class Chunk(View):
     """One chunk of a stream."""
 
     __slots__ = ()
-    KNOWN: ClassVar = frozenset(
-        {"id", "object", "created", "model", "service_tier", "system_fingerprint", "choices",
-         "usage"}
-    )  # fmt: skip
-
-    @property
-    def id(self) -> str | None:
-        """The answer's id."""
-        return text(self._raw.get("id"))
-
-    @property
-    def object(self) -> str | None:
-        """Any word, as a rule ``chat.completion.chunk``."""
-        return text(self._raw.get("object"))
-
-    @property
-    def created(self) -> int | None:
-        """Seconds since the epoch."""
-        return count_of(self._raw.get("created"))
-
-    @property
-    def model(self) -> str | None:
-        """The model that answers."""
-        return text(self._raw.get("model"))
-
-    @property
-    def service_tier(self) -> str | None:
-        """How the request was served."""
-        return text(self._raw.get("service_tier"))
-
-    @property
-    def system_fingerprint(self) -> str | None:
-        """The backend's configuration."""
-        return text(self._raw.get("system_fingerprint"))
-
-    @property
-    def choices(self) -> tuple[ChunkChoice, ...]:
-        """The choices that the chunk adds to, which may be none."""
-        return tuple(map(ChunkChoice, objects(self._raw.get("choices"))))
-
-    @property
-    def usage(self) -> UsageCounts | None:
-        """The usage on the chunk itself (S2.6)."""
-        value = self._raw.get("usage")
-        return UsageCounts(value) if isinstance(value, dict) else None
+    id = Member(string_of, "The answer's id.")
+    object = Member(string_of, "Any word, as a rule ``chat.completion.chunk``.")
+    created = Member(count_of, "Seconds since the epoch.")
+    model = Member(string_of, "The model that answers.")
+    service_tier = Member(string_of, "How the request was served.")
+    system_fingerprint = Member(string_of, "The backend's configuration.")
+    choices = Member(views_of(ChunkChoice), "The choices that it adds to, which may be none.")
+    usage = Member(view_of(UsageCounts), "The usage on the chunk itself (S2.6).")
 
 
 def decode_chunk(data: bytes) -> Chunk:
@@ -261,10 +127,6 @@ def decode_chunk(data: bytes) -> Chunk:
         MalformedEvent: it is no JSON object (S2.7). The stream goes on; the next event may be one.
     """
     try:
-        value = decode_json(data)
+        return Chunk(decode_json_object(data))
     except ValueError as error:
         raise MalformedEvent(f"event data: {error}", data) from error
-    if not isinstance(value, dict):
-        raise MalformedEvent(f"event data: a JSON {type(value).__name__}, no object", data)
-    raw: JsonObject = value
-    return Chunk(raw)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.call import Tool, ToolCall
+from codec.call import Tool
 from codec.jsontext import decode_json
+from codec.parts import ToolCall
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS

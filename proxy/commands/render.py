@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from typing import TextIO
 
-    from codec.call import Tool, ToolCall
+    from codec.call import Tool
+    from codec.parts import ToolCall
     from proxy.commands.call import RecordedCall, RecordedMessage
     from telemetry.store.unobserved_calls import UnobservedCalls
 

@@ -28,14 +28,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codec.apis.player import Script
-from codec.call import Text, ToolResult
 from codec.generator import Answer, CallFragment, Delta, TokenLogprob
+from codec.parts import Text, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from codec.call import Asked, Message, Part, Tool
+    from codec.call import Asked, Message, Tool
     from codec.jsontext import JsonObject
+    from codec.parts import Part
 
 __all__ = (
     "ENDLESS_MODEL",

@@ -32,7 +32,7 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
 )
 
 from codec.apis.api import Content
-from codec.call import ToolCall
+from codec.parts import ToolCall
 from telemetry.attribute_values import json_text
 from telemetry.errors import ConfigurationError
 from telemetry.spans.flattening import (

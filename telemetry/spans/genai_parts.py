@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from codec.call import Media, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.parts import Media, Reasoning, Refusal, Text, ToolCall, ToolResult
 from telemetry.attribute_values import is_readable, non_empty_text
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS
@@ -28,8 +28,8 @@ from telemetry.spans.flattening import MAX_FLATTENED_PARTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from codec.call import Part
     from codec.jsontext import JsonObject
+    from codec.parts import Part
 
 __all__ = ("build_parts", "build_text_part")
 

@@ -25,7 +25,7 @@ from openinference.semconv.trace import (
     ToolCallAttributes,
 )
 
-from codec.call import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.parts import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 from telemetry.attribute_values import json_text
 from telemetry.semconv import ContentType
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS, MAX_FLATTENED_TOOL_CALLS
@@ -33,7 +33,8 @@ from telemetry.spans.flattening import MAX_FLATTENED_PARTS, MAX_FLATTENED_TOOL_C
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.call import Message, Part
+    from codec.call import Message
+    from codec.parts import Part
     from telemetry.attribute_values import AttributePairs
     from telemetry.spans.flattening import Flattening
 

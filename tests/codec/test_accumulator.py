@@ -26,10 +26,6 @@ def test_the_first_identity_that_is_not_empty_is_kept() -> None:
     assert (response.id, response.created, response.model) == ("c", 1_750_000_000, "m-1")
     assert (response.system_fingerprint, response.service_tier) == (None, "default")
     assert contents(response) == {0: "Hi!"}
-
-
-def test_a_whole_identity_stays() -> None:
-    """Rule 2, also when nothing is left to learn."""
     head = {"id": "c", "model": "m", "created": 5, "system_fingerprint": "f", "service_tier": "s"}
     response = fold(head | delta("a"), dict.fromkeys(head, "other") | delta("b"))
     assert {key: getattr(response, key) for key in head} == head
@@ -52,18 +48,15 @@ def test_choices_are_known_by_index() -> None:
     assert not response.finished
 
 
-@pytest.mark.parametrize("index", [1, 1.0, "1"])
-def test_an_index_may_be_written_in_other_ways(index: Any) -> None:
-    """Rule 1: gateways in languages with one number type, or with form fields."""
+@pytest.mark.parametrize(
+    ("index", "texts"),
+    [(index, {0: "a", 1: "bc"}) for index in (1, 1.0, "1")]
+    + [(index, {0: "ab", 1: "c"}) for index in (-1, "-1", "01", 0.5, None)],
+)
+def test_an_index_may_be_written_in_other_ways(index: Any, texts: dict[int, str]) -> None:
+    """Rule 1: by gateways with one number type, or form fields; what is none goes by its place."""
     chunk = {"choices": [{"index": index, "delta": {"content": "b"}}]}
-    assert contents(fold(delta("a", 0), chunk, delta("c", 1))) == {0: "a", 1: "bc"}
-
-
-@pytest.mark.parametrize("index", [-1, "-1", "01", 0.5, None])
-def test_what_is_no_index_is_none(index: Any) -> None:
-    """Rule 1: such an entry takes its place in the list."""
-    chunk = {"choices": [{"index": index, "delta": {"content": "b"}}]}
-    assert contents(fold(delta("a", 0), chunk)) == {0: "ab"}
+    assert contents(fold(delta("a", 0), chunk, delta("c", 1))) == texts
 
 
 def test_a_choice_without_index_takes_its_place() -> None:
@@ -89,38 +82,28 @@ def test_usage_is_taken_wherever_it_rides(chunk: dict[str, Any]) -> None:
     assert (usage.prompt, usage.completion, usage.total, usage.raw) == (1, 1, 2, USAGE)
 
 
-def test_groq_sends_one_count_three_times() -> None:
-    """The same count from three places is one count."""
-    response = fold(
-        delta("a"),
-        delta(finish_reason="stop") | {"usage": USAGE, "x_groq": {"usage": USAGE}},
-        {"choices": [], "usage": USAGE},
-    )
-    assert response.usage is not None
-    assert response.usage.total == 2
+STOP, OTHER_STOP = delta(finish_reason="stop"), delta(None, 1, finish_reason="stop")
+ALONE = {"choices": [], "usage": USAGE}
+LATER = {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 10}}
 
 
-def test_llama_cpp_sums_its_choices() -> None:
-    """dialects.md section 3: a usage chunk after the finish of each choice."""
-    response = fold(
-        delta("a", 0), delta("b", 1), delta(None, 0, finish_reason="stop"),
-        {"choices": [], "usage": USAGE, "timings": {"predicted_n": 1}},
-        delta(None, 1, finish_reason="stop"),
-        {"choices": [], "usage": USAGE, "timings": {"predicted_n": 1}},
-    )  # fmt: skip
-    assert response.usage is not None
-    assert (response.usage.completion, response.usage.total) == (2, 3)
-
-
-def test_running_usage_alone_is_not_summed() -> None:
-    """dialects.md section 3: llama.cpp's first usage chunk comes after a finish, not before any."""
-    running = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
-    response = fold(
-        delta("a"), {"choices": [], "usage": running}, delta("b", finish_reason="stop"),
-        {"choices": [], "usage": running | {"completion_tokens": 50, "total_tokens": 60}},
-    )  # fmt: skip
-    assert response.usage is not None
-    assert (response.usage.prompt, response.usage.completion, response.usage.total) == (10, 50, 60)
+@pytest.mark.parametrize(
+    ("chunks", "counts"),
+    [
+        pytest.param(
+            [STOP | {"usage": USAGE, "x_groq": {"usage": USAGE}}, ALONE], (1, 1, 2), id="Groq",
+        ),
+        pytest.param([delta("b", 1), STOP, ALONE, OTHER_STOP, ALONE], (1, 2, 3), id="llama.cpp"),
+        pytest.param([ALONE, STOP, LATER], (1, 9, 10), id="running counts"),
+    ],
+)  # fmt: skip
+def test_usage_is_summed_where_each_choice_has_its_own(
+    chunks: list[Any], counts: tuple[int, int, int]
+) -> None:
+    """dialects.md section 3: llama.cpp's comes after the finish of each choice, not before any."""
+    usage = fold(delta("a"), *chunks).usage
+    assert usage is not None
+    assert (usage.prompt, usage.completion, usage.total) == counts
 
 
 def test_deltas_after_a_finish_reason_are_folded() -> None:
@@ -260,23 +243,6 @@ def test_chunks_are_not_changed() -> None:
     assert json.dumps(chunk) == before
 
 
-def test_progress_is_visible_between_chunks() -> None:
-    """`has_content`, `finished` and `has_usage` follow the chunks."""
-    accumulator = Accumulator()
-    seen = []
-    chunks: list[Any] = [
-        delta("", 0), delta("a", 1), delta(None, 0, finish_reason="stop"),
-        delta(None, 1, finish_reason="stop"), {"choices": [], "usage": USAGE},
-    ]  # fmt: skip
-    for chunk in chunks:
-        accumulator.feed(chunk)
-        seen.append((accumulator.has_content, accumulator.finished, accumulator.has_usage))
-    assert seen == [
-        (False, False, False), (True, False, False), (True, False, False), (True, True, False),
-        (True, True, True),
-    ]  # fmt: skip
-
-
 def test_as_many_choices_must_finish_as_were_asked_for() -> None:
     """design.md section 6: every choice's finish reason, also of one that has not begun."""
     accumulator = Accumulator(choice_count=2)
@@ -298,16 +264,6 @@ def test_a_choice_that_never_began_is_no_missing_finish_reason() -> None:
     accumulator = Accumulator(choice_count=2)
     accumulator.feed(delta("a", finish_reason="stop") | {"usage": USAGE})
     assert accumulator.response().anomalies == ()
-
-
-def test_usage_of_nulls_is_not_yet_the_usage() -> None:
-    """dialects.md section 3: Databricks sends it with every chunk until the end."""
-    accumulator = Accumulator()
-    seen = []
-    for completion in (None, None, 54, None):
-        accumulator.feed(delta("a") | {"usage": USAGE | {"completion_tokens": completion}})
-        seen.append(accumulator.has_usage)
-    assert seen == [False, False, True, True]
 
 
 _LEGACY = {"name": "f", "arguments": "{"}

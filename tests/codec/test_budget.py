@@ -15,15 +15,15 @@ from tests.codec.test_chunk import json_values
 def test_what_does_not_fit_is_left_out_for_good() -> None:
     """Once something did not fit, nothing grows: an answer with holes would be a lie (R6)."""
     budget = Budget(100)
-    assert [budget.take(60), budget.take(41), budget.take(1)] == [True, False, False]
+    assert [budget.reserve(60), budget.reserve(41), budget.reserve(1)] == [True, False, False]
     assert budget.exceeded
 
 
 def test_what_does_not_grow_always_fits() -> None:
     """A running count may be replaced past the limit; what is given back stays unused."""
     budget = Budget(100)
-    budget.take(101)
-    assert [budget.take(0), budget.take(-50), budget.take(1)] == [True, True, False]
+    budget.reserve(101)
+    assert [budget.reserve(0), budget.reserve(-50), budget.reserve(1)] == [True, True, False]
 
 
 @pytest.mark.parametrize(

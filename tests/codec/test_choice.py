@@ -240,21 +240,3 @@ def test_the_body_keeps_parts_as_parts() -> None:
     assert choice.body()["message"]["content"] == [
         {"type": "text", "text": "0"}, thinking, {"type": "text", "text": "AB"}, image,
     ]  # fmt: skip
-
-
-def test_text_stops_at_the_budget_and_finish_does_not() -> None:
-    """Rule 7 of the accumulator: the reason is taken when text no longer is."""
-    part = {"type": "image", "data": "x" * 1000}
-    choice = fold(
-        {"delta": {"content": [{"type": "text", "text": "x"}]}},
-        *({"delta": {"content": "x" * 100}} for _ in range(100)),
-        {"delta": {"content": [part]}},
-        {"delta": {"reasoning": "x"}, "finish_reason": "stop"},
-        room=1000,
-    )
-    content = choice.choice().message.content
-    assert content is not None
-    assert 100 < len(content) < 1000
-    assert len(str(choice.body())) < 1500
-    assert choice.choice().message.reasoning is None
-    assert choice.finish_reason == "stop"

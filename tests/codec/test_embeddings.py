@@ -1,4 +1,4 @@
-"""``codec.embeddings``: texts in, vectors out."""
+"""Embeddings: texts in, vectors out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.embeddings import decode_vector, embedded_inputs, embedding_items
-from codec.request import ChatRequest
-from codec.response import decode_response
+from codec.apis.embeddings.vectors import EmbeddingRequest, EmbeddingResponse, read_embeddings
+from codec.embeddings import decode_vector
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ from codec.response import decode_response
 )
 def test_inputs_of_every_form(value: Any, wanted: list[Any]) -> None:
     """One text, several, token ids of one or of several."""
-    assert list(embedded_inputs(ChatRequest({"input": value}))) == wanted
+    assert list(EmbeddingRequest({"input": value}).read_texts()) == wanted
 
 
 def test_items_have_their_own_index() -> None:
@@ -43,8 +42,9 @@ def test_items_have_their_own_index() -> None:
         {"index": 0},
         "x",
     ]
-    assert list(embedding_items({"data": data})) == [(1, [1]), (1, [2]), (2, [3]), (3, [4])]
-    assert list(embedding_items({"data": {}})) == []
+    vectors = EmbeddingResponse(body={"data": data}).vectors
+    assert [(one.index, one.value) for one in vectors] == [(1, [1]), (1, [2]), (2, [3]), (3, [4])]
+    assert not EmbeddingResponse(body={"data": {}}).vectors
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False)))
@@ -64,7 +64,7 @@ def test_what_is_no_vector_is_none(value: Any) -> None:
 
 def test_the_rest_of_the_answer_reads_like_a_chats() -> None:
     """Model and usage."""
-    response = decode_response(
+    response = read_embeddings(
         b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5]}],'
         b'"model":"small","usage":{"prompt_tokens":5,"total_tokens":5}}'
     )

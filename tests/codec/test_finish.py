@@ -8,31 +8,21 @@ from codec.finish import normalise_finish_reason
 
 
 @pytest.mark.parametrize(
-    ("wire", "normal"),
+    ("wire", "alone", "beside_calls"),
     [
-        ("stop", "complete"),
-        ("length", "length"),
-        ("tool_calls", "tool_use"),
-        ("function_call", "tool_use"),
-        ("content_filter", "content_filter"),
-        ("sensitive", "sensitive"),
-        ("", ""),
-        (None, None),
+        ("stop", "complete", "tool_use"),
+        ("length", "length", "length"),
+        ("tool_calls", "tool_use", "tool_use"),
+        ("function_call", "tool_use", "tool_use"),
+        ("content_filter", "content_filter", "content_filter"),
+        ("sensitive", "sensitive", "sensitive"),
+        ("", "", ""),
+        (None, None, None),
     ],
 )
 def test_a_known_reason_has_a_class_and_another_stands_for_itself(
-    wire: str | None, normal: str | None
+    wire: str | None, alone: str | None, beside_calls: str | None
 ) -> None:
-    """S4.12: stop, length and calls are normalised; what is new or absent stays what it is."""
-    assert normalise_finish_reason(wire) == normal
-
-
-@pytest.mark.parametrize(
-    ("wire", "normal"),
-    [("stop", "tool_use"), ("tool_calls", "tool_use"), ("length", "length"), (None, None)],
-)
-def test_stop_beside_calls_says_that_they_are_to_be_run(
-    wire: str | None, normal: str | None
-) -> None:
-    """``dialects.md`` 1.5; what was cut, filtered or never finished stays so."""
-    assert normalise_finish_reason(wire, has_calls=True) == normal
+    """S4.12, ``dialects.md`` 1.5: ``stop`` beside calls says that they are to be run."""
+    assert normalise_finish_reason(wire) == alone
+    assert normalise_finish_reason(wire, has_calls=True) == beside_calls

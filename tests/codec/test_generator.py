@@ -372,14 +372,3 @@ def test_the_observer_reads_what_was_said(said: list[list[Delta]], policy: Usage
     assert plain.usage is not None
     assert plain.usage.completion == sum(len(deltas) for deltas in said)
     assert (streamed.usage is None) == (policy is UsagePolicy.NONE)
-
-
-def test_the_example_works() -> None:
-    """The class shows how it is used."""
-    import doctest  # noqa: PLC0415 - for this test alone
-
-    import codec.generator  # noqa: PLC0415 - as above
-
-    results = doctest.testmod(codec.generator)
-    assert results.attempted
-    assert not results.failed

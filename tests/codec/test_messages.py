@@ -9,19 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec import messages
-from codec.call import (
-    MAX_READ_PARTS,
-    Message,
-    Other,
-    Reasoning,
-    Refusal,
-    Text,
-    Tool,
-    ToolCall,
-    ToolResult,
-)
+from codec.call import Message, Tool
 from codec.members import text_of
 from codec.messages import read_message, read_tool
+from codec.parts import MAX_READ_PARTS, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 from codec.request import ChatRequest
 
 

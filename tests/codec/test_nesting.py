@@ -71,7 +71,7 @@ for _ in range(9):
 def test_few_brackets_are_looked_at_by_themselves(unit: bytes) -> None:
     """Rule 2: of any shape, one step for eight of them at most, and few rounds over all."""
     brackets = (unit * (16_000 // len(unit))).translate(None, b'"a:')
-    left, _ = nesting._take_out_pairs(brackets)
+    left, _ = nesting._remove_pairs(brackets)
     assert len(nesting._find_runs(left)) <= len(brackets) / 8
     work, rest = 0, brackets
     while True:

@@ -387,21 +387,8 @@ def test_other_names_can_be_asked_for() -> None:
     assert scanner.finish().value(b'{"include_usage": null}', "include_usage") == b"null"
 
 
-@pytest.mark.parametrize("body", [b'{"stream": true, "model":"m"}', b"{}", b"[", b""])
-def test_a_whole_body_in_one_call(body: bytes) -> None:
-    """The same as feeding it to a scanner."""
-    assert scan_request(body) == scan(body)
-
-
 def test_of_a_long_value_no_more_is_copied_than_is_wanted() -> None:
     """A limit cuts it; a shorter one is whole."""
     body = b'{"stream": true, "model": "long"}'
     assert scan(body).value(body, "model", 3) == b'"lo'
     assert scan(body).value(body, "stream", 5) == b"true"
-
-
-def test_the_one_call_finds_what_the_rewriter_asks_about() -> None:
-    """Values as they stand in the body."""
-    body = b'{"stream": true, "x": 1}'
-    assert scan_request(body).value(body, "stream") == b"true"
-    assert scan_request(body).value(body, "x") is None

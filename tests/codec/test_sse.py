@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -244,25 +242,6 @@ def feed_in_pieces(
     """Feed a stream read by read, and an empty read at its end."""
     for start in range(0, len(stream) + read_bytes, read_bytes):
         found += decoder.feed(stream[start : start + read_bytes])
-
-
-def seconds_for(size: int) -> float:
-    """How long a line takes that is never ended, byte by byte; the best of three."""
-    data = b"data: " + b"x" * size
-    reads = [data[start : start + 1] for start in range(len(data))]
-    best = float("inf")
-    for _ in range(3):
-        decoder = SseDecoder()
-        start = time.perf_counter()
-        for read in reads:
-            decoder.feed(read)
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def test_a_line_fed_byte_by_byte_takes_linear_time() -> None:
-    """Rule 6: eight times the bytes take about eight times as long, not 64 times."""
-    assert seconds_for(160_000) < 24 * seconds_for(20_000)
 
 
 @pytest.mark.parametrize("line", [b"data: x\n", b"data: x\r\n"])

@@ -8,26 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import sse, stream
+from codec import sse as sse_module
+from codec import stream
 from codec.jsontext import encode_json
 from codec.stream import ChatStream
+from tests.codec.folded_chunks import delta
 from tests.codec.test_sse import split
+from tests.fixtures.wire import DONE, sse, usage_of
 
 if TYPE_CHECKING:
     from codec.answer import ChatResponse
 
-USAGE = {"prompt_tokens": 4, "completion_tokens": 2, "total_tokens": 6}
-
-
-def sse_event(value: Any, end: bytes = b"\n\n") -> bytes:
-    """One event with a JSON value."""
-    return b"data: " + json.dumps(value, ensure_ascii=False).encode() + end
-
-
-def delta(content: str | None = None, **more: Any) -> dict[str, Any]:
-    """A chunk with choice 0; `more` are members of the choice."""
-    members = {} if content is None else {"content": content}
-    return {"choices": [{"index": 0, "delta": members, **more}]}
+USAGE = usage_of(4, 2)
 
 
 def read(*reads: bytes, hides_usage: bool = False) -> ChatResponse:
@@ -43,10 +35,9 @@ def content(response: ChatResponse) -> str | None:
     return response.choices[0].message.content if response.choices else None
 
 
-A = sse_event(delta("a"))
-STOP = sse_event(delta("b", finish_reason="stop"))
-USAGE_ONLY = sse_event({"choices": [], "usage": USAGE})
-DONE = b"data: [DONE]\n\n"
+A = sse(delta("a"))
+STOP = sse(delta("b", finish_reason="stop"))
+USAGE_ONLY = sse({"choices": [], "usage": USAGE})
 
 
 def test_a_plain_stream() -> None:
@@ -109,7 +100,7 @@ def test_a_plain_stream() -> None:
 def test_streams(
     raw: bytes, text: str | None, done: bool, events: int, anomalies: tuple[str, ...]
 ) -> None:
-    """What is odd is noted, and everything else is still read (rules 1 to 3)."""
+    """What is odd is noted, and everything else is still read (rules 1 and 4 of the reader)."""
     response = read(raw)
     assert content(response) == text
     assert (response.done, response.event_count) == (done, events)
@@ -151,7 +142,7 @@ DIALECTS = {
     "cr": (A + STOP + USAGE_ONLY + DONE).replace(b"\n", b"\r"),
     "bom and comments": b"\xef\xbb\xbf: hi\n\n" + A + b": keep-alive\n\n" + STOP + b": \n\n",
     "several lines": b'data: {"choices":\ndata: [{"index":0,"delta":{"content":"a"}}]}\n\n' + STOP,
-    "text of all widths": sse_event(delta("aé漢😀")) + STOP + b"data: {",
+    "text of all widths": sse(delta("aé漢😀")) + STOP + b"data: {",
     "error": A + b"event: error\n: crashed\n\n",
     "no end": A + STOP[:-2],
 }
@@ -160,21 +151,21 @@ DIALECTS = {
 @pytest.mark.parametrize("name", DIALECTS)
 @given(cuts=st.lists(st.integers(0, 1000), max_size=10))
 def test_any_cut_gives_the_same_answer(name: str, cuts: list[int]) -> None:
-    """Rule 4."""
+    """Rule 5 of the reader."""
     raw = DIALECTS[name]
     assert read(*split(raw, cuts)) == read(raw)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_single_bytes_give_the_same_answer(name: str) -> None:
-    """Rule 4, at its extreme."""
+    """Rule 5 of the reader, at its extreme."""
     raw = DIALECTS[name]
     assert read(*(raw[i : i + 1] for i in range(len(raw)))) == read(raw)
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=3))
 def test_no_bytes_raise(raw: bytes, cuts: list[int]) -> None:
-    """Rule 1: neither bare bytes nor bytes inside events."""
+    """Rule 1 of the reader: neither bare bytes nor bytes inside events."""
     read(*split(raw, cuts))
     read(*split(A + b"data: " + raw + b"\n\n" + STOP, cuts))
 
@@ -187,9 +178,9 @@ def test_no_bytes_raise(raw: bytes, cuts: list[int]) -> None:
         pytest.param(USAGE_ONLY[:-2], False, id="at the very end"),
         pytest.param(b": c\n" + USAGE_ONLY, True, id="with a comment"),
         pytest.param(USAGE_ONLY[:-1] + b"id: 1\n\n", True, id="with a second field"),
-        pytest.param(sse_event(delta() | {"usage": USAGE}), True, id="on a choice"),
+        pytest.param(sse(delta() | {"usage": USAGE}), True, id="on a choice"),
         pytest.param(
-            sse_event({"choices": [], "usage": USAGE, "timings": {"n": 1}}), False, id="llama.cpp",
+            sse({"choices": [], "usage": USAGE, "timings": {"n": 1}}), False, id="llama.cpp",
         ),
     ],
 )  # fmt: skip
@@ -228,7 +219,7 @@ def test_progress_is_visible_while_reading() -> None:
     """The observer asks after each read: content, end, completeness (design.md section 6)."""
     stream = ChatStream()
     seen = []
-    for data in (sse_event(delta("")), A[:20], A[20:], STOP, USAGE_ONLY, DONE):
+    for data in (sse(delta("")), A[:20], A[20:], STOP, USAGE_ONLY, DONE):
         stream.feed(data)
         seen.append((stream.event_count, stream.has_content, stream.is_complete, stream.done))
     assert seen == [
@@ -243,7 +234,7 @@ def test_a_stream_is_complete_when_all_choices_that_were_asked_for_are() -> None
     seen = []
     for index in (0, 1):
         chunk = {"choices": [{"index": index, "delta": {"content": "a"}, "finish_reason": "stop"}]}
-        stream.feed(sse_event(chunk | {"usage": USAGE}))
+        stream.feed(sse(chunk | {"usage": USAGE}))
         seen.append(stream.is_complete)
     assert seen == [False, True]
     assert stream.finish().is_complete
@@ -255,9 +246,7 @@ def test_a_stream_is_not_complete_while_the_completion_count_is_null() -> None:
     seen = []
     for completion in (None, 2):
         stream.feed(
-            sse_event(
-                delta(finish_reason="stop") | {"usage": USAGE | {"completion_tokens": completion}}
-            )
+            sse(delta(finish_reason="stop") | {"usage": USAGE | {"completion_tokens": completion}})
         )
         seen.append(stream.is_complete)
     assert seen == [False, True]
@@ -276,7 +265,7 @@ def test_an_endless_event_cuts_the_observation(
     monkeypatch: pytest.MonkeyPatch, read_bytes: int
 ) -> None:
     """R5: what came before it stays, what comes after it is not read, nothing raises."""
-    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 200)
+    monkeypatch.setattr(sse_module, "MAX_EVENT_BYTES", 200)
     raw = A + b"data: " + b"x" * 300 + b"\n\n" + STOP
     stream = ChatStream()
     for start in range(0, len(raw), read_bytes):
@@ -288,7 +277,7 @@ def test_an_endless_event_cuts_the_observation(
 
 def test_memory_does_not_follow_the_stream() -> None:
     """R5: 64 MB of events that say nothing new leave next to nothing behind."""
-    event = sse_event({"id": "c", "choices": [{"index": 0, "delta": {}}], "p": "x" * 60_000})
+    event = sse({"id": "c", "choices": [{"index": 0, "delta": {}}], "p": "x" * 60_000})
     stream = ChatStream()
     tracemalloc.start()
     try:
@@ -304,7 +293,7 @@ def test_an_event_without_end_behind_a_whole_one_ends_the_reading(
 ) -> None:
     """R5: also where the limit is passed in the last read of all."""
     monkeypatch.setattr(stream, "MAX_WASTED_TEMPLATES", 0)
-    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 200)
+    monkeypatch.setattr(sse_module, "MAX_EVENT_BYTES", 200)
     response = read(A + b"data: " + b"x" * 300)
     assert response.choices[0].message.content == "a"
     assert "observer_limit" in response.anomalies

@@ -99,7 +99,7 @@ events = st.one_of(
 @given(st.lists(events, max_size=12), st.randoms(use_true_random=False))
 @settings(max_examples=400, deadline=None)
 def test_templates_change_nothing(pieces: list[bytes], random: Any) -> None:
-    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 6)."""
+    """Any events, repeated and cut anywhere, fold as they do in the general way (rules 1 to 5)."""
     stream = b"".join(piece * random.choice((1, 1, 1, 3)) for piece in pieces)
     cuts = sorted(random.sample(range(len(stream) + 1), min(len(stream), random.randrange(9))))
     reads = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
@@ -177,12 +177,23 @@ def test_the_limit_of_memory_is_the_same(monkeypatch: pytest.MonkeyPatch, room: 
     assert_alike([b"".join(pieces)])
 
 
-def test_thoughts_between_parts_keep_their_order() -> None:
-    """Mistral goes from parts to text and back: the text is one of the parts then."""
-    part = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
-    pieces = [event(chunk({"content": [part]}))]
-    pieces += [event(chunk({"content": f"w{n} "})) for n in range(4)]
-    assert_alike(pieces)
+_WORDS = [event(chunk({"content": f"w{n} "})) for n in range(4)]
+_THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}
+_LONG = b"".join(event(chunk({"content": "w" * 40 * n})) for n in range(12))
+_LINES = b'data: {"choices":[{"index":0,\n%b"delta":{"content":"a"}}]}\n\n'
+READS = {
+    "parts, then text (Mistral)": [event(chunk({"content": [_THOUGHT]})), *_WORDS],
+    "empty reads": [_WORDS[0], b"", _WORDS[1], b"", b"", _WORDS[2]],
+    "bytes": [_LONG[n : n + 1] for n in range(len(_LONG))],
+    "events of several lines": [_LINES % b"data: ", _LINES % b"", _LINES % b""],
+    "an event under way": [*_WORDS[:2], b"data: " + b"x" * 2_000, *_WORDS[2:]],
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_these_reads_are_read_alike(name: str) -> None:
+    """Whatever comes before an event that its bytes would make known."""
+    assert_alike(READS[name])
 
 
 def test_a_choice_that_does_not_fit_has_no_template() -> None:
@@ -250,18 +261,6 @@ def test_rows_cut_anywhere_are_read_alike(cut: int) -> None:
     assert_alike([stream[start : start + step] for start in range(0, len(stream), step)])
 
 
-def test_empty_reads_are_nothing() -> None:
-    """Also where the next event would be known by its bytes."""
-    pieces = [event(chunk({"content": text})) for text in "abc"]
-    assert_alike([pieces[0], b"", pieces[1], b"", b"", pieces[2]])
-
-
-def test_single_bytes_fold_alike() -> None:
-    """What comes byte by byte waits for its end, also where it is long."""
-    stream = b"".join(event(chunk({"content": "w" * 40 * n})) for n in range(12))
-    assert_alike([stream[n : n + 1] for n in range(len(stream))])
-
-
 def test_what_the_parser_refuses_is_no_template() -> None:
     """Rule 2: a trial that fails in whatever way leaves the general way in charge."""
     one = chunk({"content": "a"}, note="\n")
@@ -290,7 +289,7 @@ def test_templates_change_nothing_for_any_stream(members: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_end_is_seen_at_once(end: bytes) -> None:
-    """Rule 5 of the stream: after every read, however its lines end (``dialects.md`` section 5)."""
+    """Rule 2 of the stream: after every read, however its lines end (``dialects.md`` section 5)."""
     pieces = [event(chunk({"content": f"w{n}"})).replace(b"\n", end) for n in range(6)]
     pieces += [b"data: [DONE]\n\n".replace(b"\n", end)]
     assert_alike(pieces)
@@ -307,20 +306,6 @@ def test_depth_is_no_obstacle(depth: int) -> None:
     assert_alike([event(chunk({"content": "b"})), event(odd), event(odd), event(chunk({}))])
 
 
-def test_an_event_of_several_lines_is_no_template() -> None:
-    """Its data joined is not what the next event's one line would have to be."""
-    lines = b'data: {"choices":[{"index":0,\ndata: "delta":{"content":"a"}}]}\n\n'
-    raw = b'data: {"choices":[{"index":0,\n"delta":{"content":"a"}}]}\n\n'
-    assert_alike([lines, raw, raw])
-
-
-def test_an_event_under_way_is_not_taken_for_another() -> None:
-    """A long event that the decoder has begun goes on, whatever its bytes look like."""
-    one = event(chunk({"content": "a"}))
-    begun = b"data: " + b"x" * 2_000
-    assert_alike([one, one, begun, one, one])
-
-
 def test_padding_is_kept_before_what_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """R5: the last padding has its room before the chunk that finds none."""
     for room in range(2_300, 3_300, 20):
@@ -328,35 +313,3 @@ def test_padding_is_kept_before_what_follows_it(monkeypatch: pytest.MonkeyPatch)
         words = [event(chunk({"content": w}, obfuscation=p)) for w, p in
                  (("a", "0"), ("a", "0"), ("b", "zzzz"))]  # fmt: skip
         assert_alike([*words, event(chunk({"content": "w" * 900, "extra": "e" * 99}))])
-
-
-@given(
-    texts=st.lists(
-        st.text(max_size=8) | st.sampled_from(['"', "\\", '\\"', "a\nb", "é", " word"]), min_size=1
-    ),
-    padding=st.none() | st.sampled_from(["", "aZ0", 'x"', "é"]),
-    ascii_only=st.booleans(),
-)
-def test_an_event_in_a_read_of_its_own_is_read_as_any_other(
-    texts: list[str], padding: str | None, ascii_only: bool
-) -> None:
-    """Rules 3 and 5: whatever the text and its padding are, and however they are written."""
-    members = {} if padding is None else {"obfuscation": padding}
-    events = [
-        b"data: "
-        + json.dumps(
-            HEAD | {"choices": [{"index": 0, "delta": {"content": text}}]} | members,
-            ensure_ascii=ascii_only,
-            separators=(",", ":"),
-        ).encode("utf-8", "surrogatepass")
-        + b"\n\n"
-        for text in ("Once", *texts)
-    ]
-    alone, generally = ChatStream(), ChatStream()
-    for event in events:
-        alone.feed(event)
-    with mock.patch.object(stream_module, "learn_template", return_value=None):
-        generally.feed(b"".join(events))
-        expected = generally.finish()
-    assert alone.event_count == generally.event_count
-    assert alone.finish() == expected

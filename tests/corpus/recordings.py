@@ -13,17 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.corpus.oracle import is_stream, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = (
+    "FOLDER",
+    "NEEDS_RECORDINGS",
     "VARIABLE",
     "Recording",
     "count_lines",
     "explain_absence",
     "find_folder",
+    "load_all",
     "load_chats",
     "load_completions",
     "load_dynamo",
@@ -100,6 +105,19 @@ def explain_absence() -> str:
     return (
         f"no recordings: {VARIABLE} is not set, and {_ROOT.parent / 'shared' / _CHATS} is no file"
     )
+
+
+FOLDER = find_folder()
+NEEDS_RECORDINGS = [
+    pytest.mark.corpus,
+    pytest.mark.skipif(FOLDER is None, reason=explain_absence()),
+]
+"""The marks of tests that do nothing without recordings."""
+
+
+def load_all(*loaders: Callable[[Path], Iterable[Recording]]) -> list[Recording]:
+    """What these functions load; nothing where there are no recordings."""
+    return [one for load in loaders if FOLDER is not None for one in load(FOLDER)]
 
 
 def count_lines(folder: Path, api: str) -> int:

@@ -10,20 +10,22 @@ from telemetry.observing.exchange import Outcome
 from telemetry.observing.observer import Observer
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.corpus.oracle import parse_json
-from tests.corpus.recordings import count_lines, explain_absence, find_folder, load_embeddings
+from tests.corpus.recordings import (
+    FOLDER,
+    NEEDS_RECORDINGS,
+    count_lines,
+    load_all,
+    load_embeddings,
+)
 from tests.telemetry.tap_frames import begin, exchange_frames
 
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from tests.corpus.recordings import Recording
 
-_FOLDER = find_folder()
-RECORDINGS = list(load_embeddings(_FOLDER)) if _FOLDER is not None else []
+RECORDINGS = load_all(load_embeddings)
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(_FOLDER is None, reason=explain_absence()),
-]
+pytestmark = NEEDS_RECORDINGS
 
 
 def observe(recording: Recording) -> Exchange:
@@ -40,8 +42,8 @@ def observe(recording: Recording) -> Exchange:
 
 def test_all_of_them_are_here() -> None:
     """None is left out by the reader."""
-    assert _FOLDER is not None
-    assert len(RECORDINGS) == count_lines(_FOLDER, "embeddings") > 30
+    assert FOLDER is not None
+    assert len(RECORDINGS) == count_lines(FOLDER, "embeddings") > 30
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.id)

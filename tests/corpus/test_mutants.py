@@ -25,7 +25,7 @@ from proxy.relay import exchange
 from proxy.relay.tap import Tap
 from telemetry.spans import exchange_attributes
 from telemetry.spans.vocabulary import build_concept_attributes
-from tests.corpus.recordings import Recording, explain_absence, find_folder, load_chats
+from tests.corpus.recordings import NEEDS_RECORDINGS, Recording, load_all, load_chats
 from tests.corpus.replay import find_faults, open_bench
 from tests.fixtures.dialects import DIALECTS
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from codec.rewrite import Rewrite
     from proxy.headers import Head
 
-_FOLDER = find_folder()
 _ASKED = b'{"model":"m-1", "stream": true, "messages":[{"role":"user","content":"Where to?"}]}'
 _EVENT_STREAM = ((b"Content-Type", b"text/event-stream"), (b"x-Request-ID", b"r-1"))
 
@@ -54,11 +53,7 @@ SOURCES: dict[str, list[Recording]] = {
         )
         for dialect in DIALECTS
     ],
-    "recordings": [
-        recording
-        for recording in (load_chats(_FOLDER) if _FOLDER is not None else ())
-        if recording.asks_stream
-    ],
+    "recordings": [recording for recording in load_all(load_chats) if recording.asks_stream],
 }
 
 
@@ -351,13 +346,9 @@ NOT_IN_RECORDINGS = {
 
 def cases(mutants: Iterable[Any]) -> list[Any]:
     """Each mutant with each source that can show it; the recordings are marked as such."""
-    corpus = [
-        pytest.mark.corpus,
-        pytest.mark.skipif(_FOLDER is None, reason=explain_absence()),
-    ]
     return [
         pytest.param(mutant, source, id=f"{mutant.__name__}-{source}", marks=marks)
-        for source, marks in (("dialects", []), ("recordings", corpus))
+        for source, marks in (("dialects", []), ("recordings", NEEDS_RECORDINGS))
         for mutant in mutants
         if source == "dialects" or mutant not in NOT_IN_RECORDINGS
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +16,12 @@ import pytest_asyncio
 from codec.stream import ChatStream
 from tests.corpus.oracle import fold_answer, is_stream, without_usage_events
 from tests.corpus.recordings import (
+    FOLDER,
     VARIABLE,
     Recording,
     count_lines,
     explain_absence,
-    find_folder,
+    load_all,
     load_chats,
     load_completions,
     load_dynamo,
@@ -48,26 +50,14 @@ LEGACY_EXCHANGES = 15
 MAX_FINELY_CUT_BYTES = 4_000
 """Of an answer that is cut into single bytes as a whole; two of three are shorter."""
 
-_FOLDER = find_folder()
-_MISSING = pytest.param(None, marks=pytest.mark.skip(reason=explain_absence()))
-_RECORDINGS = (
-    []
-    if _FOLDER is None
-    else [
-        *load_chats(_FOLDER),
-        *load_completions(_FOLDER),
-        *load_dynamo(_FOLDER),
-        *load_dynamo(_FOLDER, legacy=True),
-    ]
-)
-_PARAMETERS = [pytest.param(one, id=one.id) for one in _RECORDINGS] or [_MISSING]
+_RECORDINGS = load_all(load_chats, load_completions, load_dynamo, partial(load_dynamo, legacy=True))
 
 
 @pytest.fixture(name="folder")
 def _folder() -> Path:
-    if _FOLDER is None:
+    if FOLDER is None:
         pytest.skip(explain_absence())
-    return _FOLDER
+    return FOLDER
 
 
 @pytest_asyncio.fixture(name="bench", scope="module", loop_scope="module")
@@ -78,9 +68,9 @@ async def _bench() -> AsyncIterator[Bench]:
 
 def test_a_folder_that_is_named_is_there() -> None:
     """Recordings that the environment promises and that are missing are a failure, no skip."""
-    if _FOLDER is None and not os.environ.get(VARIABLE):
+    if FOLDER is None and not os.environ.get(VARIABLE):
         pytest.skip(explain_absence())
-    assert _FOLDER is not None, explain_absence()
+    assert FOLDER is not None, explain_absence()
 
 
 def test_every_exchange_of_the_file_is_replayed(folder: Path) -> None:
@@ -92,7 +82,7 @@ def test_every_exchange_of_the_file_is_replayed(folder: Path) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("recording", _PARAMETERS)
+@pytest.mark.parametrize("recording", _RECORDINGS, ids=lambda one: one.id)
 async def test_a_replay_is_transparent_and_gives_one_true_record(
     bench: Bench, recording: Recording
 ) -> None:

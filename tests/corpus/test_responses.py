@@ -14,10 +14,11 @@ from codec.apis.responses.asked import ResponseRequest
 from codec.apis.responses.said import ResponseAnswer, read_response
 from codec.apis.responses.stream import ResponseStream
 from codec.base64_text import MAX_KEPT_CHARS
-from codec.call import Ending, Media, Reasoning, Text, ToolCall
+from codec.call import Ending
 from codec.errors import MalformedResponse
+from codec.parts import Media, Reasoning, Text, ToolCall
 from tests.corpus.oracle import is_stream, parse_json
-from tests.corpus.recordings import explain_absence, find_folder, load_responses
+from tests.corpus.recordings import NEEDS_RECORDINGS, load_all, load_responses
 from tests.corpus.response_oracle import fold_response, list_messages
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from codec.call import Message
     from tests.corpus.recordings import Recording
 
-_FOLDER = find_folder()
-RECORDINGS = list(load_responses(_FOLDER)) if _FOLDER is not None else []
+RECORDINGS = load_all(load_responses)
 STREAMS = [one for one in RECORDINGS if is_stream(one.body)]
 PLAIN = [one for one in RECORDINGS if not is_stream(one.body)]
 
@@ -37,10 +37,7 @@ FINELY_CUT_BYTES = 12_000
 TRUNCATIONS = 12
 """Places at which each stream breaks off."""
 
-pytestmark = [
-    pytest.mark.corpus,
-    pytest.mark.skipif(_FOLDER is None, reason=explain_absence()),
-]
+pytestmark = NEEDS_RECORDINGS
 
 
 def fold(body: bytes, size: int | random.Random | None = None) -> ResponseAnswer:

@@ -18,7 +18,7 @@ from codec.completion import build_completion
 from codec.response import decode_response
 from codec.stream import ChatStream
 from tests.corpus.oracle import is_stream
-from tests.corpus.recordings import Recording, explain_absence, find_folder, load_chats, load_dynamo
+from tests.corpus.recordings import NEEDS_RECORDINGS, Recording, load_all, load_chats, load_dynamo
 from tests.corpus.sdk import fold_plain, fold_stream
 
 if TYPE_CHECKING:
@@ -26,15 +26,9 @@ if TYPE_CHECKING:
 
     from codec.answer import ChatResponse, Choice
 
-pytestmark = pytest.mark.corpus
+pytestmark = NEEDS_RECORDINGS
 
-_FOLDER = find_folder()
-_MISSING = pytest.param(None, marks=pytest.mark.skip(reason=explain_absence()))
-_ANSWERED = [
-    one
-    for one in ([*load_chats(_FOLDER), *load_dynamo(_FOLDER)] if _FOLDER is not None else [])
-    if one.status < 400
-]
+_ANSWERED = [one for one in load_all(load_chats, load_dynamo) if one.status < 400]
 _STREAMS = [one for one in _ANSWERED if is_stream(one.body)]
 _WITH_CALLS = [one for one in _ANSWERED if b'"tool_calls"' in one.body]
 _PLAIN = [one for one in _ANSWERED if not is_stream(one.body)]
@@ -257,9 +251,7 @@ def _compare(recording: Recording) -> set[str]:
     return _differences(theirs, _describe(stream.finish()))
 
 
-@pytest.mark.parametrize(
-    "recording", [pytest.param(one, id=one.id) for one in _STREAMS] or [_MISSING]
-)
+@pytest.mark.parametrize("recording", _STREAMS, ids=lambda one: one.id)
 def test_a_stream_folds_to_what_the_sdk_accumulates(recording: Recording) -> None:
     """Field by field, but for what a reason in the list explains."""
     chunks = _chunks(recording.body)
@@ -269,9 +261,7 @@ def test_a_stream_folds_to_what_the_sdk_accumulates(recording: Recording) -> Non
     assert _compare(recording) <= explained
 
 
-@pytest.mark.parametrize(
-    "recording", [pytest.param(one, id=one.id) for one in _PLAIN] or [_MISSING]
-)
+@pytest.mark.parametrize("recording", _PLAIN, ids=lambda one: one.id)
 def test_a_plain_answer_reads_as_the_sdk_reads_it(recording: Recording) -> None:
     """The same fields of the whole body; content that is a list of parts the SDK leaves a list."""
     response = decode_response(recording.body)
@@ -283,9 +273,7 @@ def test_a_plain_answer_reads_as_the_sdk_reads_it(recording: Recording) -> None:
     assert _differences(fold_plain(recording.body), _describe(response)) <= explained
 
 
-@pytest.mark.parametrize(
-    "recording", [pytest.param(one, id=one.id) for one in _WITH_CALLS] or [_MISSING]
-)
+@pytest.mark.parametrize("recording", _WITH_CALLS, ids=lambda one: one.id)
 def test_calls_of_a_completion_are_what_the_sdks_own_model_takes(recording: Recording) -> None:
     """No required member of them is missing, whether it came or not."""
     stream = ChatStream()
@@ -299,8 +287,6 @@ def test_calls_of_a_completion_are_what_the_sdks_own_model_takes(recording: Reco
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason.name)
 def test_every_reason_is_needed(reason: Reason) -> None:
     """Some recording differs in a way that no other reason explains, or the list is too long."""
-    if _FOLDER is None:
-        pytest.skip(explain_absence())
     others = [one for one in REASONS if one is not reason]
     for recording in _STREAMS:
         chunks = _chunks(recording.body)

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import json
-
-import pytest
+from functools import partial
 
 from codec.sse import SseDecoder
 from codec.wire.chunks import decode_chunk
 from tests.corpus.oracle import is_stream, parse_json
 from tests.corpus.recordings import (
-    explain_absence,
-    find_folder,
+    NEEDS_RECORDINGS,
+    load_all,
     load_chats,
     load_completions,
     load_dynamo,
 )
 
-pytestmark = pytest.mark.corpus
-
-_FOLDER = find_folder()
+pytestmark = NEEDS_RECORDINGS
 
 
 def test_every_chunk_is_accepted_and_written_again() -> None:
     """S2.1: of all providers, chats and legacy completions; reading by name changes nothing."""
-    if _FOLDER is None:
-        pytest.skip(explain_absence())
-    recordings = [
-        *load_chats(_FOLDER),
-        *load_completions(_FOLDER),
-        *load_dynamo(_FOLDER),
-        *load_dynamo(_FOLDER, legacy=True),
-    ]
+    legacy = partial(load_dynamo, legacy=True)
     count = 0
-    for recording in recordings:
+    for recording in load_all(load_chats, load_completions, load_dynamo, legacy):
         if not is_stream(recording.body):
             continue
         decoder = SseDecoder()

@@ -8,11 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.call import Asked, Said, Vector
-from codec.embeddings import embedded_inputs, embedding_items
+from codec.integers import index_of
+from codec.members import list_of
+from codec.request import list_inputs
 from codec.response import decode_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from codec.jsontext import JsonObject
 
 __all__ = ("EmbeddingRequest", "EmbeddingResponse", "read_embeddings")
 
@@ -27,7 +31,7 @@ class EmbeddingRequest(Asked, frozen=True, gc=False):
 
     def read_texts(self) -> Sequence[Any]:
         """Read the inputs: texts, lists of token ids, or neither."""
-        return embedded_inputs(self)
+        return list_inputs(self.body.get("input"))
 
 
 class EmbeddingResponse(Said, frozen=True, kw_only=True, gc=False):
@@ -35,15 +39,24 @@ class EmbeddingResponse(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def vectors(self) -> Sequence[Vector]:
-        """The embeddings, each with the index of its input."""
-        return [Vector(index=index, value=value) for index, value in embedding_items(self.body)]
+        """The embeddings, each with its index; its position where it has none."""
+        return [
+            _read_vector(position, item)
+            for position, item in enumerate(list_of(self.body.get("data")))
+            if isinstance(item, dict) and "embedding" in item
+        ]
+
+
+def _read_vector(position: int, item: JsonObject) -> Vector:
+    index = index_of(item.get("index"))
+    return Vector(index=position if index is None else index, value=item["embedding"])
 
 
 def read_embeddings(body: bytes) -> EmbeddingResponse:
     """Read the body of an answer, one that reports an error included.
 
     Raises:
-        MalformedResponse: it is no JSON object.
+        MalformedResponse: it is not a JSON object.
     """
     read = decode_response(body)
     return EmbeddingResponse(

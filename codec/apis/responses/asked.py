@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.responses.items import read_input_item
 from codec.call import Asked, ReadList, Tool
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
     def _items(self) -> Sequence[Any]:
         given = self.body.get("input")
-        items: list[Any] = given if isinstance(given, list) else []
+        items = list_of(given)
         if isinstance(given, str):
             items = [{"role": "user", "content": given}]
         if isinstance(instructions := self.body.get("instructions"), str) and instructions:
@@ -105,7 +105,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
 def read_tools(tools: Any) -> Sequence[Tool]:
     """Read a list of tools, each of which is described beside its type."""
-    return ReadList(tools if isinstance(tools, list) else (), _read_tool)
+    return ReadList(list_of(tools), _read_tool)
 
 
 def _read_tool(value: Any) -> Tool:

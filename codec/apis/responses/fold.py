@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.responses.item_fold import DELTAS, WHOLES, ItemFold, OpenText, part_of
 from codec.apis.responses.said import make_answer
 from codec.base64_text import shorten_base64
-from codec.budget import FRAGMENT_BYTES, size_bytes
+from codec.budget import size_bytes
 from codec.chunk import find_error
 from codec.integers import index_of
 from codec.jsontext import compact_text
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,23 +74,21 @@ _PARTIAL_IMAGE: Final = "response.image_generation_call.partial_image"
 class ResponseFold:
     """Folds the events of one stream. Not safe for concurrent calls.
 
-    Args:
-        budget: of all that is kept.
-
     Attributes:
+        budget: of all that is kept.
         has_content: text, reasoning, a refusal, arguments or a picture was seen.
         is_complete: a terminal event was seen.
     """
 
     __slots__ = (
         "_anomalies",
-        "_budget",
         "_ended",
         "_error",
         "_items",
         "_limit_bytes",
         "_response",
         "_text",
+        "budget",
         "has_content",
         "is_complete",
     )
@@ -98,7 +96,7 @@ class ResponseFold:
     def __init__(self, budget: Budget) -> None:
         self.has_content = False
         self.is_complete = False
-        self._budget = budget
+        self.budget = budget
         self._limit_bytes = budget.left_bytes
         self._response: JsonObject = {}
         self._items: dict[int, ItemFold] = {}
@@ -116,14 +114,7 @@ class ResponseFold:
         self._error = self._error or error
 
     def open_text(self, kind: str, index: int, part: int, piece: str) -> OpenText | None:
-        """Take a piece of a text, and open that for more; ``None`` where no text is meant.
-
-        Args:
-            kind: the event's type.
-            index: of the item.
-            part: its place in the item.
-            piece: of the text.
-        """
+        """Add a piece to a text of an item, and open that for more; ``None``: none is meant."""
         place = DELTAS.get(kind)
         if place is None or index < 0 or part < 0:
             return None
@@ -135,12 +126,12 @@ class ResponseFold:
             if pieces is None:
                 return text  # a closed one: its item is whole, or nothing grows any more
             text = self._text = OpenText(kind, index, part, pieces)
-        if piece and self._budget.take_text(piece):
+        if piece and self.budget.reserve_text(piece):
             text.pieces.append(piece)
             text.settled += 1
             self.has_content = True
-        is_open = self.has_content and not self._budget.exceeded
-        text.room_bytes = min(_ROOM_BYTES, self._budget.left_bytes) if is_open else 0
+        is_open = self.has_content and not self.budget.exceeded
+        text.room_bytes = min(_ROOM_BYTES, self.budget.left_bytes) if is_open else 0
         return text
 
     def _find_pieces(self, place: Place, index: int, part: int) -> list[str] | None:
@@ -149,7 +140,7 @@ class ResponseFold:
         if item is None or item.is_done:
             return None
         pieces = item.texts.get((place, part))
-        if pieces is None and self._budget.take(_ITEM_BYTES):
+        if pieces is None and self.budget.reserve(_ITEM_BYTES):
             pieces = item.texts[place, part] = []
         return pieces
 
@@ -158,10 +149,7 @@ class ResponseFold:
         text = self._text
         pieces = text.pieces[text.settled :]
         if pieces:
-            joined = "".join(pieces)
-            size = len(joined)
-            besides_bytes = 0 if joined.isascii() else 3 * size
-            self._budget.take(size + FRAGMENT_BYTES * len(pieces), besides_bytes)
+            self.budget.reserve_text("".join(pieces), len(pieces))
             text.settled += len(pieces)
 
     def _close_text(self) -> None:
@@ -223,7 +211,7 @@ class ResponseFold:
         return last + 1 if is_new or last < 0 else last
 
     def _add(self, index: int, value: JsonObject) -> ItemFold | None:
-        if not self._budget.take(_ITEM_BYTES + size_bytes(value)):
+        if not self.budget.reserve(_ITEM_BYTES + size_bytes(value)):
             return None
         item = self._items[index] = ItemFold(value)
         return item
@@ -237,7 +225,7 @@ class ResponseFold:
         item = self._items.get(index)
         if item is None:
             item = self._add(index, value)
-        elif is_done and self._budget.take(size_bytes(value) - _held_bytes(item)):
+        elif is_done and self.budget.reserve(size_bytes(value) - _held_bytes(item)):
             item.value, item.texts = value, {}
         if item is not None and is_done and item.value is value:
             item.is_done = True
@@ -248,7 +236,7 @@ class ResponseFold:
         if is_new and self._ended is not None:
             self.note("several_responses")
             self._response, self._items = {}, {}
-        if self._budget.take(size_bytes(response) - size_bytes(self._response)):
+        if self.budget.reserve(size_bytes(response) - size_bytes(self._response)):
             self._response = response
         elif not self._response:
             self._response = _essentials(response)
@@ -258,12 +246,12 @@ class ResponseFold:
         if self._ended is not None:
             self.note("several_responses")
         output = response.get("output")
-        for item in output if isinstance(output, list) else ():
+        for item in list_of(output):
             shorten_base64(object_of(item))
         whole = {**self._response, **response} if response else {**self._response, "status": status}
         whole["output"] = _join_outputs(output, self._items)
-        held_bytes = self._limit_bytes - self._budget.left_bytes
-        if not self._budget.take(size_bytes(whole) - held_bytes):
+        held_bytes = self._limit_bytes - self.budget.left_bytes
+        if not self.budget.reserve(size_bytes(whole) - held_bytes):
             whole = _essentials(whole) | {"output": self._bodies()}
         if self._error is None and whole.get("error"):
             self._error = find_error({"error": whole["error"]})
@@ -275,7 +263,7 @@ class ResponseFold:
     def answer(self) -> ResponseAnswer:
         """Return the answer as it stands, after the last event."""
         self._close_text()
-        if self._budget.exceeded:
+        if self.budget.exceeded:
             self.note("observer_limit")
         if self._ended is not None:
             return make_answer(self._ended, error=self._error, anomalies=(*self._anomalies,))
@@ -307,7 +295,7 @@ def _essentials(response: Mapping[str, Any]) -> JsonObject:
 
 def _join_outputs(output: Any, items: Mapping[int, ItemFold]) -> list[Any]:
     """The items of a terminal object, and those that streamed and that it lacks (rule 3)."""
-    told: list[Any] = list(output) if isinstance(output, list) else []
+    told = [*list_of(output)]
     if len(told) >= len(items):
         return told
     known = {mark for item in told for mark in _marks(object_of(item))}

@@ -55,8 +55,8 @@ class OpenText:
         index: of its item.
         part: its place in the item.
         pieces: so far.
-        settled: of so many it was taken what they need.
-        room_bytes: what further ones may need for sure.
+        settled: how many of them have their room reserved.
+        room_bytes: what further ones may need without asking.
     """
 
     __slots__ = ("index", "kind", "part", "pieces", "room_bytes", "settled")

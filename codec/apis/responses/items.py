@@ -16,25 +16,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.base64_text import MAX_KEPT_CHARS
-from codec.call import (
-    MAX_READ_PARTS,
-    Media,
-    Message,
-    Other,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from codec.call import Message
 from codec.jsontext import compact_text
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 from codec.messages import read_audio, read_file
+from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.call import Part
     from codec.jsontext import JsonObject
+    from codec.parts import Part
 
 __all__ = ("read_input_item", "read_output_item")
 
@@ -50,7 +42,7 @@ _ASKED: Final = ("arguments", "action", "operation", "actions")
 
 
 def read_input_item(item: Any) -> Message:
-    """Read an item of a request; what is no object is a message without a role."""
+    """Read an item of a request; anything but an object is a message without a role."""
     if type(item) is not dict:
         return Message(None)
     kind = text_of(item.get("type"))
@@ -126,7 +118,7 @@ def _read_reasoning(item: JsonObject) -> Reasoning:
 
 
 def _texts(parts: Any) -> Iterator[str]:
-    for part in islice(parts if isinstance(parts, list) else (), MAX_READ_PARTS):
+    for part in islice(list_of(parts), MAX_READ_PARTS):
         if (text := text_of(object_of(part).get("text"))) is not None:
             yield text
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.faults import build_error
 from codec.jsontext import JsonObject
@@ -20,12 +20,12 @@ from codec.jsontext import JsonObject
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codec.apis.player import Script
+    from codec.apis.player import Player, Script
     from codec.call import Asked
     from codec.dialects import Dialect
     from codec.generator import Delta
 
-__all__ = ("ResponsesPlayer",)
+__all__ = ("PLAYER",)
 
 _PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9"
@@ -38,7 +38,7 @@ _KINDS = ("reasoning", "refusal", "content", "call")
 _Event = tuple[str, JsonObject]
 
 
-class ResponsesPlayer:
+class _ResponsesPlayer:
     """Speaks Responses."""
 
     def find_fault(self, body: JsonObject) -> JsonObject | None:
@@ -65,13 +65,11 @@ class ResponsesPlayer:
         return _Performance(asked, script)
 
 
-class _Performance:
-    """Plays one answer.
+PLAYER: Final[Player] = _ResponsesPlayer()
 
-    Args:
-        asked: the request.
-        script: what is said.
-    """
+
+class _Performance:
+    """Plays one answer."""
 
     content_type = "text/event-stream; charset=utf-8"
 
@@ -159,13 +157,15 @@ class _Performance:
             self._response["error"] = _FAILURE
         return f"response.{status}", {"response": self._snapshot()}
 
-    def _item(self, item: JsonObject) -> tuple[JsonObject, JsonObject]:
-        """Begin an item; what names its place in each of its events."""
+    def _item(
+        self, prefix: str, kind: str, **members: Any
+    ) -> tuple[JsonObject, JsonObject, JsonObject]:
+        """Begin an item; with it what names its place in its events, alone and in all others."""
+        item_id = f"{prefix}_{self._script.answer_id[:24]}{len(self._output)}"
+        item: JsonObject = {"id": item_id, "type": kind, **members}
         self._output.append(item)
-        return {"output_index": len(self._output) - 1}, {"item_id": item["id"]}
-
-    def _id(self, prefix: str) -> str:
-        return f"{prefix}_{self._script.answer_id[:24]}{len(self._output)}"
+        index = {"output_index": len(self._output) - 1}
+        return item, index, {"item_id": item_id} | index
 
     def _message(self, kind: str, texts: Sequence[str]) -> Iterator[_Event]:
         type_, member, name = {
@@ -174,15 +174,10 @@ class _Performance:
         }[kind]
         extra: JsonObject = {"annotations": [], "logprobs": []} if kind == "content" else {}
         part: JsonObject = {"type": type_, member: "", **extra}
-        item: JsonObject = {
-            "id": self._id("msg"),
-            "type": "message",
-            "status": "in_progress",
-            "role": "assistant",
-            "content": [],
-        }
-        index, own = self._item(item)
-        place = own | index | {"content_index": 0}
+        item, index, own = self._item(
+            "msg", "message", status="in_progress", role="assistant", content=[]
+        )
+        place = own | {"content_index": 0}
         yield "response.output_item.added", index | {"item": dict(item)}
         yield "response.content_part.added", place | {"part": dict(part)}
         logprobs: JsonObject = {"logprobs": []} if kind == "content" else {}
@@ -195,9 +190,8 @@ class _Performance:
         yield "response.output_item.done", index | {"item": dict(item)}
 
     def _reasoning(self, texts: Sequence[str]) -> Iterator[_Event]:
-        item: JsonObject = {"id": self._id("rs"), "type": "reasoning", "summary": []}
-        index, own = self._item(item)
-        place = own | index | {"summary_index": 0}
+        item, index, own = self._item("rs", "reasoning", summary=[])
+        place = own | {"summary_index": 0}
         part: JsonObject = {"type": "summary_text", "text": ""}
         yield "response.output_item.added", index | {"item": dict(item)}
         yield "response.reasoning_summary_part.added", place | {"part": dict(part)}
@@ -218,37 +212,26 @@ class _Performance:
             if is_custom
             else ("fc", "function_call", "arguments", "function_call_arguments")
         )
-        item: JsonObject = {
-            "id": self._id(prefix),
-            "type": type_,
-            "status": "in_progress",
-            member: "",
-            "call_id": fragments[0].id,
-            "name": name,
-        }
-        index, own = self._item(item)
+        said = {member: "", "call_id": fragments[0].id, "name": name}
+        item, index, own = self._item(prefix, type_, status="in_progress", **said)
         yield "response.output_item.added", index | {"item": dict(item)}
         for fragment in fragments[1:]:
-            yield f"response.{event}.delta", own | index | {"delta": fragment.arguments}
+            yield f"response.{event}.delta", own | {"delta": fragment.arguments}
         item |= {"status": "completed", member: "".join(f.arguments for f in fragments)}
-        yield f"response.{event}.done", own | index | {member: item[member]}
+        yield f"response.{event}.done", own | {member: item[member]}
         yield "response.output_item.done", index | {"item": dict(item)}
 
     def _image(self) -> Iterator[_Event]:
-        item: JsonObject = {
-            "id": self._id("ig"),
-            "type": "image_generation_call",
-            "status": "in_progress",
-            "result": None,
-        }
-        index, own = self._item(item)
+        item, index, own = self._item(
+            "ig", "image_generation_call", status="in_progress", result=None
+        )
         yield "response.output_item.added", index | {"item": dict(item)}
         for step in ("in_progress", "generating"):
-            yield f"response.image_generation_call.{step}", own | index
+            yield f"response.image_generation_call.{step}", own
         partial = {"partial_image_b64": _PNG, "partial_image_index": 0, "output_format": "png"}
-        yield "response.image_generation_call.partial_image", own | index | partial
+        yield "response.image_generation_call.partial_image", own | partial
         item |= {"status": "completed", "result": _PNG, "output_format": "png"}
-        yield "response.image_generation_call.completed", own | index
+        yield "response.image_generation_call.completed", own
         yield "response.output_item.done", index | {"item": dict(item)}
 
 

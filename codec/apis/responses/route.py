@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from pkgutil import resolve_name
 
 from codec.apis.api import Api
 from codec.apis.responses.asked import ResponseRequest
 from codec.apis.responses.said import read_response
 from codec.apis.responses.stream import ResponseStream
-
-if TYPE_CHECKING:
-    from codec.apis.player import Player
 
 __all__ = ("RESPONSES",)
 
@@ -25,13 +23,6 @@ _QUOTED = frozenset(
 )
 
 
-def _open_player() -> Player:
-    # Imported where it is asked for: a proxy plays no answers, and starts without this.
-    from codec.apis.responses.player import ResponsesPlayer  # noqa: PLC0415
-
-    return ResponsesPlayer()
-
-
 RESPONSES = Api(
     name="responses",
     path_end="/responses",
@@ -44,6 +35,6 @@ RESPONSES = Api(
     asked=ResponseRequest,
     open_stream=ResponseStream,
     read_said=read_response,
-    open_player=_open_player,
+    open_player=partial(resolve_name, "codec.apis.responses.player:PLAYER"),
 )
 """The name of its spans is the one of OpenInference's instrumentor (``apis.md`` 1.1)."""

@@ -22,7 +22,7 @@ from codec.chunk import find_error
 from codec.cost import decode_cost
 from codec.integers import count_of
 from codec.jsontext import is_json
-from codec.members import object_of, text_of
+from codec.members import list_of, object_of, text_of
 from codec.response import decode_body
 from codec.usage import decode_usage
 
@@ -64,8 +64,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
     @property
     def items(self) -> Sequence[Any]:
         """The items as they came."""
-        output = self.body.get("output")
-        return output if isinstance(output, list) else ()
+        return list_of(self.body.get("output"))
 
     @property
     def status(self) -> str | None:
@@ -132,10 +131,10 @@ def read_response(body: bytes) -> ResponseAnswer:
     """Read the body of an answer, one that reports an error included.
 
     Raises:
-        MalformedResponse: it is no JSON object.
+        MalformedResponse: it is not a JSON object.
     """
     value = decode_body(body)
-    for item in _list_of(value.get("output")):
+    for item in list_of(value.get("output")):
         shorten_base64(object_of(item))
     is_response = value.get("object") == "response" or isinstance(value.get("output"), list)
     error = find_error(value)
@@ -150,14 +149,7 @@ def make_answer(
     anomalies: Sequence[str] = (),
     is_cut: bool = False,
 ) -> ResponseAnswer:
-    """Make an answer of a response object.
-
-    Args:
-        body: the object, whole.
-        error: that it tells of.
-        anomalies: that were found on the way to it.
-        is_cut: it came as a stream, of which the end is missing.
-    """
+    """Make an answer of a whole response object, of which more may be known on the way to it."""
     usage = _read_usage(body.get("usage"))
     return ResponseAnswer(
         id=text_of(body.get("id")),
@@ -188,7 +180,7 @@ def _judge(
 ) -> Iterator[str]:
     """Judge the whole (``span-contract.md`` 1.8)."""
     status = None if is_cut else text_of(body.get("status"))
-    if status == "completed" and any(map(_has_bad_arguments, _list_of(body.get("output")))):
+    if status == "completed" and any(map(_has_bad_arguments, list_of(body.get("output")))):
         yield "bad_tool_arguments"
     if usage is not None and usage.total_inconsistent:
         yield "total_inconsistent"
@@ -204,13 +196,9 @@ def _has_bad_arguments(item: Any) -> bool:
 
 
 def _refuses(item: Any) -> bool:
-    parts = _list_of(object_of(item).get("content"))
+    parts = list_of(object_of(item).get("content"))
     return any(_kind_of(part) == "refusal" and bool(part.get("refusal")) for part in parts)
 
 
 def _kind_of(value: Any) -> str | None:
     return text_of(object_of(value).get("type"))
-
-
-def _list_of(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()

@@ -1,28 +1,25 @@
 r"""A streamed response: bytes in, :class:`~codec.apis.responses.said.ResponseAnswer` out.
 
-Rules:
+Rules, besides those of :mod:`codec.event_reader`:
 
-1. Nothing raises, whatever the bytes are; what went wrong becomes an anomaly or the error (R2).
-2. The end is the end of the bytes. ``[DONE]``, which some gateways send, is passed over.
-3. An event that is cut off by the end counts if it parses, else it is dropped and noted.
-4. What comes of it does not depend on how the bytes are cut.
-5. Most events are one more word of the same text. They are read as no more than that
+1. The end is the end of the bytes. ``[DONE]``, which some gateways send, is passed over.
+2. Most events are one more word of the same text. They are read as no more than that
    (:class:`_Delta`): their padding, ids and numbers are neither decoded nor kept.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import OpenText
+from codec.base64_text import shorten_base64_text
 from codec.budget import FRAGMENT_BYTES, Budget
-from codec.call import ErrorObject
-from codec.chunk import find_error, is_done
-from codec.errors import LimitExceeded
-from codec.event_reader import EventReader, decode_event, read_data
+from codec.event_reader import EventReader
+from codec.sse import SseDecoder, read_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +27,10 @@ if TYPE_CHECKING:
     from codec.apis.responses.said import ResponseAnswer
     from codec.sse import ServerSentEvent
 
-__all__ = ("MAX_RESPONSE_BYTES", "ResponseStream")
+__all__ = ("MAX_EVENT_BYTES", "MAX_RESPONSE_BYTES", "ResponseStream")
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+"""Of an event without its images: the last one repeats the whole answer."""
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 """What one response may take in memory, as :mod:`codec.budget` estimates it: as a chat's answer."""
@@ -38,13 +38,11 @@ MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 _MAX_DELTA_BYTES: Final = 4_096
 """Of an event that is looked at as one more word: they have some 300 bytes."""
 
-
 _MOST_BYTES: Final = 4
 """Of a character in memory."""
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
-_DATA_FIELD: Final = b"data: "
-_EVENT_END: Final = b"\n\n"
+_ONE_EVENT: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: (?=[^\r\n]*\n\n\Z)").match
 _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
 
@@ -63,14 +61,11 @@ _decode_delta = msgspec.json.Decoder(_Delta).decode
 _NO_DELTA = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-class ResponseStream:
+class ResponseStream(EventReader[ResponseFold]):
     r"""Reads one event stream. Not safe for concurrent calls.
 
     Args:
-        lend: whether so many more bytes may be taken beside all others (:mod:`codec.budget`).
-
-    Attributes:
-        chunk_count: events so far but for errors and end marks.
+        lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
 
     >>> stream = ResponseStream()
     >>> stream.feed(b'data: {"type": "response.output_text.delta", "delta": "Hi",')
@@ -79,14 +74,7 @@ class ResponseStream:
     (Text(text='Hi'),)
     """
 
-    __slots__ = (
-        "_before",
-        "_before_bytes",
-        "_fold",
-        "_reader",
-        "_text",
-        "chunk_count",
-    )
+    __slots__ = ("_before", "_before_bytes", "_text")
 
     def __init__(
         self,
@@ -94,18 +82,11 @@ class ResponseStream:
         lend: Callable[[int], bool] | None = None,
         **_of_other_apis: object,
     ) -> None:
-        budget = Budget(MAX_RESPONSE_BYTES, lend)
-        self._reader = EventReader(budget)
-        self._fold = ResponseFold(budget)
+        fold = ResponseFold(Budget(MAX_RESPONSE_BYTES, lend))
+        super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=shorten_base64_text))
         self._before = b""  # all of the last event that comes before its data, and
         self._before_bytes = _NONE  # how long that is
         self._text = OpenText("", 0, 0, [])
-        self.chunk_count = 0
-
-    @property
-    def has_content(self) -> bool:
-        """Text, reasoning, a refusal, arguments or a picture was seen."""
-        return self._fold.has_content
 
     @property
     def is_complete(self) -> bool:
@@ -123,30 +104,27 @@ class ResponseStream:
             and payload.find(_LF) == size - 2
             and payload[-1] == _LF
             and _CR not in payload
-            and self._take_delta(payload)
+            and self._feed_delta(payload)
         ):
             return
         self._before_bytes = _NONE
-        for event in self._reader.feed(data):
-            self._take(event)
-        if self._reader.is_lost:
-            self._fold.note("observer_limit")
-        elif self._reader.between_events and data.endswith(_EVENT_END):
-            start = data.find(_DATA_FIELD)
-            self._before = data[: start + len(_DATA_FIELD)]
-            if read_data(data) is not None:
-                self._before_bytes = len(self._before)
+        for raw in self._split(data):
+            if (event := read_event(raw)) is None:
+                continue
+            line = event.data or b""
+            if len(line) > _MAX_DELTA_BYTES or not self._feed_delta(line):
+                self._feed_event(event)
+        self._reserve_pending()
+        if self._between_events and (found := _ONE_EVENT(data)):
+            self._before = found[0]
+            self._before_bytes = found.end()
 
     def finish(self) -> ResponseAnswer:
         """Take the end of the bytes and return what the stream said. Call it once."""
-        event = self._reader.finish()
-        if event is not None:
-            self._take(event, cut_off=True)
-        if self._reader.is_lost:
-            self._fold.note("observer_limit")
+        self._read_end()
         return self._fold.answer()
 
-    def _take_delta(self, payload: bytes) -> bool:
+    def _feed_delta(self, payload: bytes) -> bool:
         """Take data that is one more word; whether it is that."""
         try:
             delta = _decode_delta(payload)
@@ -170,31 +148,5 @@ class ResponseStream:
         self.chunk_count += 1
         return True
 
-    def _take(self, event: ServerSentEvent, *, cut_off: bool = False) -> None:
-        data, name = event.data, event.event
-        if not data:
-            if error := find_error(None, name, event.comments):
-                self._fold.note_error(error)
-            return
-        if is_done(data) or (len(data) <= _MAX_DELTA_BYTES and self._take_delta(data)):
-            return
-        try:
-            value = decode_event(data)
-        except LimitExceeded:
-            self.chunk_count += 1
-            self._fold.note("observer_limit")
-        except ValueError:
-            self._take_text(data, name, cut_off=cut_off)
-        else:
-            self.chunk_count += self._fold.feed(value, name)
-
-    def _take_text(self, data: bytes, name: str | None, *, cut_off: bool) -> None:
-        """Take data that is no JSON."""
-        if cut_off:
-            self._fold.note("event_cut_off")
-        elif name == "error":
-            text = data.decode("utf-8", "replace")
-            self._fold.note_error(ErrorObject(message=text, raw=text))
-        else:
-            self.chunk_count += 1
-            self._fold.note("non_json_event")
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
+        self.chunk_count += self._fold.feed(value, event.event)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.compat import end_markers as module
 from codec.compat.end_markers import MAX_MARKERS, EndMarkerFilter, cut_end_markers
 from codec.compat.stop_reasons import StopReason
 
@@ -47,9 +44,3 @@ def test_markers_without_end_are_not_held() -> None:
     text = "".join(markers.feed(marker) for _ in range(MAX_MARKERS + 9)) + markers.finish()
     assert text == marker * 9
     assert cut_end_markers(marker * (MAX_MARKERS + 9), None) == (text, TURN)
-
-
-def test_the_example_is_true() -> None:
-    """What the docstring shows."""
-    assert doctest.testmod(module).attempted
-    assert not doctest.testmod(module).failed

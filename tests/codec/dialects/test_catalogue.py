@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-import codec.dialects
 from codec.dialects import DIALECTS, find_dialect
 
 ROWS = {
@@ -32,10 +29,3 @@ def test_an_unknown_dialect_is_told_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"unknown dialect 'klingon': there is openai") as caught:
         find_dialect("klingon")
     assert all(name in str(caught.value) for name in DIALECTS)
-
-
-def test_the_example_works() -> None:
-    """What the package's first page shows is true."""
-    results = doctest.testmod(codec.dialects)
-    assert results.attempted
-    assert not results.failed

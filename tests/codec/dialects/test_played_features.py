@@ -18,43 +18,25 @@ if TYPE_CHECKING:
     from codec.jsontext import JsonObject
 
 
-RECORDED = {
+_ALIKE = (
+    "avian", "cerebras", "cloudflare", "databricks", "deepseek", "groq", "huggingface", "llama.cpp",
+    "mistral", "moonshot", "ollama", "openai", "openrouter", "perplexity", "snowflake", "tgi",
+    "together", "venice", "xai", "zai",
+)  # fmt: skip
+RECORDED = {name: name for name in _ALIKE} | {
     "anthropic-openai-compat": "anthropic",
-    "avian": "avian",
     "azure-openai": "azure",
-    "cerebras": "cerebras",
-    "cloudflare": "cloudflare",
     "crusoe-vllm": "crusoe",
-    "databricks": "databricks",
-    "deepseek": "deepseek",
     "doubleword-vllm": "doubleword",
     "github-copilot": "copilot",
     "gpustack-vllm": "gpustack",
-    "groq": "groq",
-    "huggingface": "huggingface",
-    "llama.cpp": "llama.cpp",
-    "mistral": "mistral",
-    "moonshot": "moonshot",
-    "ollama": "ollama",
-    "openai": "openai",
-    "openrouter": "openrouter",
-    "perplexity": "perplexity",
     "qwen-dashscope": "qwen",
-    "snowflake": "snowflake",
-    "tgi": "tgi",
-    "together": "together",
-    "venice": "venice",
     "vercel-gateway": "vercel",
-    "xai": "xai",
-    "zai": "zai",
 }
-"""Providers of the recordings."""
+"""Providers of the recordings, and the dialect that each is played by."""
 
 OTHERWISE = {
-    (
-        "deepseek",
-        "comments",
-    ): "they come while a request waits, which none of the recorded ones did",
+    ("deepseek", "comments"): "they come while a request waits, which no recorded one did",
     ("moonshot", "usage"): "the recorded model is newer than those that count inside the choice",
     ("perplexity", "CRLF"): "most were recorded in a way that loses it",
     ("huggingface", "usage"): "one of several back ends is played, the one without end marker",

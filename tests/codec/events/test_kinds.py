@@ -13,9 +13,7 @@ from codec.events.kinds import (
     ContentDelta,
     ContentDone,
     ErrorEvent,
-    LogprobsContentDelta,
     Prefix,
-    RefusalDelta,
 )
 
 
@@ -49,16 +47,6 @@ def test_events_are_frozen() -> None:
     event = ErrorEvent(error=ErrorObject(message="too busy"))
     with pytest.raises(AttributeError):
         event.error = ErrorObject(message="never mind")  # type: ignore[misc]
-
-
-def test_a_snapshot_does_not_follow_its_list() -> None:
-    """Rule 1: what is appended later is not in it."""
-    pieces = ["Tea ", "and "]
-    before = RefusalDelta(choice_index=0, delta="and ", so_far=Prefix(pieces, 2))
-    tokens = LogprobsContentDelta(choice_index=0, delta=("and ",), so_far=Prefix(pieces, 2))
-    pieces.append("toast")
-    assert before.snapshot == "Tea and "
-    assert tokens.snapshot == ("Tea ", "and ")
 
 
 def test_events_that_say_the_same_are_equal() -> None:

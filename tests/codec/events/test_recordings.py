@@ -13,19 +13,15 @@ from codec.stream import ChatStream
 from tests.codec.events.test_stream_sdk import ours, theirs, without_parsed
 from tests.codec.events.told_events import short, sums, values
 from tests.corpus.oracle import is_stream
-from tests.corpus.recordings import Recording, explain_absence, find_folder, load_chats, load_dynamo
+from tests.corpus.recordings import NEEDS_RECORDINGS, Recording, load_all, load_chats, load_dynamo
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
 
-pytestmark = pytest.mark.corpus
+pytestmark = NEEDS_RECORDINGS
 
-_FOLDER = find_folder()
-_MISSING = pytest.param(None, marks=pytest.mark.skip(reason=explain_absence()))
 _STREAMS = [
-    pytest.param(one, id=one.id)
-    for one in ([*load_chats(_FOLDER), *load_dynamo(_FOLDER)] if _FOLDER is not None else [])
-    if one.status < 400 and is_stream(one.body)
+    one for one in load_all(load_chats, load_dynamo) if one.status < 400 and is_stream(one.body)
 ]
 
 DIFFERENCES = {
@@ -49,7 +45,7 @@ DIFFERENCES = {
 """Recordings, by how their names begin, and what openai-python does with them."""
 
 
-@pytest.mark.parametrize("recording", _STREAMS or [_MISSING])
+@pytest.mark.parametrize("recording", _STREAMS, ids=lambda one: one.id)
 def test_the_events_are_the_answer(recording: Recording) -> None:
     """Rules 3 and 6: the deltas together are the observer's answer, and nothing is done twice."""
     stream = ChatEventStream()
@@ -67,7 +63,7 @@ def test_the_events_are_the_answer(recording: Recording) -> None:
     assert len(set(dones)) == len(dones)
 
 
-@pytest.mark.parametrize("recording", _STREAMS or [_MISSING])
+@pytest.mark.parametrize("recording", _STREAMS, ids=lambda one: one.id)
 def test_the_events_are_openai_pythons(recording: Recording) -> None:
     """S1.13, S1.16: in its order, but for the recordings that are named, which do differ."""
     chunks = _chunks(recording.body)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from codec import events
 from codec.events import (
     ChatEventStream,
     ChunkEvent,
@@ -16,22 +14,9 @@ from codec.events import (
     EventOrder,
     LogprobsContentDelta,
     LogprobsRefusalDelta,
-    partial_json,
 )
-from codec.events import stream as stream_module
 from tests.codec.events.told_events import CHUNK, SDK, called, everything, said, token, told
 from tests.fixtures.wire import call, calls, usage_of
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-
-@pytest.mark.parametrize("module", [events, partial_json, stream_module])
-def test_the_examples_work(module: ModuleType) -> None:
-    """What the docstrings show is true."""
-    results = doctest.testmod(module)
-    assert results.attempted
-    assert not results.failed
 
 
 def test_the_order_within_a_chunk() -> None:

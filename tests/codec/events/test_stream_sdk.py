@@ -25,7 +25,6 @@ from codec.events import (
     ChunkEvent,
     ContentDelta,
     ContentDone,
-    ErrorEvent,
     EventOrder,
     LogprobsContentDelta,
     LogprobsContentDone,
@@ -73,39 +72,28 @@ def theirs(chunks: list[JsonObject], response_format: Any = omit) -> list[JsonOb
     return told
 
 
+_SHOWN: dict[type[Any], dict[str, str]] = {
+    ChunkEvent: {"chunk": "chunk"},
+    ContentDelta: {"delta": "delta", "snapshot": "snapshot", "parsed": "parsed"},
+    ContentDone: {"content": "content", "parsed": "parsed"},
+    RefusalDelta: {"delta": "delta", "snapshot": "snapshot"},
+    RefusalDone: {"refusal": "refusal"},
+    ArgumentsDelta: {
+        "index": "index", "name": "name", "arguments_delta": "delta", "arguments": "snapshot",
+    },
+    ArgumentsDone: {"index": "index", "name": "name", "arguments": "arguments"},
+    LogprobsContentDelta: {"content": "delta", "snapshot": "snapshot"},
+    LogprobsContentDone: {"content": "content"},
+    LogprobsRefusalDelta: {"refusal": "delta", "snapshot": "snapshot"},
+    LogprobsRefusalDone: {"refusal": "refusal"},
+}  # fmt: skip
+"""The members of openai-python's events, and ours."""
+
+
 def _describe(event: ChatEvent) -> JsonObject:
-    shown: JsonObject
-    match event:
-        case ChunkEvent():
-            shown = {"chunk": event.chunk}
-        case ContentDelta():
-            shown = {"delta": event.delta, "snapshot": event.snapshot, "parsed": event.parsed}
-        case ContentDone():
-            shown = {"content": event.content, "parsed": event.parsed}
-        case RefusalDelta():
-            shown = {"delta": event.delta, "snapshot": event.snapshot}
-        case RefusalDone():
-            shown = {"refusal": event.refusal}
-        case ArgumentsDelta():
-            shown = {
-                "index": event.index,
-                "name": event.name,
-                "arguments_delta": event.delta,
-                "arguments": event.snapshot,
-            }
-        case ArgumentsDone():
-            shown = {"index": event.index, "name": event.name, "arguments": event.arguments}
-        case LogprobsContentDelta():
-            shown = {"content": list(event.delta), "snapshot": list(event.snapshot)}
-        case LogprobsContentDone():
-            shown = {"content": list(event.content)}
-        case LogprobsRefusalDelta():
-            shown = {"refusal": list(event.delta), "snapshot": list(event.snapshot)}
-        case LogprobsRefusalDone():
-            shown = {"refusal": list(event.refusal)}
-        case ErrorEvent():
-            raise AssertionError("openai-python has none: it raises")
-    return {"type": event.type} | shown
+    shown = {theirs: getattr(event, ours) for theirs, ours in _SHOWN[type(event)].items()}
+    lists = {name: [*value] for name, value in shown.items() if isinstance(value, tuple)}
+    return {"type": event.type} | shown | lists
 
 
 def without_parsed(events: list[JsonObject]) -> list[JsonObject]:

@@ -73,7 +73,7 @@ def test_a_call_is_read_and_written(entry: Any, call: AnsweredCall) -> None:
     ],
 )
 def test_a_call_may_lack_members(entry: Any, call: AnsweredCall) -> None:
-    """S4.13: no id is an empty one, no arguments an empty object; other types go to extra."""
+    """S4.13, S4.T6: no id is an empty one, no arguments an empty object; other types are extra."""
     assert decode_call(entry) == call
 
 

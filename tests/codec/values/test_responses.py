@@ -10,10 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from codec.cost import Cost
 from codec.errors import MalformedResponse
 from codec.jsontext import decode_json
-from codec.response import decode_response
 from codec.stream import ChatStream
 from codec.values.choices import AnsweredCall, AnsweredChoice
 from codec.values.responses import (
@@ -24,7 +22,7 @@ from codec.values.responses import (
 )
 from tests.codec.test_one_decoder import answers
 from tests.codec.values.test_splice import texts, values
-from tests.fixtures.wire import DONE, call, calls, open_stream, sse, usage_of
+from tests.fixtures.wire import DONE, open_stream, sse, usage_of
 
 
 def decode(**members: Any) -> ResponseValues:
@@ -108,38 +106,6 @@ def test_what_is_no_object_is_refused(body: bytes) -> None:
         decode_response_values(body)
 
 
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        ([{"id": "a"}], ()),
-        ([{"id": "a", "function": None}], ()),
-        ([{"id": "a", "function": {}}, "odd"], ()),
-        ([], ()),
-        ([{"function": {"name": "f"}}], (AnsweredCall(name="f"),)),
-        (
-            [{"id": "a", "function": {"name": "f", "arguments": "{}"}}, {"id": "b"}],
-            (AnsweredCall(id="a", name="f"),),
-        ),
-    ],
-)
-def test_calls_without_a_function_are_left_out(entries: Any, expected: Any) -> None:
-    """S4.13, S4.T5, S4.T6: no id is an empty one, no arguments an empty object, nothing a list."""
-    values = answer({"content": "x", "tool_calls": entries})
-    assert values.tool_calls == expected
-    assert values.message == "x"
-    assert answer({"content": "x"}).tool_calls is None
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [('{"n":1}', {"n": 1}), ("{oops", "{oops"), ("", ""), ("12", 12), ({"n": 1}, {"n": 1})],
-)
-def test_arguments_are_parsed_where_they_can_be(text: Any, value: Any) -> None:
-    """S4.14, S4.T15: what is no JSON stands for itself."""
-    values = answer({"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": text}}]})
-    assert values.tool_calls == (AnsweredCall(id="a", name="f", arguments=value),)
-
-
 def test_all_choices_are_read_by_their_index() -> None:
     """S4's bug (d), S4.16: sorted, whatever stands between them; the first one's logprobs apart."""
     values = decode(
@@ -160,38 +126,6 @@ def test_what_has_another_type_is_extra() -> None:
     odd = {"id": 5, "model": ["m"], "choices": {"a": 1}, "usage": "much"}
     assert decode(**odd).extra == odd
     assert decode(id="", model="", choices=[], system_fingerprint=None) == ResponseValues()
-
-
-def test_a_stream_gives_the_values_of_the_plain_answer() -> None:
-    """S4.19, N3, rule 1: text, calls, finish, usage and cost."""
-    c = open_stream("m-1", system_fingerprint="fp")
-    usage = usage_of(4, 6, cost=0.5)
-    stream = ChatStream()
-    stream.feed(
-        sse(
-            c({"role": "assistant", "content": "Half "}),
-            c({"content": "past"}),
-            c(calls(call(0, "c1", "clock", '{"at"'))),
-            c(calls(call(0, None, None, ":1}"))),
-            c({}, "tool_calls"),
-            c.alone(usage=usage),
-        )
-        + DONE
-    )
-    message = {
-        "role": "assistant",
-        "content": "Half past",
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": '{"at":1}'}}
-        ],
-    }
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
-    head = c.head | {"object": "chat.completion"}
-    plain = json.dumps(head | {"choices": [choice], "usage": usage}).encode()
-    values = read_response_values(stream.finish())
-    assert values == decode_response_values(plain)
-    assert values == read_response_values(decode_response(plain))
-    assert (values.finish, values.cost) == ("tool_use", Cost(total=0.5))
 
 
 @given(answers())

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from codec.call import ToolCall
 from codec.messages import read_message
+from codec.parts import ToolCall
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS
 from telemetry.spans.genai_parts import build_parts
 from tests.telemetry.genai_schema import check_part

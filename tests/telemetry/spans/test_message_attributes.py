@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from codec.call import Message, Reasoning, ToolCall
+from codec.call import Message
+from codec.parts import Reasoning, ToolCall
 from telemetry.spans.flattening import Flattening
 from telemetry.spans.message_attributes import build_message_attributes
 

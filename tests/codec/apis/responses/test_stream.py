@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import event_reader
 from codec.apis.responses import stream as stream_module
 from codec.apis.responses.stream import ResponseStream
 from codec.call import Ending
@@ -20,15 +19,11 @@ from tests.codec.apis.responses.events import (
     ended,
     write_event,
 )
+from tests.codec.test_chunk import json_values
 
 CREATED = write_event("response.created", response={"id": "r-1", "status": "in_progress"})
 WHOLE = MESSAGE | {"content": [{"type": "output_text", "text": "Hi there"}]}
 CALL = {"type": "function_call", "id": "i-1", "call_id": "c-1", "name": "f", "arguments": "{}"}
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=6,
-)
 KINDS = st.sampled_from(
     [
         "created", "in_progress", "output_item.added", "output_item.done", "output_text.delta",
@@ -47,9 +42,15 @@ NAMES = st.sampled_from(
     ]
 )  # fmt: skip
 OBJECTS = st.dictionaries(
-    NAMES, JSON | st.lists(st.dictionaries(NAMES, JSON, max_size=3), max_size=3), max_size=5
+    NAMES,
+    json_values | st.lists(st.dictionaries(NAMES, json_values, max_size=3), max_size=3),
+    max_size=5,
 )
-VALUES = JSON | st.builds(lambda kind, members: members | {"type": kind}, TYPES, OBJECTS) | OBJECTS
+VALUES = (
+    json_values
+    | st.builds(lambda kind, members: members | {"type": kind}, TYPES, OBJECTS)
+    | OBJECTS
+)
 
 
 def test_rule_2_of_the_fold_an_open_item_is_put_together_from_its_deltas() -> None:
@@ -166,7 +167,7 @@ def test_the_end_is_known_when_it_is_read() -> None:
 
 
 def test_half_an_event_is_dropped_and_noted() -> None:
-    """Rule 3."""
+    """Rule 4 of the reader."""
     answer = answer_of(CREATED, delta("Hi"), delta("there")[:-9])
     assert "event_cut_off" in answer.anomalies
     assert answer.items[0]["content"][0]["text"] == "Hi"
@@ -196,7 +197,7 @@ def test_a_partial_picture_is_content_and_is_not_kept() -> None:
     stream = ResponseStream()
     stream.feed(CREATED + write_event(kind, output_index=0, partial_image_b64="A" * 40_000))
     assert stream.has_content
-    assert stream.finish().items == ()
+    assert not stream.finish().items
 
 
 def test_past_its_limit_nothing_grows_and_the_end_is_taken(
@@ -225,7 +226,7 @@ def test_the_end_takes_the_place_of_what_streamed() -> None:
 
 def test_an_event_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """What came before it is told."""
-    monkeypatch.setattr(event_reader, "MAX_SHORTENED_EVENT_BYTES", 10_000)
+    monkeypatch.setattr(stream_module, "MAX_EVENT_BYTES", 10_000)
     answer = answer_of(CREATED, delta("Hi"), b"data: " + b"x" * 20_000, delta("there"))
     assert "observer_limit" in answer.anomalies
     assert answer.items[0]["content"][0]["text"] == "Hi"
@@ -244,7 +245,7 @@ def test_a_lender_without_room_ends_the_reading() -> None:
 def test_nothing_raises_and_cuts_change_nothing(
     events: list[tuple[str, dict[str, object]]], size: int
 ) -> None:
-    """Whatever stands in whatever member (rules 1 and 4)."""
+    """Whatever stands in whatever member (rules 1 and 5 of the reader)."""
     written = [write_event(f"response.{kind}", **members) for kind, members in events]
     data = b"".join(written)
     whole, cut, usual = ResponseStream(), ResponseStream(), ResponseStream()
@@ -266,7 +267,7 @@ def test_nothing_raises_and_cuts_change_nothing(
     texts=st.lists(st.text(max_size=9) | st.just("x" * 3_000), max_size=30),
     last=st.binary(max_size=30) | st.just(b"data: {}\ndata: {}\n\n"),
 )
-def test_rule_5_the_usual_read_comes_to_what_the_decoder_makes_of_it(
+def test_rule_2_the_usual_read_comes_to_what_the_decoder_makes_of_it(
     texts: list[str], last: bytes
 ) -> None:
     """One event per read, or all of them in one; whatever is behind the first line's end."""
@@ -284,5 +285,5 @@ def test_rule_5_the_usual_read_comes_to_what_the_decoder_makes_of_it(
 
 @given(data=st.binary(max_size=200))
 def test_no_bytes_raise(data: bytes) -> None:
-    """Rule 1."""
+    """Rule 1 of the reader."""
     assert answer_of(CREATED, delta("Hi"), data) is not None

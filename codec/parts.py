@@ -1,0 +1,109 @@
+"""What the messages of the record are made of (:mod:`codec.call`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+__all__ = (
+    "MAX_READ_PARTS",
+    "Media",
+    "Other",
+    "Part",
+    "Reasoning",
+    "Refusal",
+    "Text",
+    "ToolCall",
+    "ToolResult",
+)
+
+MAX_READ_PARTS = 1_024
+"""Parts of one message that are read, and as many of its calls: OpenAI takes 500 images."""
+
+
+class Text(msgspec.Struct, frozen=True, gc=False):
+    """A part of a content list that is text."""
+
+    text: str
+
+
+class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a model thought before it answered.
+
+    Attributes:
+        text: the reasoning or its summary, ``None`` where only the encrypted form came.
+        id: the provider's id of it.
+        encrypted: its opaque form, to be sent back.
+    """
+
+    text: str | None
+    id: str | None = None
+    encrypted: str | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, gc=False):
+    """The words in which a model declined to answer, beside its content."""
+
+    text: str
+
+
+class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An image, a sound, a video or a document.
+
+    Attributes:
+        kind: ``image``, ``audio``, ``video`` or ``document``.
+        url: where it is, or the ``data:`` URL that holds it (RFC 2397).
+        data: the bytes in base64, where they did not come as a URL.
+        mime_type: what the bytes are, ``None`` where nobody said.
+        file_id: the provider's id of an uploaded file.
+    """
+
+    kind: str
+    url: str | None = None
+    data: str | None = None
+    mime_type: str | None = None
+    name: str | None = None
+    file_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call of a tool.
+
+    Attributes:
+        id: what the result refers to.
+        arguments: the argument text exactly as sent (concatenated), JSON or not.
+        type: ``function`` unless the provider said otherwise; ``custom`` where the arguments are
+            free text; ``function_call`` for OpenAI's deprecated single call; empty for what is
+            no call and is in the place of one.
+    """
+
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    type: str = "function"
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a tool answered to a call, as the client tells the model.
+
+    Attributes:
+        content: text or parts, for readers.
+        value: the content as it came.
+    """
+
+    id: str | None
+    content: str | tuple[Part, ...] | None
+    value: Any
+
+
+class Other(msgspec.Struct, frozen=True, gc=False):
+    """A part of a kind that the record has no name for, as it came."""
+
+    value: Any
+
+
+Part = str | Text | Reasoning | Refusal | Media | ToolCall | ToolResult | Other
+"""A part of a message; a plain string is text that came as such, not in a list of parts."""
