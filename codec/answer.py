@@ -139,9 +139,12 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
     @property
     def tool_calls(self) -> Sequence[ToolCall]:
         """The calls of all choices, without making answers of these: most have none."""
-        messages = [choice.message for choice in self.choices]
-        calls = [call for message in messages for call in message.tool_calls]
-        return calls + [one.function_call for one in messages if one.function_call is not None]
+        calls: list[ToolCall] = []
+        for choice in self.choices:
+            calls += choice.message.tool_calls
+            if choice.message.function_call is not None:
+                calls.append(choice.message.function_call)
+        return calls
 
     @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
@@ -177,10 +180,9 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
 
     def output(self, *, streamed: bool) -> JsonObject:
         """The answer as one JSON object, named as a whole and not as a chunk."""
-        body = dict(self.body)
-        if streamed and isinstance(name := body.get("object"), str):
-            body["object"] = whole_object(name)
-        return body
+        if streamed and isinstance(name := self.body.get("object"), str):
+            return {**self.body, "object": whole_object(name)}
+        return self.body
 
 
 def whole_object(name: str) -> str:

@@ -160,8 +160,10 @@ def find_endings(exchange: Exchange) -> _Endings | None:
     if exchange.response is None or (exchange.response_status or 0) >= 400:
         return None
     reasons = exchange.response.finish_reasons
-    first = next((word for index, word in reasons if index == 0), None)
-    return _Endings(first, tuple([word for _, word in reasons])) if reasons else None
+    if not reasons:
+        return None
+    indexes, words = zip(*reasons, strict=True)
+    return _Endings(words[indexes.index(0)] if 0 in indexes else None, words)
 
 
 def read_float(name: str) -> OfRequest:
