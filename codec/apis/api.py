@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from codec.request import decode_request_object
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from codec.apis.player import Player
     from codec.call import Asked, Said
 
-__all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream")
+__all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream", "load_player")
 
 
 class Content(StrEnum):
@@ -94,8 +95,7 @@ class Api:
         quoted_members: members of an answer in which it repeats its request.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
-        open_player: imports what plays its answers: a proxy plays none, and starts without;
-            ``None`` where nothing does.
+        open_player: gets what plays its answers (:func:`load_player`); ``None`` where nothing does.
     """
 
     name: str
@@ -121,3 +121,9 @@ class Api:
             MalformedRequest: it is not a JSON object in UTF-8.
         """
         return self.asked(decode_request_object(body))
+
+
+def load_player(module: str, name: str) -> Player:
+    """Import a player where it is asked for: a proxy plays no answers, and starts without it."""
+    player: Player = getattr(import_module(module), name)
+    return player

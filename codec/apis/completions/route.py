@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from pkgutil import resolve_name
 
-from codec.apis.api import Api, Content
+from codec.apis.api import Api, Content, load_player
 from codec.apis.completions.asked import CompletionRequest
 from codec.response import decode_response
 from codec.stream import ChatStream
@@ -23,6 +22,6 @@ COMPLETIONS = Api(
     asked=CompletionRequest,
     open_stream=ChatStream,
     read_said=decode_response,
-    open_player=partial(resolve_name, "codec.apis.chunk_player:COMPLETION_PLAYER"),
+    open_player=partial(load_player, "codec.apis.chunk_player", "COMPLETION_PLAYER"),
 )
 """The name of its spans is the one of OpenInference's instrumentor (contract section 1)."""

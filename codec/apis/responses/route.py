@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from pkgutil import resolve_name
 
-from codec.apis.api import Api
+from codec.apis.api import Api, load_player
 from codec.apis.responses.asked import ResponseRequest
 from codec.apis.responses.said import read_response
 from codec.apis.responses.stream import ResponseStream
@@ -35,6 +34,6 @@ RESPONSES = Api(
     asked=ResponseRequest,
     open_stream=ResponseStream,
     read_said=read_response,
-    open_player=partial(resolve_name, "codec.apis.responses.player:PLAYER"),
+    open_player=partial(load_player, "codec.apis.responses.player", "PLAYER"),
 )
 """The name of its spans is the one of OpenInference's instrumentor (``apis.md`` 1.1)."""
