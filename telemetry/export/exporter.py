@@ -196,9 +196,9 @@ class Exporter:
             now_ns = max(self._clock_ns(), self._due_ns)
             alone = self._take_alone()
             if alone is None or self._failures:
-                spans = self._store.take_fresh(MAX_BATCH_SPANS, MAX_BATCH_BYTES)
+                spans = self._store.read_fresh(MAX_BATCH_SPANS, MAX_BATCH_BYTES)
                 if spans is None:
-                    spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
+                    spans = self._store.read_due(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
                 if spans:
                     return self._deliver(spans)
             return math.inf if alone is None else self._deliver_alone(alone)
@@ -259,7 +259,7 @@ class Exporter:
         # A clock that was put back must not silence them.
         if 0 < self._alone_due_ns - now_ns <= ALONE_SECONDS * 1e9:
             return None
-        return self._store.take_alone(now_ns)
+        return self._store.read_alone(now_ns)
 
     def _deliver_alone(self, span: PendingSpan) -> float:
         """Send a span that was put aside."""

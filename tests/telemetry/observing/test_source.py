@@ -129,7 +129,7 @@ def test_rule_2_what_is_open_when_its_worker_is_lost_ends_as_worker_lost(tmp_pat
         service.commit()
         spans = {
             row.span_id: decode_spans(row.span)[0]
-            for row in real.take(10, 1 << 20, tap_frames.START_NS)
+            for row in real.read_due(10, 1 << 20, tap_frames.START_NS)
         }
     lost = spans[tap_frames.identity(2).span_id]
     assert lost.attributes["llm.output_messages.0.message.content"] == "Hel"
