@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from telemetry.errors import StoreError
 from telemetry.export.exporter import ExportCounts, Exporter, open_sender
-from telemetry.export.metrics_exporter import MetricsExporter, open_metrics_sender
+from telemetry.export.metrics_exporter import MetricsExporter
 from telemetry.export.metrics_settings import read_metrics_settings
 from telemetry.export.otel_environment import check_otel_environment
 from telemetry.export.sdk_logs import quiet_sdk_logs
@@ -103,7 +103,7 @@ class Pipeline:
         self._metrics_sender: Sender | None = None
         self._metrics_exporter: MetricsExporter | None = None
         if metrics_backend is not None:
-            self._metrics_sender = open_metrics_sender(metrics_backend.otlp)
+            self._metrics_sender = open_sender(metrics_backend.otlp)
             self._metrics_exporter = MetricsExporter(
                 lambda: more_numbers(self.metrics.snapshot()),
                 self._metrics_sender,

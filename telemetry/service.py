@@ -165,7 +165,7 @@ class TelemetryService:
     def feed(self, frame: Frame) -> None:
         """Take a frame of this process, where nobody asks what became of it."""
         self._own.feed(frame)
-        self._own.take_settled()
+        self._own.pop_settled()
 
     def _take(self, exchange: Exchange, receipt: Receipt | None) -> None:
         """Make the span of an exchange that has ended; it waits for the next commit."""

@@ -14,6 +14,7 @@ unless told otherwise. ``accepted`` holds the ids of the spans that were taken, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import os
 import socket
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 __all__ = ("GrpcSink", "HttpSink", "SinkAnswer", "SinkRequest")
 
-_EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_SERVICES = (
+    "opentelemetry.proto.collector.trace.v1.TraceService",
+    "opentelemetry.proto.collector.metrics.v1.MetricsService",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +130,7 @@ class SinkRequest:
     @property
     def spans(self) -> list[Span]:
         """The spans in the body, in order; none where it holds metrics."""
-        if self.path.endswith("/v1/metrics"):
+        if "metrics" in self.path:
             return []
         request = ExportTraceServiceRequest.FromString(self.body)
         return [
@@ -136,11 +141,11 @@ class SinkRequest:
         ]
 
     @property
-    def metric_names(self) -> set[str]:
-        """The names of the metrics in the body."""
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics in the body by name."""
         request = ExportMetricsServiceRequest.FromString(self.body)
         return {
-            metric.name
+            metric.name: metric
             for resource_metrics in request.resource_metrics
             for scope_metrics in resource_metrics.scope_metrics
             for metric in scope_metrics.metrics
@@ -301,11 +306,12 @@ class GrpcSink(_Sink):
         algorithms = ("grpc.compression_enabled_algorithms_bitset", 5 if gzip else 1)
         self._pool = ThreadPoolExecutor(4)
         self._server = grpc.server(self._pool, options=[algorithms])
-        handler = grpc.unary_unary_rpc_method_handler(self._export)
-        service, _, method = _EXPORT[1:].partition("/")
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(service, {method: handler}),)
-        )
+        for service in _SERVICES:
+            export = functools.partial(self._export, f"/{service}/Export")
+            handler = grpc.unary_unary_rpc_method_handler(export)
+            self._server.add_generic_rpc_handlers(
+                (grpc.method_handlers_generic_handler(service, {"Export": handler}),)
+            )
         address = f"127.0.0.1:{port}"
         self.port: int = (
             self._server.add_secure_port(address, credentials)
@@ -326,12 +332,12 @@ class GrpcSink(_Sink):
         self._server.stop(grace=None).wait()
         self._pool.shutdown()
 
-    def _export(self, body: bytes, context: Any) -> bytes:
+    def _export(self, path: str, body: bytes, context: Any) -> bytes:
         import grpc  # noqa: PLC0415 - as above
 
         headers = {name: str(value) for name, value in context.invocation_metadata()}
         answer = self.receive(
-            SinkRequest(path=_EXPORT, headers=headers, body=body, at_seconds=time.monotonic())
+            SinkRequest(path=path, headers=headers, body=body, at_seconds=time.monotonic())
         )
         details = answer.grpc_details
         if answer.retry_delay_seconds is not None:

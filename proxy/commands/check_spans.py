@@ -12,7 +12,6 @@ from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import ConfigurationError, TelemetryError
 from telemetry.export.delivery import Verdict
 from telemetry.export.exporter import open_sender
-from telemetry.export.metrics_exporter import open_metrics_sender
 from telemetry.export.metrics_settings import read_metrics_settings
 from telemetry.export.otel_environment import (
     check_otel_environment,
@@ -99,7 +98,7 @@ def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> It
         )
     if metrics is not None:
         hint = "look to OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or set OTEL_METRICS_EXPORTER=none"
-        yield _probe("metrics", metrics.otlp, open_metrics_sender(metrics.otlp), hint)
+        yield _probe("metrics", metrics.otlp, open_sender(metrics.otlp), hint)
 
 
 def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Finding:

@@ -15,7 +15,7 @@ from proxy.commands.check_findings import bad, good, note
 from proxy.commands.unobserved import describe_unobserved
 from telemetry.errors import StoreError
 from telemetry.store.lock import find_holder
-from telemetry.store.schema import wal_path
+from telemetry.store.opening import wal_path
 from telemetry.store.survey import survey_store
 
 if TYPE_CHECKING:

@@ -326,4 +326,4 @@ class FrameIntake:
 
 def _take_settled(connection: _Connection) -> list[int]:
     worker = connection.worker
-    return [] if worker is None else worker.source.take_settled()
+    return [] if worker is None else worker.source.pop_settled()

@@ -99,7 +99,7 @@ class FrameLink:
         self._turns = Turns()
         self._sock: socket.socket | None = None  # where nobody is sending over it
         self._is_connected = False
-        self._left: list[bytes] = []  # taken, and to be sent before anything else
+        self._left: list[bytes] = []  # read, and to be sent before anything else
         self._moved = asyncio.Event()  # something was sent, acknowledged, or written
         self.outbox.when_written = self._moved.set
 
@@ -141,7 +141,7 @@ class FrameLink:
         """Send what is there as far as the socket takes it at once; the rest comes soon."""
         sock = self._sock
         if sock is not None and not self._left:
-            self._left = self.outbox.take(_WRITE_BYTES)
+            self._left = self.outbox.read(_WRITE_BYTES)
             if len(self._left) == 1 and len(data := self._left[0]) <= _TURN_BYTES:
                 with contextlib.suppress(OSError):  # full, or broken: who sends the rest is told
                     sent = sock.send(data)
@@ -274,7 +274,7 @@ class FrameLink:
             self._to_send.clear()
             self._gathering = False
             self._sock = None
-            while pieces := self._left or self.outbox.take(_WRITE_BYTES):
+            while pieces := self._left or self.outbox.read(_WRITE_BYTES):
                 self._left = []
                 for data in pieces if len(pieces) == 1 else _join_small(pieces):
                     if len(data) > _TURN_BYTES:

@@ -106,7 +106,7 @@ class SpoolLink:
         """Pieces of what is there: a thread costs the same for many as for one."""
         gathered: list[bytes] = []
         gathered_bytes = 0
-        while gathered_bytes < _WRITE_BYTES and (pieces := self._outbox.to_spool.take(_TURN_BYTES)):
+        while gathered_bytes < _WRITE_BYTES and (pieces := self._outbox.to_spool.read(_TURN_BYTES)):
             gathered += pieces
             gathered_bytes += sum(map(len, pieces))
             await self._turns.pass_on()

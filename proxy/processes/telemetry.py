@@ -37,7 +37,7 @@ from telemetry.metrics.snapshot import merge
 from telemetry.observing.sealing import Seal
 from telemetry.pipeline import Pipeline
 from telemetry.store.rows import Retention
-from telemetry.store.unobserved_keeper import UnobservedKeeper
+from telemetry.store.unobserved_calls import UnobservedKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,10 +80,10 @@ def main() -> int:
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
     unobserved = UnobservedKeeper(pipeline.store, time.time_ns)
-    reporting = _Report(control, pipeline, lambda: unobserved.take(others.latest))
+    reporting = _Report(control, pipeline, lambda: unobserved.keep(others.latest))
     reporting.start()
     intake.run()
-    unobserved.take(others.latest)
+    unobserved.keep(others.latest)
     control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
     lost = pipeline.close(obeying.flush_seconds)
     reporting.finish()

@@ -8,17 +8,16 @@ Rules (OTLP specification 1.10, "OTLP/HTTP Response" and "OTLP/gRPC Response"; R
 2. What may be different next time is tried again without end: no connection, no answer, 408, 429,
    5xx and their like in gRPC. The specification names fewer HTTP statuses and lets the rest be
    dropped; a store can wait.
-3. What refuses the *sender* (401, 403, 404, a redirect, ...) is tried again too: a wrong key or
-   path in the settings says nothing about the spans, and must not cost them. So is a success that
-   is a web page: many a server answers every path with one.
-4. Only what refuses the *content* (413, 422, ``INVALID_ARGUMENT``, rejected spans in a success)
-   counts against spans. A 400, or another 4xx, does so only in the words of who has read them: a
-   ``google.rpc.Status``, which OTLP asks for, or a short plain text. An HTML page or nothing comes
-   from a server in between, or from a TLS port that was spoken to in plain text: rule 3.
-5. A failure may lie in the spans, as far as an answer tells, unless it speaks of the sender or of
-   the moment, or the backend never had the request. Whether it does is found out by
-   :mod:`telemetry.export.suspicion`.
-6. The backend's words are kept with the span, without any credential of ours that it repeats; they
+3. An answer that refuses the *sender* (401, 403, 404, a redirect, ...) is tried again too: a wrong
+   key or path in the settings must not cost spans. So is a success that is a web page: many servers
+   answer every path with one.
+4. Only an answer that refuses the *content* (413, 422, ``INVALID_ARGUMENT``, rejected spans in a
+   success) counts against spans. A 400, or another 4xx, does so only in the words of a server that
+   has read them: a ``google.rpc.Status``, which OTLP asks for, or a short plain text. An HTML page
+   or nothing comes from a server in between, or from a TLS port that got plain text: rule 3.
+5. A failure may lie in the spans unless the answer speaks of the sender or of the moment, or the
+   backend never had the request. :mod:`telemetry.export.suspicion` finds out.
+6. The backend's words are kept with the span, without any credential of ours that they repeat. They
    are in no log line, for they may quote the span (R7).
 """
 
@@ -50,16 +49,16 @@ __all__ = (
 )
 
 MAX_ANSWER_BYTES = 64 << 10
-"""An answer is a count and a sentence; more than this of it is not read."""
+"""Of an answer that is read; a real one is a count and a sentence."""
 
 _MAX_WORDS = 400
-"""Characters of a body that is shown: a reason fits, an HTML page does not."""
+"""Characters of a body that are shown: a reason fits, an HTML page does not."""
 
 _MIN_SECRET_CHARS = 6
-"""A shorter part of a header value is no credential, and would blot out ordinary words."""
+"""A shorter part of a header value is no credential; ordinary words would be masked."""
 
 _SENDER_REFUSED = frozenset({401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 431, 451})
-"""4xx statuses that speak of who asks, where and how, not of the spans (rule 3)."""
+"""4xx statuses that speak of the sender, not of the spans (rule 3)."""
 
 _TRY_AGAIN = frozenset({408, 425, 429})
 """4xx statuses that speak of the moment."""
@@ -108,11 +107,10 @@ class Answer:
     """What came of sending a batch.
 
     Attributes:
-        verdict: what becomes of its spans.
-        words: why, in the backend's words where it spoke; a success may carry a warning.
-        brief: the same for a log line: never the backend's words, which may quote the spans.
-        suspect: of a try that failed: it may be the spans that make the backend fail (rule 5).
-        retry_after_seconds: how long the backend asked us to wait, ``None`` where it did not.
+        words: why, if possible in the backend's words; a success may have a warning.
+        brief: the same for a log line, never in the backend's words.
+        suspect: a try that failed may have failed because of the spans (rule 5).
+        retry_after_seconds: how long the backend asked us to wait.
     """
 
     verdict: Verdict
@@ -131,7 +129,7 @@ class Sender(Protocol):
         ...
 
     def send(self, batch: bytes) -> Answer:
-        """Send a serialised ``ExportTraceServiceRequest``; wait for the answer, raise nothing."""
+        """Send a serialised request; wait for the answer, raise nothing."""
         ...
 
     def close(self) -> None:
@@ -145,16 +143,9 @@ def classify_http(
     retry_after_seconds: float | None = None,
     content_type: str | None = None,
 ) -> Answer:
-    """What an HTTP answer means.
-
-    Args:
-        status: its status code.
-        body: its body, up to :data:`MAX_ANSWER_BYTES`.
-        retry_after_seconds: from its ``Retry-After``, see :func:`parse_retry_after`.
-        content_type: its ``Content-Type``, ``None`` where it has none.
-    """
+    """Say what an HTTP answer means, of whose body up to :data:`MAX_ANSWER_BYTES` were read."""
     if 200 <= status < 300:
-        if body and _is_web_page(content_type):
+        if body and _media_type(content_type) == "text/html":
             return Answer(verdict=Verdict.RETRY, words=_WEB_PAGE, brief=_WEB_PAGE, suspect=False)
         return classify_success(body)
     brief = f"HTTP {status}"
@@ -170,38 +161,30 @@ def classify_http(
 
 
 def classify_success(body: bytes) -> Answer:
-    """What a success means: a serialised ``ExportTraceServiceResponse`` may reject spans.
+    """Say what a success means: a serialised ``ExportTraceServiceResponse`` may reject spans.
 
-    A body that is none (empty, JSON, ``OK``) rejects nothing: the status has said it all.
+    Any other body (empty, JSON, ``OK``) rejects nothing: the status has said it all.
     """
     if not body:
-        return Answer(verdict=Verdict.DELIVERED, words="", brief="")
+        return Answer(verdict=Verdict.DELIVERED)
     from telemetry.export import otlp_answer  # noqa: PLC0415 - when a backend first says something
 
     partial = otlp_answer.read_partial_success(body)
     if partial is None:
         words = _NO_OTLP if _is_foreign_json(body) else ""
-        return Answer(
-            verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else ""
-        )
-    rejected_spans, message = partial
-    words = _one_line(message)
-    if rejected_spans > 0:
-        why = words or "rejected without a reason"
-        return Answer(verdict=Verdict.REFUSED, words=why, brief="partial success")
+    else:
+        rejected_spans, message = partial
+        words = _one_line(message)
+        if rejected_spans > 0:
+            why = words or "rejected without a reason"
+            return Answer(verdict=Verdict.REFUSED, words=why, brief="partial success")
     return Answer(verdict=Verdict.DELIVERED, words=words, brief="with a warning" if words else "")
 
 
 def classify_grpc_error(
     code: str, details: str, retry_after_seconds: float | None = None
 ) -> Answer:
-    """What a failed gRPC call means.
-
-    Args:
-        code: the name of its status code, such as ``UNAVAILABLE``.
-        details: its message.
-        retry_after_seconds: from its ``RetryInfo``, ``None`` where there is none.
-    """
+    """Say what a failed gRPC call means; `code` is the name of its status, as ``UNAVAILABLE``."""
     words = f"{code}: {_one_line(details)}".removesuffix(": ")
     # Without RetryInfo this code means "too large for me" (Phoenix, 4 MiB), says the specification.
     exhausted = code == "RESOURCE_EXHAUSTED" and retry_after_seconds is None
@@ -217,11 +200,9 @@ def classify_grpc_error(
 
 
 def parse_retry_after(value: str | None, now_seconds: float) -> float | None:
-    """Seconds to wait by a ``Retry-After`` header; ``None`` where it is absent or unreadable.
+    """Read the seconds to wait of a ``Retry-After`` header: a number, or an HTTP date.
 
-    Args:
-        value: seconds or an HTTP date (RFC 9110, section 10.2.3).
-        now_seconds: seconds since the epoch, for a date.
+    See RFC 9110, section 10.2.3. ``None`` if the header is absent or unreadable.
     """
     if value is None:
         return None
@@ -242,8 +223,7 @@ class Backoff:
     Attributes:
         first_seconds: the wait after the first failure; each further one doubles it.
         max_seconds: the longest wait of our own. A backend that is up again is noticed by then.
-        max_asked_seconds: the longest wait that a backend may ask for; a slip of its clock must
-            not silence us for a day.
+        max_asked_seconds: the longest wait that a backend may ask for, whose clock may be wrong.
     """
 
     first_seconds: float = 1.0
@@ -251,15 +231,10 @@ class Backoff:
     max_asked_seconds: float = 600.0
 
     def wait_seconds(self, failures: int, jitter: float, asked_seconds: float | None) -> float:
-        """How long to wait after `failures` (at least 1) in a row.
+        """Say how long to wait after `failures` (at least 1) in a row.
 
-        Half of the wait is fixed and half drawn, so that proxies that lost one backend together
-        do not come back together.
-
-        Args:
-            failures: how many tries have failed in a row.
-            jitter: a random number from 0 to 1.
-            asked_seconds: what the backend asked for: waited for at least.
+        Half of the wait is fixed and half drawn (`jitter`, from 0 to 1), so that proxies that lost
+        one backend together do not come back together. At least `asked_seconds` are waited.
         """
         # The exponent is bounded: 2.0 ** 1024 overflows after a long outage.
         own = min(self.max_seconds, self.first_seconds * 2.0 ** min(failures - 1, 64))
@@ -268,9 +243,9 @@ class Backoff:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """`text` without the header values `secrets` nor any word of them (rule 6).
+    """Mask the header values `secrets` and any word of them in `text` (rule 6).
 
-    Nor the beginning of one at the end, where the text was cut.
+    If the text was cut, the beginning of a secret at its end is masked too.
     """
     is_cut = len(text) >= _MAX_WORDS
     words = {word for secret in secrets for word in (secret, *secret.split())}
@@ -296,9 +271,8 @@ def _refuses_content(status: int, body: bytes, content_type: str | None) -> bool
 
 def _is_status(body: bytes) -> bool:
     """Whether `body` is a ``google.rpc.Status`` that says something, in protobuf or JSON."""
-    code, message = _read_status(body)
-    # Some texts pass for a message of unknown fields.
-    if code or message:
+    # Some texts can be read as a message of unknown fields.
+    if any(_read_status(body)):
         return True
     try:
         value = decode_json_object(body)
@@ -308,7 +282,7 @@ def _is_status(body: bytes) -> bool:
 
 
 def _read_status(body: bytes) -> tuple[int, str]:
-    """Code and message of a ``google.rpc.Status`` in protobuf; 0 and nothing where it is none."""
+    """Read code and message of a ``google.rpc.Status`` in protobuf; 0 and nothing if it is none."""
     from telemetry.export import otlp_answer  # noqa: PLC0415 - when a backend first says something
 
     return otlp_answer.read_status(body)
@@ -323,21 +297,17 @@ def _is_foreign_json(body: bytes) -> bool:
     return bool(value) and value.keys().isdisjoint({"partialSuccess", "partial_success"})
 
 
-def _is_web_page(content_type: str | None) -> bool:
-    return _media_type(content_type) == "text/html"
-
-
 def _media_type(content_type: str | None) -> str:
     return (content_type or "").partition(";")[0].strip().lower()
 
 
 def _readable(body: bytes) -> str:
-    """The message in an error's body: of a ``google.rpc.Status``, else the text on one line."""
+    """Read the message in an error's body: of a ``google.rpc.Status``, or all text on one line."""
     _, message = _read_status(body)
     return _one_line(message or body.decode("utf-8", "replace"))
 
 
 def _one_line(text: str) -> str:
-    """`text` as a log line and a terminal can take it: no control characters, not too long."""
+    """Make `text` fit for a log line and a terminal: no control characters, not too long."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(printable.split())[:_MAX_WORDS]

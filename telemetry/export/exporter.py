@@ -1,20 +1,20 @@
-"""The exporter: takes spans out of the store, sends them, and writes down what became of them.
+"""The exporter: reads spans from the store, sends them, and writes down what became of them.
 
 Rules (R8; ``span-contract.md`` section 8, "Consequences"):
 
 1. Oldest first, one batch at a time, bounded in spans and bytes.
 2. A failed try changes nothing but the time of the next one, and there is always a next one. The
    wait holds for the backend, not for single spans, so that their order of age is kept.
-3. A refused batch is halved until the refused span is alone; that one is set aside with the
-   backend's words, the others are delivered. Those that the backend had taken come to it again,
+3. A refused batch is halved until the refused span is alone. That one is set aside with the
+   backend's words, the others are delivered. Spans that the backend had accepted come to it again,
    under the same span id.
-4. A span on which the backend fails, while it takes others, keeps nobody waiting
+4. A span on which the backend fails, while it accepts others, keeps no other span waiting
    (:mod:`telemetry.export.suspicion`).
-5. Nothing is raised to anybody: trouble with the store or a defect of ours waits like a failed
-   try, and the thread lives on.
-6. The first span after a quiet time is sent at once. While more come they gather for
-   :data:`GATHER_SECONDS`, for a request costs as much CPU as dozens of spans; what is pending
-   beyond a whole batch waits for nothing.
+5. Nothing is raised: trouble with the store or a defect of ours is waited for like a failed try,
+   and the thread lives on.
+6. The first span after a quiet time is sent at once. Those that follow gather for
+   :data:`GATHER_SECONDS`, for a request costs as much CPU as dozens of spans. While a whole batch
+   is pending nothing waits.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ import math
 import random
 import threading
 import time
-import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from telemetry.errors import StoreError
 from telemetry.export.delivery import Backoff, Verdict
-from telemetry.export.journal import ExportJournal
+from telemetry.export.journal import ExportJournal, describe_defect
 from telemetry.export.settings import OtlpProtocol
 from telemetry.export.suspicion import ALONE_BACKOFF, ALONE_SECONDS, Blame, Suspicion
 
@@ -51,23 +50,23 @@ __all__ = (
 )
 
 MAX_BATCH_SPANS = 64
-"""Spans per request: a refused batch is found out in some 12 requests, and a lost answer costs no
-more than so many spans sent again."""
+"""Spans per request: a refused span is found in some 12 requests, and a lost answer costs no more
+than 64 spans sent again."""
 
 MAX_BATCH_BYTES = 3 << 20
-"""Bytes per request before compression: a gRPC backend takes 4 MiB unless told otherwise
+"""Bytes per request before compression: a gRPC backend accepts 4 MiB by default
 (``span-contract.md`` 5.2). A larger single span goes alone."""
 
 GATHER_SECONDS = 0.2
-"""From a batch that took all there was to the next: a hundred calls a second share five requests,
-and whoever looks at the backend sees no difference."""
+"""From a batch of all pending spans to the next: a hundred calls a second share five requests, and
+nobody who looks at the backend sees a difference."""
 
 _IDLE_SECONDS = 5.0
 """How long an idle exporter sleeps when nobody wakes it."""
 
 
 def open_sender(settings: OtlpSettings) -> Sender:
-    """The sender that `settings` ask for; the libraries of the other one are not imported."""
+    """Open the sender that `settings` ask for; the libraries of the other are not imported."""
     if settings.protocol is OtlpProtocol.GRPC:
         from telemetry.export.grpc_sender import GrpcSender  # noqa: PLC0415 - only when asked for
 
@@ -79,13 +78,7 @@ def open_sender(settings: OtlpSettings) -> Sender:
 
 @dataclass(slots=True)
 class ExportCounts:
-    """What happened so far.
-
-    Attributes:
-        delivered: spans that the backend took.
-        rejected: spans that it refused, one by one.
-        failures: requests that it did not take, to be tried again.
-    """
+    """Spans that were delivered and rejected so far, and requests that failed."""
 
     delivered: int = 0
     rejected: int = 0
@@ -96,10 +89,7 @@ class Exporter:
     """Sends what is pending in a store, in a thread of its own.
 
     :meth:`wake` it when spans were added, :meth:`flush` before the end, :meth:`stop` at the end.
-    The store and the sender stay the caller's to close, after :meth:`stop`.
-
-    Attributes:
-        counts: any thread may read them.
+    The caller closes the store and the sender, after :meth:`stop`. Any thread may read `counts`.
     """
 
     def __init__(
@@ -111,15 +101,7 @@ class Exporter:
         clock_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """Prepare; :meth:`start` begins.
-
-        Args:
-            store: where spans are.
-            sender: how they reach the backend.
-            backoff: how long to wait after failed tries.
-            clock_ns: nanoseconds since the epoch.
-            jitter: draws a number from 0 to 1.
-        """
+        """Prepare; :meth:`start` begins. `jitter` draws a number from 0 to 1."""
         # Written by the thread alone.
         self._store = store
         self._sender = sender
@@ -145,7 +127,7 @@ class Exporter:
         self._thread.start()
 
     def wake(self) -> None:
-        """Spans were added: send them now, unless the backend is being waited for."""
+        """Send spans that were added now, unless the backend is being waited for."""
         with self._change:
             self._woken = True
             self._idle = False
@@ -155,17 +137,15 @@ class Exporter:
         """Send all that is pending, at once even if the backend is being waited for.
 
         Returns:
-            How many spans are pending when nothing is left or `deadline_seconds` have passed. They
-            stay in the store for its next owner.
+            How many spans are still pending, after `deadline_seconds` at the latest. They stay in
+            the store for its next owner.
 
         Raises:
             StoreError: the store cannot be read.
         """
         with self._change:
             self._hurried = True
-            self._woken = True
-            self._idle = False
-            self._change.notify_all()
+            self.wake()
             if self._thread.is_alive():
                 self._change.wait_for(lambda: self._idle or self._stopping, deadline_seconds)
         return self._store.counts().pending
@@ -182,23 +162,21 @@ class Exporter:
             self._thread.join(wait_seconds)
 
     def step(self) -> float:
-        """Take one batch and see it through.
-
-        The thread lives on this; call it yourself only where none was started.
+        """Send one batch; the thread does this again and again.
 
         Returns:
-            Seconds to wait before the next step: 0 where more may be pending, infinite where
-            nothing is, :data:`GATHER_SECONDS` where this batch took all there was.
+            Seconds to wait before the next step: 0 if more may be pending, infinite if nothing is,
+            :data:`GATHER_SECONDS` if this batch was all there was.
         """
         try:
-            # What a failed try made wait is due when that wait is over, whatever has become of the
-            # wall clock meanwhile.
+            # What waits after a failed try is due when that wait is over, even if the wall clock
+            # was changed meanwhile.
             now_ns = max(self._clock_ns(), self._due_ns)
-            alone = self._take_alone()
+            alone = self._read_alone()
             if alone is None or self._failures:
-                spans = self._store.take_fresh(MAX_BATCH_SPANS, MAX_BATCH_BYTES)
+                spans = self._store.read_fresh(MAX_BATCH_SPANS, MAX_BATCH_BYTES)
                 if spans is None:
-                    spans = self._store.take(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
+                    spans = self._store.read_due(MAX_BATCH_SPANS, MAX_BATCH_BYTES, now_ns)
                 if spans:
                     return self._deliver(spans)
             return math.inf if alone is None else self._deliver_alone(alone)
@@ -207,15 +185,11 @@ class Exporter:
             if not self._stopping:
                 self._journal.tell_trouble(str(error))
         except Exception as error:  # noqa: BLE001 - rule 5
-            # Its text may hold a credential that a library was given (R7); the place says enough.
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            self._journal.tell_trouble(
-                f"{type(error).__name__} in {place.name}, {place.filename}:{place.lineno}"
-            )
+            self._journal.tell_trouble(describe_defect(error))
         return self._wait_seconds(None)
 
     def _run(self) -> None:
-        """The life of the thread."""
+        """Live the life of the thread."""
         while not self._stopping:
             with self._change:
                 self._woken = False
@@ -230,7 +204,7 @@ class Exporter:
                 self._hurried = False
 
     def _deliver(self, spans: Sequence[PendingSpan]) -> float:
-        """Send `spans`, halving what is refused, or what the backend fails on (rules 3 and 4)."""
+        """Send spans, halving what is refused, or what the backend fails on (rules 3 and 4)."""
         trial = self._suspicion.begin(spans, self._jitter())
         while trial.parts and not self._stopping:
             part = trial.parts.pop()
@@ -253,13 +227,13 @@ class Exporter:
         self._note_recovery()
         return 0.0 if _is_whole(spans) else GATHER_SECONDS
 
-    def _take_alone(self) -> PendingSpan | None:
-        """A span that was put aside, where it is its turn."""
+    def _read_alone(self) -> PendingSpan | None:
+        """Read a span that was put aside, if it is its turn."""
         now_ns = self._clock_ns()
         # A clock that was put back must not silence them.
         if 0 < self._alone_due_ns - now_ns <= ALONE_SECONDS * 1e9:
             return None
-        return self._store.take_alone(now_ns)
+        return self._store.read_alone(now_ns)
 
     def _deliver_alone(self, span: PendingSpan) -> float:
         """Send a span that was put aside."""
@@ -280,7 +254,7 @@ class Exporter:
         return answer
 
     def _settle(self, part: Sequence[PendingSpan], answer: Answer) -> bool:
-        """Write down what was taken, or refused; false where it has to be halved (rule 3)."""
+        """Write down what was accepted, or refused; false if it has to be halved (rule 3)."""
         if answer.verdict is Verdict.DELIVERED:
             self._store.mark_delivered([span.seq for span in part])
             self.counts.delivered += len(part)
@@ -294,7 +268,7 @@ class Exporter:
         return True
 
     def _put_aside(self, span: PendingSpan, answer: Answer) -> None:
-        """From now on this span is tried alone, at its own time (rule 4)."""
+        """Try a span alone from now on, at its own time (rule 4)."""
         wait_seconds = ALONE_BACKOFF.wait_seconds(
             span.failed_alone + 1, self._jitter(), answer.retry_after_seconds
         )
@@ -303,19 +277,19 @@ class Exporter:
         self._journal.tell_culprit(span.span_id, answer.brief or answer.words)
 
     def _wait_for_backend(self, part: Sequence[PendingSpan], answer: Answer) -> float:
-        """Put spans off, for the backend failed; how many seconds to wait for it (rule 2)."""
+        """Put spans off, for the backend failed; return the seconds to wait for it (rule 2)."""
         self._journal.tell_failure(answer.brief or answer.words)
         wait_seconds = self._wait_seconds(answer.retry_after_seconds)
         self._store.mark_retry([span.seq for span in part], self._due_ns, answer.words)
         return wait_seconds
 
     def _note_recovery(self) -> None:
-        """The backend takes spans."""
+        """Note that the backend accepts spans."""
         self._failures = 0
         self._journal.tell_recovery()
 
     def _wait_seconds(self, asked_seconds: float | None) -> float:
-        """Count a failed try; how long to wait after it."""
+        """Count a failed try; return how long to wait after it."""
         self._failures += 1
         wait_seconds = self._backoff.wait_seconds(self._failures, self._jitter(), asked_seconds)
         self._due_ns = self._clock_ns() + int(wait_seconds * 1e9)
@@ -323,6 +297,6 @@ class Exporter:
 
 
 def _is_whole(spans: Sequence[PendingSpan]) -> bool:
-    """Whether a batch may have left others behind; a small one lacks room for a huge one only."""
+    """Whether a batch may have left others behind; from a small one only a huge span is missing."""
     size_bytes = sum(len(span.span) for span in spans)
     return len(spans) == MAX_BATCH_SPANS or size_bytes > MAX_BATCH_BYTES // 2

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ("GrpcSender",)
 
-_EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-"""The method, by its path: the generated stub would decode and encode what is bytes already."""
+_METHODS = {
+    "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+}
+"""The methods by their path: the generated stubs would decode and encode what is bytes already. In
+the answers of both the same fields have the same numbers."""
 
 _STATUS_DETAILS = "grpc-status-details-bin"
 """The trailer with a serialised ``google.rpc.Status``, where ``RetryInfo`` is."""
@@ -42,10 +46,9 @@ _CHANNEL_OPTIONS = (
 
 
 class GrpcSender:
-    """Sends batches to an OTLP/gRPC backend over one channel."""
+    """Sends batches to an OTLP/gRPC backend over one channel, which the first call connects."""
 
     def __init__(self, settings: OtlpSettings) -> None:
-        """Prepare for `settings`; the first call connects."""
         self._settings = settings
         self._secrets = [value for _, value in settings.headers]
         compression = grpc.Compression.Gzip if settings.gzip else grpc.Compression.NoCompression
@@ -64,8 +67,8 @@ class GrpcSender:
                 options=_CHANNEL_OPTIONS,
                 compression=compression,
             )
-        # Without serialisers the call takes bytes and gives bytes.
-        self._export = self._channel.unary_unary(_EXPORT)
+        # Without serialisers the call sends and returns bytes.
+        self._export = self._channel.unary_unary(_METHODS[settings.signal])
 
     @property
     def backend(self) -> str:
@@ -73,7 +76,7 @@ class GrpcSender:
         return self._settings.backend
 
     def send(self, batch: bytes) -> Answer:
-        """Send `batch`, a serialised ``ExportTraceServiceRequest``, and classify the answer."""
+        """Send `batch`, a serialised request, and classify the answer."""
         try:
             body = self._export(
                 batch,
@@ -98,7 +101,7 @@ def _read(path: Path | None) -> bytes | None:
 
 
 def _retry_delay_seconds(error: Any) -> float | None:
-    """The delay in the ``RetryInfo`` that a failed call carries, ``None`` where it has none."""
+    """Read the delay in the ``RetryInfo`` of a failed call, ``None`` if it has none."""
     trailers = dict(error.trailing_metadata() or ())
     try:
         details = Status.FromString(trailers.get(_STATUS_DETAILS, b"")).details

@@ -1,10 +1,10 @@
-"""OTLP over HTTP: stored bytes go out as they are, in one POST, and the answer is told whole.
+"""OTLP over HTTP: stored bytes go out as they are, in one POST.
 
 The ``OTEL_*`` variables alone say how: no ``HTTP_PROXY``, ``~/.netrc`` or ``REQUESTS_CA_BUNDLE``.
 
 The SDK's exporter is not used: it hides status, ``Retry-After`` and rejected spans, and retries
-inside its own ten seconds (``span-contract.md`` section 8). Nor is the library that it sends with:
-a request costs six times as much there as with ``http.client``, in the same process as all else.
+inside its own ten seconds (``span-contract.md`` section 8). Nor is requests, which it sends with:
+there a request costs six times as much CPU as with ``http.client``.
 """
 
 from __future__ import annotations
@@ -56,14 +56,13 @@ class HttpSender:
     """Sends batches to an OTLP/HTTP backend over a kept-alive connection; for one thread."""
 
     def __init__(self, settings: OtlpSettings) -> None:
-        """Prepare for `settings`; nothing is connected yet."""
         self._settings = settings
         self._url = url = urlsplit(settings.endpoint)
         target = url._replace(scheme="", netloc="", fragment="", path=url.path or "/").geturl()
         self._target = quote(target, safe=_IN_A_TARGET)
         self._headers: dict[str, str | bytes] = {
             "user-agent": f"spantap/{__version__}",
-            # Names and values are ASCII or UTF-8; as text they would have to be Latin-1.
+            # Text would have to be Latin-1; names and values are UTF-8.
             **{name: value.encode() for name, value in settings.headers},
             # Exactly this: Phoenix answers 415 to a parameter (span-contract.md 5.2).
             "content-type": "application/x-protobuf",
@@ -86,7 +85,7 @@ class HttpSender:
         return self._settings.backend
 
     def send(self, batch: bytes) -> Answer:
-        """POST `batch`, a serialised ``ExportTraceServiceRequest``, and classify the answer."""
+        """POST `batch`, a serialised request, and classify the answer."""
         deadline = time.monotonic() + self._settings.timeout_seconds
         body = gzip.compress(batch, _GZIP_LEVEL) if self._settings.gzip else batch
         connected = False
@@ -99,7 +98,7 @@ class HttpSender:
             return Answer(
                 verdict=Verdict.RETRY,
                 words=_describe(error, self._settings),
-                # The spans may be what it failed on only where the backend can have had them.
+                # The backend can have failed on the spans only if it had them.
                 suspect=connected and not isinstance(error, ssl.SSLError),
             )
         return replace(answer, words=without_secrets(answer.words, self._secrets))
@@ -111,11 +110,11 @@ class HttpSender:
             self._connection = None
 
     def _connect(self) -> HTTPConnection:
-        """The connection, made anew where the backend has closed it.
+        """Return the connection, made anew if the backend has closed it.
 
         Raises:
-            OSError: there is none to be had.
-            UnicodeError: the host's name cannot be one.
+            OSError: the backend cannot be connected.
+            UnicodeError: the host's name is none.
         """
         connection = self._connection
         if connection is None or connection.sock is None or _is_over(connection.sock):
@@ -125,20 +124,20 @@ class HttpSender:
         return connection
 
     def _post(self, connection: HTTPConnection, body: bytes, deadline: float) -> Answer:
-        """Send a body and read what is answered; a redirect is an answer as any other.
+        """Send a body and read the answer; a redirect is not followed.
 
-        To follow one would carry the credentials elsewhere, and it is a wrong setting.
+        To follow it would send the credentials elsewhere, and the setting is wrong.
 
         Raises:
             HTTPException, OSError: the answer did not come whole.
         """
-        # Who finds a body too large may say so, and close, before it has all of it.
+        # A server may refuse a body that is too large, and close, before it has read all of it.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request("POST", self._target, body, self._headers)
         with connection.getresponse() as response:
             words = _read_bounded(response, deadline)
             if len(words) == MAX_ANSWER_BYTES:
-                self.close()  # what is left unread would be taken for the next answer
+                self.close()  # the rest would look like the next answer
             return classify_http(
                 response.status,
                 words,
@@ -148,17 +147,14 @@ class HttpSender:
 
 
 def _query_values(query: str) -> list[str]:
-    """What may be a key in a URL's query: as it stands there, as it is sent, and decoded.
-
-    A backend quotes the path that it was asked for, with or without decoding it.
-    """
+    """Return what may be a key in a URL's query, in all forms in which a backend may quote it."""
     values = [part.partition("=")[2] or part for part in query.split("&")]
     forms = (str, partial(quote, safe=_IN_A_TARGET), unquote, unquote_plus)
     return [form(value) for value in values for form in forms]
 
 
 def _make_connection(url: SplitResult, settings: OtlpSettings) -> HTTPConnection:
-    """A connection, not connected yet; certificates are read for each, and so may be renewed."""
+    """Make a connection; certificates are read for each, so that they may be renewed."""
     host = url.hostname or ""
     if url.scheme != "https":
         return HTTPConnection(host, url.port, timeout=settings.timeout_seconds)
@@ -169,19 +165,19 @@ def _make_connection(url: SplitResult, settings: OtlpSettings) -> HTTPConnection
 
 
 def _is_over(sock: socket.socket) -> bool:
-    """Whether an idle connection has something to read: its end, or what nobody asked for."""
+    """Whether an idle connection has something to read: its end, or bytes nobody asked for."""
     polled = select.poll()
     polled.register(sock, select.POLLIN)
     return bool(polled.poll(0))
 
 
 def _read_bounded(response: HTTPResponse, deadline: float) -> bytes:
-    """The body, up to :data:`MAX_ANSWER_BYTES`.
+    """Read the body, up to :data:`MAX_ANSWER_BYTES`.
 
     Raises:
         IncompleteRead: it ended before its length.
-        TimeoutError: it is not complete at `deadline`, on the monotonic clock. A connection's
-            timeout is one for each read, which a backend that drips would never meet.
+        TimeoutError: it is not complete at `deadline`, on the monotonic clock. The connection's
+            own timeout is for each read, which a slow drip of bytes never meets.
     """
     body = bytearray()
     while len(body) < MAX_ANSWER_BYTES and (data := response.read1(_READ_BYTES)):
@@ -194,7 +190,7 @@ def _read_bounded(response: HTTPResponse, deadline: float) -> bytes:
 
 
 def _describe(error: Exception, settings: OtlpSettings) -> str:
-    """What went wrong, in words of ours: an error's own may hold the URL, and thus maybe a key."""
+    """Say what went wrong in words of ours: an error's own may hold the URL, and a key in it."""
     if isinstance(error, TimeoutError):
         return f"no answer within {settings.timeout_seconds:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):

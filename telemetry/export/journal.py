@@ -2,9 +2,8 @@
 
 Rules:
 
-1. A backend that begins to fail is one line, one that recovers another, whatever the number of
-   tries; one that flaps gets no more than a pair of them per minute, and a long outage is told
-   again every ten minutes.
+1. There is one line when a backend begins to fail and one when it recovers, whatever the number of
+   tries; at most one such pair a minute, and one more line in every ten minutes of a long outage.
 2. Any other kind of line comes at most once a minute.
 3. No line holds the backend's words, which may quote the spans, nor a credential (R7).
 """
@@ -12,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 import logging
+import traceback
 from typing import TYPE_CHECKING
 
 from telemetry.rate_limit import RateLimit
@@ -19,24 +19,19 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("ExportJournal",)
+__all__ = ("ExportJournal", "describe_defect")
 
 _OUTAGE_LOG_SECONDS = 600.0
-"""Between two log lines about one outage: whoever looks at today's log alone shall see it."""
+"""Between two log lines about one outage: today's log alone has to show it."""
 
 _LOG_SECONDS = 60.0
-"""At most one line of a kind in this time."""
+"""Between two lines of one kind."""
 
 _logger = logging.getLogger("spantap.exporter")
 
 
 class ExportJournal:
-    """The log of one exporter; for one thread.
-
-    Args:
-        backend: its scheme, host and port.
-        clock_ns: nanoseconds since the epoch.
-    """
+    """The log of one exporter to a backend; for one thread."""
 
     def __init__(self, backend: str, clock_ns: Callable[[], int]) -> None:
         self._backend = backend
@@ -52,7 +47,7 @@ class ExportJournal:
         self._failure_told = False
 
     def tell_failure(self, words: str) -> None:
-        """A try failed because of `words`."""
+        """Tell that a try failed because of `words`."""
         self._failures += 1
         if self._failure_told:
             if self._outage_lines.admit() is not None:
@@ -72,7 +67,7 @@ class ExportJournal:
             )
 
     def tell_recovery(self) -> None:
-        """A try did not fail."""
+        """Tell that a try did not fail, if one had."""
         if self._failure_told:
             _logger.info(
                 "%s takes spans again, after %d failed tries", self._backend, self._failures
@@ -81,11 +76,19 @@ class ExportJournal:
         self._failure_told = False
 
     def tell_rejection(self, span_id: str, words: str) -> None:
-        """The backend refused one span."""
-        untold = self._rejection_lines.admit()
-        if untold is not None:
+        """Tell that the backend refused one span."""
+        what = "refused span %s (%s); it is set aside"
+        self._tell_span(self._rejection_lines, what, span_id, words)
+
+    def tell_culprit(self, span_id: str, words: str) -> None:
+        """Tell that the backend fails on one span while it takes others."""
+        what = "fails on span %s (%s) and takes others; that one is tried alone from now on"
+        self._tell_span(self._culprit_lines, what, span_id, words)
+
+    def _tell_span(self, lines: RateLimit, what: str, span_id: str, words: str) -> None:
+        if (untold := lines.admit()) is not None:
             _logger.warning(
-                "%s refused span %s (%s); it is set aside, `spantap traces show` has its words; "
+                f"%s {what}, `spantap traces show` has its words; "  # noqa: G004 - constants
                 "%d in all since the last such line",
                 self._backend,
                 span_id,
@@ -93,25 +96,18 @@ class ExportJournal:
                 untold + 1,
             )
 
-    def tell_culprit(self, span_id: str, words: str) -> None:
-        """The backend fails on one span while it takes others."""
-        untold = self._culprit_lines.admit()
-        if untold is not None:
-            _logger.warning(
-                "%s fails on span %s (%s) and takes others; that one is tried alone from now on, "
-                "`spantap traces show` has its words; %d in all since the last such line",
-                self._backend,
-                span_id,
-                words,
-                untold + 1,
-            )
-
     def tell_warning(self, words: str) -> None:
-        """The backend took everything, with `words`; nothing where they are empty."""
+        """Tell that the backend took everything, with `words`, if there are any."""
         if words and self._warning_lines.admit() is not None:
             _logger.warning("%s took the spans %s", self._backend, words)
 
     def tell_trouble(self, words: str) -> None:
-        """Something on our side went wrong."""
+        """Tell that something on our side went wrong."""
         if self._trouble_lines.admit() is not None:
             _logger.error("spans cannot be exported, the next try follows: %s", words)
+
+
+def describe_defect(error: Exception) -> str:
+    """Name an error and its place: its text may hold a credential that a library was given (R7)."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {place.name}, {place.filename}:{place.lineno}"

@@ -3,13 +3,13 @@
 Rules (OpenTelemetry specification, "Environment Variable Specification"; how the backend is
 reached, :mod:`telemetry.export.settings` says):
 
-1. Metrics are sent where ``OTEL_METRICS_EXPORTER`` names ``otlp``, or, where it is unset, where
+1. Metrics are sent if ``OTEL_METRICS_EXPORTER`` names ``otlp``, or if it is unset and
    ``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`` is set. The specification would send them to the general
-   endpoint by default; but a trace backend like Phoenix takes none, and would refuse them for ever.
-2. ``OTEL_SDK_DISABLED`` switches them off. ``prometheus`` asks for what is there in any case, on
-   the admin port.
-3. What is asked for and cannot be done is an error at start: ``otlp`` without any endpoint, deltas,
-   exponential histograms.
+   endpoint by default; but a trace backend like Phoenix would refuse them for ever.
+2. ``OTEL_SDK_DISABLED`` switches them off. ``prometheus`` changes nothing: the admin port always
+   has them.
+3. What cannot be done is an error at start: ``otlp`` without any endpoint, deltas, exponential
+   histograms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEFAULT_INTERVAL_MS = 60_000
 """The specification's."""
 
 _MIN_INTERVAL_MS, _MAX_INTERVAL_MS = 100, 24 * 3600 * 1000
-"""Below, a number of seconds was meant; above, numbers that nobody would still look at."""
+"""Less is a number of seconds by mistake; after more nobody would look at the numbers."""
 
 _ONLY_VALUES: Final = {
     "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "cumulative",
@@ -44,19 +44,14 @@ _ONLY_VALUES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSettings:
-    """How metrics are sent.
-
-    Attributes:
-        otlp: how to reach the backend.
-        interval_seconds: from one request to the next.
-    """
+    """How to reach the backend, and the time from one request to the next."""
 
     otlp: OtlpSettings
     interval_seconds: float
 
 
 def read_metrics_settings(environ: Mapping[str, str]) -> MetricsSettings | None:
-    """The settings in `environ`; ``None`` where nothing is to be sent (rules 1 and 2).
+    """Read the settings in `environ`; ``None`` if nothing is to be sent (rules 1 and 2).
 
     Raises:
         ConfigurationError: a variable has a value that cannot be followed.
@@ -81,7 +76,7 @@ def read_metrics_settings(environ: Mapping[str, str]) -> MetricsSettings | None:
 
 
 def _read_exporters(value: str) -> frozenset[str]:
-    """The names in ``OTEL_METRICS_EXPORTER``, a list with commas."""
+    """Read the names in ``OTEL_METRICS_EXPORTER``, a list with commas."""
     names = frozenset(filter(None, map(str.strip, value.split(","))))
     if not names <= set(_EXPORTERS):
         raise ConfigurationError(

@@ -1,11 +1,11 @@
-"""The standard variables that the SDK reads for itself, looked at before it does.
+"""The standard variables that the SDK reads for itself, checked before it does.
 
 Rules (OpenTelemetry specification, "General SDK configuration" and "Attribute limits"):
 
-1. The SDK reads the limits while it is imported, and raises; hence this module imports none of it,
-   and whoever starts a process calls :func:`check_otel_environment` before what does.
-2. The SDK replaces a sampler that it does not know by one that samples everything, with a line in
-   the log. That is no answer to somebody who asked for less: it is refused too.
+1. The SDK reads the limits while it is imported, and raises. So this module does not import it, and
+   a process calls :func:`check_otel_environment` before it does.
+2. The SDK replaces an unknown sampler by one that samples everything, with a line in the log. Its
+   user asked for less, so it is an error here.
 3. An empty variable is no error. (To the SDK an empty limit is none, an empty sampler the default.)
 """
 
@@ -40,7 +40,7 @@ LIMIT_VARIABLES = (
 """The limits of a span and of what it holds."""
 
 _MAX_LIMIT = sys.maxsize
-"""The SDK makes bounded queues of the limits; above this no queue can be made, nor a span."""
+"""The SDK makes queues of these lengths; a longer one cannot be made."""
 
 _RATIO_SAMPLERS = ("traceidratio", "parentbased_traceidratio")
 """Those that take ``OTEL_TRACES_SAMPLER_ARG``."""
@@ -56,13 +56,10 @@ _SAMPLERS = (
 
 
 def check_otel_environment(environ: Mapping[str, str]) -> None:
-    """See whether the limits and the sampler in `environ` can be followed.
-
-    Args:
-        environ: the environment of the process, which the SDK will read.
+    """Check that the limits and the sampler in `environ` can be followed.
 
     Raises:
-        ConfigurationError: one cannot, in a sentence that names the variable.
+        ConfigurationError: one cannot; the message names the variable.
     """
     for name in LIMIT_VARIABLES:
         _check_limit(name, environ.get(name, ""))
@@ -76,11 +73,9 @@ def check_otel_environment(environ: Mapping[str, str]) -> None:
 
 
 def find_reason_for_no_spans(environ: Mapping[str, str], *, keeps: bool = False) -> str | None:
-    """The variable that turns all recording off, in words; ``None`` where none does.
+    """Name the variable that turns all recording off, ``None`` if none does.
 
-    Args:
-        environ: the environment of the process.
-        keeps: rules keep some calls that are not sampled (:mod:`telemetry.spans.keep_rules`).
+    `keeps`: rules keep some calls that are not sampled (:mod:`telemetry.spans.keep_rules`).
     """
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return "OTEL_SDK_DISABLED is true"
@@ -93,7 +88,7 @@ def find_reason_for_no_spans(environ: Mapping[str, str], *, keeps: bool = False)
 
 
 def describe_sampler(environ: Mapping[str, str]) -> str | None:
-    """The sampler that leaves calls out, in words; ``None`` where it takes all that it may."""
+    """Name the sampler, ``None`` if it leaves out no calls."""
     sampler, ratio = _read_sampler(environ)
     if ratio == 1:
         return None
@@ -102,7 +97,7 @@ def describe_sampler(environ: Mapping[str, str]) -> str | None:
 
 
 def _read_sampler(environ: Mapping[str, str]) -> tuple[str, float]:
-    """The sampler's name, and the ratio of calls without a parent that it takes, checked."""
+    """Read the sampler's name, and the ratio of calls without a parent that it samples."""
     sampler = environ.get("OTEL_TRACES_SAMPLER", "").lower()
     if sampler in _RATIO_SAMPLERS:
         return sampler, float(environ.get("OTEL_TRACES_SAMPLER_ARG", "").strip() or 1)

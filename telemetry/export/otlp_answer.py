@@ -1,7 +1,7 @@
 """What a backend says in protobuf: how many spans it rejected and why, or why it refused them all.
 
-Imported as a whole where a backend first says something: protobuf would be time of every start, and
-most backends answer a batch that they take with nothing.
+Import it only when a backend says something: to import protobuf takes time, and most backends
+answer a batch that they accept with nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ __all__ = ("read_partial_success", "read_status")
 
 
 def read_partial_success(body: bytes) -> tuple[int, str] | None:
-    """Rejected spans and message of a serialised ``ExportTraceServiceResponse``.
-
-    ``None`` where `body` is no such thing.
-    """
+    """Read rejected spans and message of a partial success; ``None`` if `body` is no answer."""
     response = ExportTraceServiceResponse()
     try:
         response.ParseFromString(body)
@@ -28,7 +25,7 @@ def read_partial_success(body: bytes) -> tuple[int, str] | None:
 
 
 def read_status(body: bytes) -> tuple[int, str]:
-    """Code and message of a serialised ``google.rpc.Status``; 0 and nothing where it is none."""
+    """Read code and message of a ``google.rpc.Status``; 0 and nothing if it is none."""
     try:
         status = Status.FromString(body)
     except DecodeError:

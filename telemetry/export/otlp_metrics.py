@@ -1,11 +1,10 @@
-"""Snapshots as OTLP.
+"""Snapshots of metrics as OTLP.
 
 Rules (OpenTelemetry specification, "Metrics Data Model"):
 
-1. Everything is cumulative since the snapshot's start: a request that is lost costs nothing, the
-   next one has it all.
-2. Cumulative series have one writer. Replicas of one service are told apart by
-   ``service.instance.id``; where the resource has none, each process draws one.
+1. Everything is cumulative since the snapshot's start: if a request is lost, the next has it all.
+2. Cumulative series have one writer. Replicas of one service differ by ``service.instance.id``; if
+   the resource has none, each process draws one.
 """
 
 from __future__ import annotations
@@ -37,22 +36,16 @@ from telemetry.semconv import SCOPE_NAME
 if TYPE_CHECKING:
     from telemetry.metrics.snapshot import HistogramSeries, Labels, Snapshot
 
-__all__ = ("build_metrics_data", "encode_snapshot", "with_instance_id")
+__all__ = ("encode_snapshot", "with_instance_id")
 
 
 def with_instance_id(resource: Resource) -> Resource:
-    """`resource` with a ``service.instance.id`` (rule 2)."""
+    """Add a ``service.instance.id`` to `resource`, if it has none (rule 2)."""
     return Resource({SERVICE_INSTANCE_ID: str(uuid.uuid4()), **resource.attributes})
 
 
 def encode_snapshot(snapshot: Snapshot, resource: Resource) -> bytes:
-    """A serialised ``ExportMetricsServiceRequest`` of all that `snapshot` holds."""
-    request: bytes = encode_metrics(build_metrics_data(snapshot, resource)).SerializeToString()
-    return request
-
-
-def build_metrics_data(snapshot: Snapshot, resource: Resource) -> MetricsData:
-    """`snapshot` in the SDK's words; metrics without series are left out."""
+    """Encode an ``ExportMetricsServiceRequest``, without metrics that have no series."""
     metrics = [
         Metric(
             name=instrument.name,
@@ -65,9 +58,9 @@ def build_metrics_data(snapshot: Snapshot, resource: Resource) -> MetricsData:
     ]
     scope = InstrumentationScope(SCOPE_NAME, __version__)
     scope_metrics = ScopeMetrics(scope=scope, metrics=metrics, schema_url="")
-    return MetricsData(
-        [ResourceMetrics(resource=resource, scope_metrics=[scope_metrics], schema_url="")]
-    )
+    sent = ResourceMetrics(resource=resource, scope_metrics=[scope_metrics], schema_url="")
+    request: bytes = encode_metrics(MetricsData([sent])).SerializeToString()
+    return request
 
 
 def _data(instrument: Instrument, snapshot: Snapshot) -> Sum | Gauge | Histogram:
@@ -97,7 +90,7 @@ def _data(instrument: Instrument, snapshot: Snapshot) -> Sum | Gauge | Histogram
 def _histogram_point(
     instrument: Instrument, snapshot: Snapshot, series: HistogramSeries
 ) -> HistogramDataPoint:
-    # Extremes since the start would soon say nothing any more; OTLP lets them be absent.
+    # Extremes since the start would soon say nothing; OTLP lets them be absent.
     absent = cast("float", None)
     return HistogramDataPoint(
         attributes=_attributes(instrument, series.labels),

@@ -3,9 +3,9 @@
 Its messages quote what it was given: a client's ``tracestate``, an attribute that cannot be
 encoded. Rules:
 
-1. Of a record only the logger, the line and the message's fixed text come out, with an ellipsis
-   where its arguments belong; not an exception, and not a message that was formatted before.
-2. Each line of code is told once per process: its cause lies with us or the settings, and no
+1. Of a record only the logger, the line and the message's fixed text are logged, with an ellipsis
+   for each argument; no exception, and no message that was formatted before.
+2. Each line of code is logged once per process: its cause lies with us or the settings, and no
    client can fill the log with it.
 """
 
@@ -23,7 +23,7 @@ _DIRECTIVE = re.compile(r"%(?:\(\w+\))?[#0 +-]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[hlL
 
 
 def quiet_sdk_logs() -> None:
-    """Let warnings of the ``opentelemetry`` loggers out by the rules above; again is harmless."""
+    """Log warnings of the ``opentelemetry`` loggers by the rules above only."""
     sdk = logging.getLogger("opentelemetry")
     sdk.propagate = False
     sdk.handlers = [_SdkLogHandler()]
@@ -44,6 +44,6 @@ class _SdkLogHandler(logging.Handler):
 
 
 def fixed_text(template: str) -> str:
-    """A log message's text without its arguments: an ellipsis stands for each ``%`` directive."""
-    # Piece by piece, so that the second half of an escaped per cent sign begins no directive.
+    """Replace each ``%`` directive of a log message by an ellipsis."""
+    # Piece by piece: the second half of an escaped per cent sign begins no directive.
     return "%".join(_DIRECTIVE.sub("...", piece) for piece in template.split("%%"))

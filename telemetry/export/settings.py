@@ -10,9 +10,8 @@ Rules (OpenTelemetry specification, "OTLP exporter configuration" and "General S
    localhost; a proxy that everybody starts without a backend would then complain for ever.
 4. The timeout is in seconds, as every Python SDK reads it (the specification says milliseconds);
    one that looks like milliseconds gets a line in the log.
-5. Compression is gzip where nothing is said (the specification's default is none): prompts are
-   text and shrink to a fifth. To a backend on this machine's loopback it is none: no network is
-   spared there, and both sides would only work more.
+5. Compression is gzip by default (the specification's default is none): prompts are text and shrink
+   to a fifth. On this machine's loopback it is none: no network is spared there.
 6. A value that cannot be followed is an error at start, in one sentence that names the variable.
    No message holds the value of a header or an endpoint: both carry credentials (R7).
 """
@@ -49,7 +48,7 @@ _DEFAULT_TIMEOUT_SECONDS = 10.0
 """The specification's."""
 
 _LONG_TIMEOUT_SECONDS = 1000.0
-"""Nobody waits so long for one request; one second in milliseconds is meant."""
+"""Nobody waits so long for one request; milliseconds are meant."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""
@@ -57,9 +56,10 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 """What RFC 9110, section 5.5, forbids in a value: everything below space but the tab."""
 
+_FLAGS = {"true": True, "false": False, "": False}
 
 Signal = Literal["traces", "metrics"]
-"""What is sent, as it stands in variables and paths."""
+"""What is sent, as variables and paths name it."""
 
 
 class OtlpProtocol(StrEnum):
@@ -75,17 +75,18 @@ class OtlpSettings:
 
     Attributes:
         protocol: OTLP/HTTP with protobuf bodies, or gRPC.
+        signal: which requests the backend gets.
         endpoint: HTTP: the whole URL to POST to. gRPC: ``host:port``.
-        backend: scheme, host and port, without whatever else the endpoint holds: for log lines.
+        backend: scheme, host and port alone, for log lines.
         headers: names in lower case and values, sent with every request.
         timeout_seconds: for one request, from connecting to the last byte of the answer.
-        gzip: whether requests are compressed.
         insecure: gRPC without TLS. With HTTP the endpoint's scheme says it.
         certificate: PEM file of the authorities to trust instead of the usual ones.
         client_certificate: PEM file of our own certificate, for mutual TLS.
-        client_key: PEM file of its key; ``None`` where the certificate's file holds it.
+        client_key: PEM file of its key; ``None`` if the certificate's file holds it.
     """
 
+    signal: Signal = "traces"
     protocol: OtlpProtocol = OtlpProtocol.HTTP_PROTOBUF
     endpoint: str = field(repr=False)
     backend: str
@@ -106,11 +107,11 @@ class _Variables:
     signal: Signal = "traces"
 
     def get(self, name: str) -> str:
-        """The value of a plain variable; empty where unset."""
+        """Read a plain variable; empty if it is unset."""
         return self.environ.get(name, "").strip()
 
     def otlp(self, suffix: str) -> tuple[str, str]:
-        """Name and value of the variable that decides; the value is empty where none is set."""
+        """Return name and value of the variable that decides; the value is empty if none is set."""
         general = f"OTEL_EXPORTER_OTLP_{suffix}"
         specific = f"OTEL_EXPORTER_OTLP_{self.signal.upper()}_{suffix}"
         name = specific if self.get(specific) else general
@@ -118,10 +119,11 @@ class _Variables:
 
 
 def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
-    """The settings for spans in `environ`; ``None`` where nothing is to be sent.
+    """Read the settings for spans; ``None`` if nothing is to be sent.
 
-    That is so where no endpoint is set (rule 3), ``OTEL_SDK_DISABLED`` is true, or
-    ``OTEL_TRACES_EXPORTER`` is ``none``. The files that variables name are looked at.
+    That is so if no endpoint is set (rule 3), ``OTEL_SDK_DISABLED`` is true, or
+    ``OTEL_TRACES_EXPORTER`` is ``none``. The files that variables name are opened, to see whether
+    they can be read.
 
     Raises:
         ConfigurationError: a variable has a value that cannot be followed.
@@ -136,14 +138,11 @@ def is_sdk_disabled(environ: Mapping[str, str]) -> bool:
         ConfigurationError: it is neither true nor false.
     """
     value = _Variables(environ).get("OTEL_SDK_DISABLED")
-    return _flag("OTEL_SDK_DISABLED", value, default=False)
+    return _choose("OTEL_SDK_DISABLED", value, _FLAGS)
 
 
 def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | None:
-    """How to reach the backend of `signal`, whether or not it is switched on.
-
-    Returns:
-        ``None`` where no endpoint is set (rule 3).
+    """Read how to reach the backend of `signal`; ``None`` if no endpoint is set (rule 3).
 
     Raises:
         ConfigurationError: a variable has a value that cannot be followed.
@@ -157,13 +156,14 @@ def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | N
     address = url.netloc.rpartition("@")[2]
     if protocol is OtlpProtocol.GRPC:
         insecure = url.scheme == "http" or (
-            not url.scheme and _flag(*variables.otlp("INSECURE"), default=False)
+            not url.scheme and _choose(*variables.otlp("INSECURE"), _FLAGS)
         )
         endpoint, scheme = address, "grpc"
     else:
         insecure, scheme = False, url.scheme
         if endpoint_name == "OTEL_EXPORTER_OTLP_ENDPOINT":
             endpoint = url._replace(path=f"{url.path.rstrip('/')}/v1/{signal}").geturl()
+    compressions = {"gzip": True, "none": False, "": not _is_loopback(url.hostname or "")}
     certificate, client_certificate, client_key = (
         _file(*variables.otlp(suffix))
         for suffix in ("CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY")
@@ -177,12 +177,13 @@ def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | N
             "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE needs OTEL_EXPORTER_OTLP_CLIENT_KEY beside it"
         )
     return OtlpSettings(
+        signal=signal,
         protocol=protocol,
         endpoint=endpoint,
         backend=f"{scheme}://{address}",
         headers=_headers(*variables.otlp("HEADERS"), protocol),
         timeout_seconds=_timeout_seconds(*variables.otlp("TIMEOUT")),
-        gzip=_is_gzip(*variables.otlp("COMPRESSION"), default=not _is_loopback(url.hostname or "")),
+        gzip=_choose(*variables.otlp("COMPRESSION"), compressions),
         insecure=insecure,
         certificate=certificate,
         client_certificate=client_certificate,
@@ -201,12 +202,12 @@ def _sends_spans(environ: Mapping[str, str]) -> bool:
     return not disabled and exporter == "otlp"
 
 
-def _flag(name: str, value: str, *, default: bool) -> bool:
-    """A boolean variable; the specification takes ``true`` and ``false`` in any case."""
-    words = {"": default, "true": True, "false": False}
-    if value.lower() not in words:
-        raise ConfigurationError(f"{name} is {value!r}, but only true and false are known")
-    return words[value.lower()]
+def _choose(name: str, value: str, meanings: Mapping[str, bool]) -> bool:
+    """Look up a variable with two values, in any case; the empty one is the default."""
+    if value.lower() not in meanings:
+        known = " and ".join(filter(None, meanings))
+        raise ConfigurationError(f"{name} is {value!r}, but only {known} are known")
+    return meanings[value.lower()]
 
 
 def _protocol(name: str, value: str) -> OtlpProtocol:
@@ -219,7 +220,7 @@ def _protocol(name: str, value: str) -> OtlpProtocol:
 
 
 def _endpoint_url(name: str, value: str, protocol: OtlpProtocol) -> SplitResult:
-    """The endpoint in parts; gRPC takes ``host:port`` too, which then has no scheme."""
+    """Split the endpoint; for gRPC it may be ``host:port``, without a scheme."""
     bare = protocol is OtlpProtocol.GRPC and "://" not in value
     try:
         url = urlsplit(f"//{value}" if bare else value)
@@ -234,7 +235,7 @@ def _endpoint_url(name: str, value: str, protocol: OtlpProtocol) -> SplitResult:
 
 
 def _headers(name: str, value: str, protocol: OtlpProtocol) -> tuple[tuple[str, str], ...]:
-    """The pairs of ``name=value,name=value``, percent-decoded; of equal names the last counts."""
+    """Read the pairs of ``name=value,name=value``, percent-decoded; of equal names the last."""
     headers = {}
     for number, entry in enumerate(filter(None, map(str.strip, value.split(","))), start=1):
         key, equals, text = entry.partition("=")
@@ -261,15 +262,8 @@ def _timeout_seconds(name: str, value: str) -> float:
     return seconds
 
 
-def _is_gzip(name: str, value: str, *, default: bool) -> bool:
-    words = {"": default, "gzip": True, "none": False}
-    if value.lower() not in words:
-        raise ConfigurationError(f"{name} is {value!r}, but only gzip and none are known")
-    return words[value.lower()]
-
-
 def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine by its name or address alone; nothing is looked up."""
+    """Whether a host's name or address is that of this machine; nothing is looked up."""
     if host == "localhost" or host.endswith(".localhost"):  # RFC 6761, section 6.3
         return True
     try:
@@ -279,7 +273,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _file(name: str, value: str) -> Path | None:
-    """The file that a variable names, if it can be read."""
+    """Return the file that a variable names, which has to be readable."""
     if not value:
         return None
     path = Path(value)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("CONTENT_HEADER", "asks_no_content")
+__all__ = ("asks_no_content",)
 
-CONTENT_HEADER: Final = "x-spantap-content"
+_CONTENT_HEADER: Final = "x-spantap-content"
 
 
 def asks_no_content(headers: tuple[tuple[str, str], ...]) -> bool:
     """Whether the client asks that no content of this call be recorded.
 
-    Every value but ``on`` says so: whoever sends the header cares, and a slip must not cost them.
+    Every value but ``on`` does: who sends the header cares, and a misspelt value must not record.
     """
     for name, value in headers:  # noqa: SIM110 - a generator for each call costs twice as much
-        if name == CONTENT_HEADER and value.strip().lower() != "on":
+        if name == _CONTENT_HEADER and value.strip().lower() != "on":
             return True
     return False

@@ -13,14 +13,13 @@ class EndKind(StrEnum):
     UPSTREAM_EOF = "upstream_eof"
     """The upstream ended its body where its framing said it would."""
     UPSTREAM_UNFRAMED_END = "upstream_unframed_end"
-    """The upstream closed the connection, and nothing else marks where its body ends: it may be
-    whole or not."""
+    """The upstream closed the connection, and nothing else marks where its body ends."""
     UPSTREAM_BROKEN = "upstream_broken"
     """The upstream's body broke off: reset, FIN inside a chunk, too few bytes."""
     CLIENT_GONE = "client_gone"
     """The client closed, reset or half-closed its connection."""
     CLIENT_STALLED = "client_stalled"
-    """The client took nothing of its answer for so long that we closed its connection."""
+    """The client read nothing of its answer for so long that we closed its connection."""
     REQUEST_TIMEOUT = "request_timeout"
     """The client stopped in the middle of its request for so long that we refused it."""
     CONNECT_ERROR = "connect_error"
@@ -40,4 +39,4 @@ class EndKind(StrEnum):
 
 
 CLEAN_ENDS = frozenset({EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END})
-"""Nothing says that more was to come."""
+"""Ends after which nothing says that more was to come."""

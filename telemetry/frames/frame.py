@@ -15,9 +15,8 @@ Rules:
 4. No credential of a request's head enters a frame but sealed (:mod:`telemetry.observing.sealing`):
    of the headers only those are copied that :data:`RECORDED_REQUEST_HEADERS`,
    :data:`RECORDED_RESPONSE_HEADERS`, :data:`RECORDED_RESPONSE_PREFIXES` and the header map name
-   (:mod:`telemetry.observing.client_context`), and of the body of an error what is quoted as it
-   stands is masked. All else of an answer is as it came, and is masked before anything is told of
-   it (R7).
+   (:mod:`telemetry.observing.client_context`). The body of an error is masked where a credential
+   stands in it as it is. All else of an answer is as it came, and the observer masks it (R7).
 """
 
 from __future__ import annotations
@@ -80,19 +79,14 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
     """An observed exchange begins: the request's head was read.
 
     Attributes:
-        exchange: number of the exchange, unique in its worker; every frame has it.
+        exchange: unique in its worker; every frame has it.
         at_ns: when the proxy began to handle it.
-        identity: ids of its span.
         endpoint: the name of the API (:class:`codec.apis.api.Api`).
-        path: the path as the client sent it, without query (it may hold a key).
-        headers: the recorded request headers.
-        upstream: name of the upstream in the settings.
-        provider: the upstream's ``provider`` setting.
-        server_address: host of the upstream.
-        server_port: port of the upstream.
+        path: as the client sent it, without the query, which may hold a key.
+        upstream: its name in the settings; provider, address and port are its settings too.
         on_disconnect: policy in force, ``cancel`` or ``drain``.
-        sealed: what of the head may be a credential, a line for each field: its name in lower case,
-            a colon and its value. Sealed; empty where there is nothing.
+        sealed: the fields of the head that may be credentials, sealed: a line for each, its name in
+            lower case, a colon and its value.
     """
 
     exchange: int
@@ -116,8 +110,8 @@ class RequestBody(
     """The client's body as sent, before any rewrite; a large one in several frames.
 
     Attributes:
-        data: the bytes, or the next of them; ``None`` where they passed the capture limit (R5).
-        size_bytes: how many the client sent, as far as known.
+        data: all bytes or the next of them; ``None`` past the capture limit (R5).
+        size_bytes: of the whole body, as far as known.
     """
 
     exchange: int
@@ -131,7 +125,6 @@ class ResponseHead(
     """The head of the answer that the client gets.
 
     Attributes:
-        headers: the recorded response headers.
         resend_count: how often the request was sent again before this answer.
         rewrites: what the proxy changed in the request that got this answer.
         hides_usage: usage events that we caused are taken out of the client's stream.
@@ -151,8 +144,8 @@ class ResponseHead(
 class ResponseData(msgspec.Struct, frozen=True, gc=False, tag="response_data", array_like=True):
     """Bytes of one read from the upstream, as received, cut anywhere.
 
-    Of an error (status >= 400) at most :data:`MAX_ERROR_BYTES`, and masked in place of credentials
-    that stand in one read.
+    Of an error (status >= 400) these are at most :data:`MAX_ERROR_BYTES` in all, and credentials
+    that stand in one read are masked.
     """
 
     exchange: int
@@ -164,11 +157,9 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_
     """The exchange is over.
 
     Attributes:
-        kind: how the relay saw it end.
         message: the cause in words, without credentials; empty for a clean end.
         undelivered_reads: how many of the last reads did not reach the client.
-        shed_bytes: bytes of the answer that were left out because a limit was reached (R5). They
-            are its last ones: nothing follows a gap.
+        shed_bytes: the last bytes of the answer, left out because a limit was reached (R5).
     """
 
     exchange: int
@@ -189,12 +180,12 @@ _decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(list[Fr
 
 
 def encode_frames(frames: Sequence[Frame]) -> bytes:
-    """Frames as MessagePack, many at a time; whoever carries it adds the length."""
+    """Encode frames as MessagePack; the carrier adds the length."""
     return _encoder.encode(frames)
 
 
 def decode_frames(data: bytes | memoryview) -> list[Frame]:
-    """The frames that :func:`encode_frames` encoded.
+    """Decode what :func:`encode_frames` encoded.
 
     Raises:
         msgspec.MsgspecError: the bytes are no frames.

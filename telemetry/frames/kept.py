@@ -3,8 +3,8 @@
 Rules:
 
 1. What is kept can be sent again from its beginning, in its order.
-2. Bodies that were sent may be forgotten: then the request says that it was not captured, and
-   nothing of the answer follows the gap, whose size the end tells.
+2. Bodies that were sent may be forgotten. The request then says that it was not captured. Nothing
+   of the answer follows the gap, and the end tells its size.
 """
 
 from __future__ import annotations
@@ -23,21 +23,20 @@ if TYPE_CHECKING:
 __all__ = ("OBJECT_BYTES", "KeptFrames", "frame_bytes")
 
 OBJECT_BYTES = 256
-"""What a frame takes beside its body and its fields: the objects, its time, its place in a list."""
+"""Memory of a frame beside its body and fields: the objects, its time, its place in a list."""
 
 _FIELD_BYTES = 160
-"""What a header field takes beside its text."""
-
+"""Memory of a header field beside its text."""
 
 _chain = itertools.chain.from_iterable
 
 
 def frame_bytes(frame: Frame) -> int:
-    """What a frame takes of memory, as an estimate."""
+    """Estimate the memory that a frame takes."""
     if isinstance(frame, End):
         return OBJECT_BYTES
     if isinstance(frame, BODIES):
-        return OBJECT_BYTES if frame.data is None else OBJECT_BYTES + len(frame.data)
+        return OBJECT_BYTES + len(frame.data or b"")
     headers = frame.headers
     sealed_bytes = len(frame.sealed) if isinstance(frame, Begin) else 0
     return (
@@ -46,24 +45,22 @@ def frame_bytes(frame: Frame) -> int:
 
 
 class KeptFrames:
-    """Frames, and which of them were sent.
+    """Frames of one exchange, and which of them were sent.
 
     Attributes:
-        frames: in their order; appended to from outside, with what each takes added to the next.
+        number: of the exchange.
+        frames: in their order; who appends one adds its size to `size_bytes`.
         size_bytes: what all of them take, as an estimate.
         has_sent_bodies: whether there is something to forget.
-        is_queued: whether they stand in the queue of those with something to send.
-
-    Args:
-        number: of the exchange.
+        is_queued: whether the exchange stands in the queue of those with something to send.
     """
 
     __slots__ = (
         "_missing_bytes",
         "_missing_request_bytes",
+        "_read_from",
         "_sent_bytes",
         "_sent_count",
-        "_taken_from",
         "frames",
         "has_sent_bodies",
         "is_queued",
@@ -79,7 +76,7 @@ class KeptFrames:
         self.frames: list[Frame] = []
         self._sent_count = 0
         self._sent_bytes = 0
-        self._taken_from = 0  # the first of those that were taken last
+        self._read_from = 0  # where the last read began
         self._missing_bytes = 0  # of the answer's body, forgotten since it was sent
         self._missing_request_bytes = 0
 
@@ -94,34 +91,32 @@ class KeptFrames:
         return not self._sent_count
 
     @property
-    def took_begin(self) -> bool:
-        """Whether the first frame was among those that were taken last."""
-        return not self._taken_from
+    def was_read_from_begin(self) -> bool:
+        """Whether the last read began with the first frame."""
+        return not self._read_from
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing was forgotten."""
         return not (self._missing_bytes or self._missing_request_bytes)
 
-    def take(self, taken: list[Frame], limit_bytes: int) -> int:
-        """Add the next frames to send, one at least, to others; the last leave the queue.
+    def read(self, into: list[Frame], limit_bytes: int) -> int:
+        """Append the next frames to send, one at least, to a list; return their size in bytes.
 
-        Of a paced stream there is one each time, some 25,000 times a second.
-
-        Returns:
-            What they take.
+        The exchange leaves the queue with its last frame. Of a paced stream there is one frame
+        each time, some 25,000 times a second.
         """
         frames, first = self.frames, self._sent_count
         end, size_bytes = len(frames), self.size_bytes - self._sent_bytes
         self.is_queued = False
-        self._taken_from = first
+        self._read_from = first
         if size_bytes > limit_bytes and end > first + 1:
             end, size_bytes = self._find_end(limit_bytes)
             self.is_queued = end < len(frames)
         if end == first + 1:
-            taken.append(frames[first])
+            into.append(frames[first])
         else:
-            taken += frames[first:end]
+            into += frames[first:end]
         self._sent_count = end
         self._sent_bytes += size_bytes
         # All but a begin have a body, or come after one.
@@ -129,7 +124,7 @@ class KeptFrames:
         return size_bytes
 
     def _find_end(self, limit_bytes: int) -> tuple[int, int]:
-        """The end of the frames that are to be sent next, one at least, and their size in bytes."""
+        """Find the end of the frames to send next, one at least, and their size in bytes."""
         frames, end = self.frames, self._sent_count + 1
         size_bytes = frame_bytes(frames[end - 1])
         while end < len(frames) and (
@@ -139,9 +134,9 @@ class KeptFrames:
         return end, size_bytes
 
     def forget(self) -> int:
-        """Forget all frames; how many bytes that frees.
+        """Forget all frames; return how many bytes that frees.
 
-        Where they stood in the queue they stand there with nothing to send.
+        An exchange that stands in the queue stays there, with nothing to send.
         """
         freed_bytes, self.size_bytes = self.size_bytes, 0
         self.is_queued = self.has_sent_bodies = False
@@ -151,10 +146,10 @@ class KeptFrames:
         return freed_bytes
 
     def drop_sent(self) -> tuple[int, bool]:
-        """Drop what was sent, for good: it is kept elsewhere.
+        """Drop what was sent, which is kept elsewhere.
 
         Returns:
-            How many bytes that frees, and whether the exchange's end was among it.
+            How many bytes that frees, and whether the exchange's end was dropped.
         """
         sent, freed_bytes = self._sent_count, self._sent_bytes
         is_ended = bool(sent) and isinstance(self.frames[sent - 1], End)
@@ -165,7 +160,7 @@ class KeptFrames:
         return freed_bytes, is_ended
 
     def forget_sent_bodies(self) -> int:
-        """Forget them (rule 2); how many bytes that frees."""
+        """Forget bodies that were sent (rule 2); return how many bytes that frees."""
         before_bytes = self.size_bytes
         sent, unsent = self.frames[: self._sent_count], self.frames[self._sent_count :]
         sent = self._without_bodies(sent)
@@ -176,11 +171,11 @@ class KeptFrames:
         return freed_bytes
 
     def begin_again(self) -> tuple[int, int]:
-        """All is to be sent again (rule 1).
+        """Send all frames again from the first (rule 1).
 
         Returns:
-            How many bytes of the request's body and of the answer's are missing, and have not been
-            told by this before.
+            How many bytes of the request's body and of the answer's were forgotten since the last
+            time.
         """
         self._sent_count = self._sent_bytes = 0
         self.has_sent_bodies = False
@@ -195,7 +190,7 @@ class KeptFrames:
         return missing_request_bytes, missing_bytes
 
     def _without_bodies(self, frames: list[Frame]) -> list[Frame]:
-        """Frames without their bodies; what is missing then is noted."""
+        """Take the bodies out of frames, and count what is missing then."""
         kept: list[Frame] = []
         for frame in frames:
             size_bytes = body_bytes(frame)

@@ -3,17 +3,17 @@
 Rules (``design.md`` section 3, "Processes"; R2, R5, R8):
 
 1. An exchange's frames are kept until it is acknowledged, whether they were sent or not. After
-   :meth:`FrameOutbox.rewind` all that is kept is to be sent again, in its order; that is harmless,
-   for span ids are stable.
-2. What is kept is bounded. Where room lacks, bodies that were sent already are forgotten first:
+   :meth:`FrameOutbox.rewind` all that is kept is sent again, in its order; that is harmless, for
+   span ids are stable.
+2. What is kept is bounded. When there is no more room, bodies that were sent are forgotten first:
    that costs nothing, unless telemetry dies before it has stored their span, which then says that
-   it was cut. Then what was not sent goes to the spool. Only where that is not possible are new
-   bodies left out, by :mod:`telemetry.frames.shedding`.
+   it was cut. Then what was not sent goes to the spool. Only if that is not possible are new bodies
+   left out, by :mod:`telemetry.frames.shedding`.
 3. Nothing here waits, and frames are encoded when they are sent, many at a time. A rewind costs a
-   step for each exchange, and only where something was forgotten one for each frame: a worker with
+   step for each exchange, and one for each frame only where something was forgotten: a worker with
    thousands of open streams serves them meanwhile. Each body is forgotten once.
-4. All frames of an exchange go one way: to telemetry, or to the spool. One that changes over goes
-   there from its beginning, and whoever reads the spool forgets what came the other way.
+4. All frames of an exchange go one way: to telemetry, or to the spool. An exchange that changes its
+   way goes from its beginning, and the reader of the spool forgets what came the other way.
 """
 
 from __future__ import annotations
@@ -39,45 +39,45 @@ class Way:
 
     Attributes:
         unsent: exchanges with something to send, or settled.
-        taken: those of which frames were taken, until it is known what became of these.
-        when_unsent: called where frames are to be sent and none were.
+        in_flight: those of which frames were read, until it is known what became of them.
+        when_unsent: called when something is to be sent for the first time since nothing was.
     """
 
-    __slots__ = ("taken", "unsent", "when_unsent")
+    __slots__ = ("in_flight", "unsent", "when_unsent")
 
     def __init__(self) -> None:
         self.unsent: list[_Exchange] = []
-        self.taken: list[_Exchange] = []
+        self.in_flight: list[_Exchange] = []
         self.when_unsent: Callable[[], None] = _nothing
 
     def queue(self, kept: _Exchange) -> None:
-        """Frames are to be sent of an exchange of which none waited for it."""
+        """Queue an exchange that has something to send and does not stand in the queue."""
         kept.is_queued = True
         if not self.unsent:
             self.when_unsent()
         self.unsent.append(kept)
 
-    def take(self, limit_bytes: int) -> list[bytes]:
-        """The next pieces to send, of one frame at least, up to about `limit_bytes`.
+    def read(self, limit_bytes: int) -> list[bytes]:
+        """Encode the next frames, one at least, up to about `limit_bytes`, as pieces to send.
 
-        The frames of an exchange in their order; those of several may come in any.
+        The frames of an exchange come in their order, those of several in any.
         """
         unsent = self.unsent
         frames: list[Frame] = []
-        taken_bytes = largest_bytes = 0
-        left_count = taken_count = 0
+        read_bytes = largest_bytes = 0
+        left_count = read_count = 0
         for kept in unsent:
-            size_bytes = kept.take(frames, limit_bytes - taken_bytes)
-            taken_bytes += size_bytes
+            size_bytes = kept.read(frames, limit_bytes - read_bytes)
+            read_bytes += size_bytes
             if size_bytes > largest_bytes:  # noqa: PLR1730 - a call more for each event of a stream
                 largest_bytes = size_bytes
-            taken_count += 1
+            read_count += 1
             if kept.is_queued:
                 break  # the rest of it comes next
             left_count += 1
-            if taken_bytes >= limit_bytes:
+            if read_bytes >= limit_bytes:
                 break
-        self.taken += unsent[:taken_count]
+        self.in_flight += unsent[:read_count]
         del unsent[:left_count]
         return encode_records(frames, largest_bytes)
 
@@ -93,12 +93,9 @@ class _Exchange(KeptFrames):
         self.way = way
 
     def add(self, frame: Frame, size_bytes: int) -> None:
-        """Take the next frame, a busy worker's 25,000 times a second.
+        """Keep the next frame of this exchange, in a busy worker 25,000 times a second.
 
-        Args:
-            frame: of this exchange.
-            size_bytes: as :func:`telemetry.frames.kept.frame_bytes` has it; who makes a frame
-                knows that sooner.
+        `size_bytes` is what :func:`telemetry.frames.kept.frame_bytes` would say of it.
         """
         outbox = self._outbox
         held_bytes = outbox.held_bytes + size_bytes
@@ -122,20 +119,15 @@ class _Exchange(KeptFrames):
 class FrameOutbox:
     """Frames in, pieces of two byte streams out: to telemetry, and to the spool.
 
-    Args:
-        shedding: with other limits than the usual ones.
-
     Attributes:
-        held_bytes: what is kept, as an estimate of its memory.
-        free_bytes: up to here frames are not judged; -1 while of open exchanges something was
-            left out.
         shedding: what was left out (rule 2).
-        to_telemetry: the usual way.
-        to_spool: the other one.
+        held_bytes: the memory of what is kept, as an estimate.
+        free_bytes: up to here every frame is kept; -1 while something of an open exchange was left
+            out.
         last_ended: the exchange that ended last of those that go to telemetry; -1 before.
         when_ended: called after the last frame of each exchange.
-        when_written: called after the spool has taken something.
-        can_spool: whether there is a spool, and it takes something.
+        when_written: called after something was written to the spool.
+        can_spool: whether there is a spool that can be written.
         spools: whether exchanges that begin now go to the spool.
     """
 
@@ -155,7 +147,7 @@ class FrameOutbox:
         self._forgettable: dict[int, _Exchange] = {}  # those of which sent bodies are kept
 
     def __len__(self) -> int:
-        """How many exchanges are kept, or are open in the spool."""
+        """Count the exchanges that are kept, or are open in the spool."""
         return len(self._kept) + len(self._spooled)
 
     def keeps(self, number: int) -> bool:
@@ -172,7 +164,7 @@ class FrameOutbox:
         return _Exchange(number, self, self.to_spool if self.spools else self.to_telemetry)
 
     def queue(self, kept: _Exchange) -> None:
-        """Frames are to be sent of an exchange of which none waited for it."""
+        """Queue an exchange that has something to send, and keep it."""
         if kept.way is self.to_telemetry:
             self._kept.setdefault(kept.number, kept)
         elif kept.number not in self._spooled:
@@ -184,7 +176,7 @@ class FrameOutbox:
         kept.way.queue(kept)
 
     def admit(self, frame: Frame, size_bytes: int) -> Frame | None:
-        """The frame as there is room for it, ``None`` where there is none."""
+        """Make room for a frame; return what of it is kept, ``None`` if nothing is."""
         spared_bytes = 0
         if body_bytes(frame) and self.held_bytes + size_bytes > self.shedding.limit_bytes:
             if self.can_spool:
@@ -201,32 +193,32 @@ class FrameOutbox:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether :meth:`take` would give something."""
+        """Whether there is something to send to telemetry."""
         return bool(self.to_telemetry.unsent)
 
-    def take(self, limit_bytes: int) -> list[bytes]:
-        """The next pieces for telemetry, see :meth:`Way.take`."""
+    def read(self, limit_bytes: int) -> list[bytes]:
+        """Encode the next pieces for telemetry, see :meth:`Way.read`."""
         way = self.to_telemetry
-        pieces = way.take(limit_bytes)
+        pieces = way.read(limit_bytes)
         forgettable = self._forgettable
-        for kept in way.taken:
+        for kept in way.in_flight:
             if kept.has_sent_bodies and kept.way is way:
                 forgettable[kept.number] = kept
         return pieces
 
     def note_sent(self) -> None:
-        """What was taken for telemetry is on its way."""
-        self.to_telemetry.taken.clear()
+        """Note that what was read for telemetry was sent."""
+        self.to_telemetry.in_flight.clear()
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
-        """Forget exchanges, which are settled; one that is not known is nothing."""
+        """Forget exchanges that are settled; unknown ones are ignored."""
         for number in numbers:
             if (kept := self._kept.pop(number, None)) is not None:
                 self.held_bytes -= kept.forget()
                 self._forgettable.pop(number, None)
 
     def rewind(self) -> None:
-        """The other side has forgotten everything: send it all again (rule 1)."""
+        """Send all that is kept again, for the other side has forgotten it (rule 1)."""
         unsent = self.to_telemetry.unsent
         for kept in unsent:  # with those that were acknowledged unsent, on another connection
             kept.is_queued = False
@@ -245,25 +237,26 @@ class FrameOutbox:
         self._note_gaps()
 
     def divert(self) -> None:
-        """Telemetry does not follow: what begins, and what has not begun to be sent, is spooled."""
+        """Spool what begins, and what has not begun to be sent: telemetry does not follow."""
         self.spools = self.can_spool
         self._change_over(kept for kept in self.to_telemetry.unsent if kept.is_unsent)
 
     def divert_unsent(self) -> None:
-        """The memory is full: what has something to send is spooled."""
+        """Spool all that has something to send: the memory is full."""
         self.spools = self.can_spool
         self._change_over(self.to_telemetry.unsent)
 
     def divert_all(self) -> None:
-        """Let all that is not acknowledged be spooled, sent or not: this process ends."""
+        """Spool all that is not acknowledged, sent or not: this process ends."""
         self._change_over(self._kept.values())
 
     def _change_over(self, exchanges: Iterable[_Exchange]) -> None:
-        """Let them go to the spool, those that can (rule 4)."""
+        """Send those exchanges that can go there to the spool (rule 4)."""
         if not self.can_spool:
             return
         # The begin of what is being sent now may come later than that from the spool.
-        sending = {kept.number for kept in self.to_telemetry.taken if kept.took_begin}
+        in_flight = self.to_telemetry.in_flight
+        sending = {kept.number for kept in in_flight if kept.was_read_from_begin}
         for kept in tuple(exchanges):
             if (
                 kept.number in self._kept
@@ -280,8 +273,8 @@ class FrameOutbox:
         unsent[:] = [kept for kept in unsent if kept.way is self.to_telemetry]
 
     def note_written(self) -> None:
-        """What was taken for the spool is in it: forget it."""
-        written, self.to_spool.taken = self.to_spool.taken, []
+        """Forget what was read for the spool: it was written."""
+        written, self.to_spool.in_flight = self.to_spool.in_flight, []
         for kept in written:
             freed_bytes, is_ended = kept.drop_sent()
             self.held_bytes -= freed_bytes
@@ -290,12 +283,12 @@ class FrameOutbox:
         self.when_written()
 
     def note_unwritten(self) -> None:
-        """What was taken for the spool is not in it: it comes again.
+        """Send what was read for the spool again: it could not be written.
 
-        What has its beginning in the spool goes there; all else goes to telemetry after all.
+        Exchanges that begin in the spool still go there, all others to telemetry.
         """
         self.can_spool = self.spools = False
-        unwritten, self.to_spool.taken = self.to_spool.taken, []
+        unwritten, self.to_spool.in_flight = self.to_spool.in_flight, []
         for kept in unwritten:
             kept.begin_again()
             if not kept.is_queued:
@@ -309,7 +302,7 @@ class FrameOutbox:
         unsent[:] = [kept for kept in unsent if kept.way is self.to_spool]
 
     def _make_room(self, number: int, size_bytes: int) -> None:
-        """Forget bodies that were sent (rule 2): of this exchange, then of those sent long ago."""
+        """Forget bodies that were sent (rule 2): of this exchange first, then the oldest."""
         limit_bytes = self.shedding.limit_bytes
         if (own := self._forgettable.pop(number, None)) is not None:
             self.held_bytes -= own.forget_sent_bodies()
@@ -319,10 +312,10 @@ class FrameOutbox:
 
 
 def _may_be_written(kept: _Exchange) -> bool:
-    """Whether the client lets the content be recorded, which the spool would hold for a while."""
+    """Whether the client lets its content be recorded, as the spool does for a while."""
     begin = kept.frames[0]
     return not (isinstance(begin, Begin) and asks_no_content(begin.headers))
 
 
 def _nothing() -> None:
-    """Nobody is to be told."""
+    """Do nothing: nobody is to be told."""

@@ -1,16 +1,16 @@
 """Frames as records of a byte stream, sans-IO: how a worker's frames reach another process.
 
-A record is two lengths (big-endian, 4 bytes each), so many bytes of MessagePack, which are frames,
-and so many bytes of payload: the body of the last of them, as it is, where that is large. A worker
-says :class:`Hello`, then come its frames; in the other direction go the numbers of exchanges that
-are settled, 8 bytes each.
+A record is two lengths (big-endian, 4 bytes each), that many bytes of MessagePack, which is frames,
+and that many bytes of payload: the body of the last frame as it is, if it is large. A worker says
+:class:`Hello`, then come its frames. In the other direction go the numbers of exchanges that are
+settled, 8 bytes each.
 
 Rules:
 
 1. However the frames are cut into records, and the stream into reads, the frames are the same.
 2. A large body is not copied to be sent: its own bytes are the payload. What a worker does for a
    20 MB image must not stall its other streams.
-3. What is no record raises :class:`MalformedRecordError`, and nothing longer than
+3. Bytes that are no record raise :class:`MalformedRecordError`, and nothing longer than
    :data:`MAX_RECORD_BYTES` is gathered (R5).
 """
 
@@ -40,10 +40,10 @@ __all__ = (
 )
 
 INLINE_BYTES = 32 * 1024
-"""A body up to here is copied into its frame's MessagePack: cheaper than a buffer of its own."""
+"""A body up to this size is copied into its frame's MessagePack: cheaper than its own buffer."""
 
 MAX_RECORD_BYTES = 1 << 30
-"""Far more than any body that is captured; past it the stream is taken for broken."""
+"""Far more than any body that is captured; beyond it the stream counts as broken."""
 
 Record: TypeAlias = "tuple[bytes | memoryview, bytes]"
 """The MessagePack of a record, and its payload."""
@@ -53,15 +53,14 @@ _NUMBER = struct.Struct(">Q")
 
 
 class MalformedRecordError(TelemetryError):
-    """The bytes are no record: the two sides differ in version, or a stream was mixed up."""
+    """The bytes are no record: the two sides differ in version, or a stream is broken."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", array_like=True):
-    """The greeting of a worker: who sends the frames of a connection.
+    """The greeting of a worker, which sends the frames of a connection.
 
     Attributes:
         worker: its number.
-        pid: its process id.
         version: of spantap.
         token: hexadecimal digits that no other process has; they name its files.
     """
@@ -77,16 +76,16 @@ _hello_decoder = msgspec.msgpack.Decoder(Hello)
 
 
 def encode_hello(hello: Hello) -> bytes:
-    """The record that begins a connection."""
+    """Encode the record that begins a connection."""
     data = _hello_encoder.encode(hello)
     return _LENGTHS.pack(len(data), 0) + data
 
 
 def decode_hello(record: Record) -> Hello:
-    """The first record of a connection.
+    """Decode the first record of a connection.
 
     Raises:
-        MalformedRecordError: it is another one.
+        MalformedRecordError: it is no hello.
     """
     try:
         return _hello_decoder.decode(record[0])
@@ -95,13 +94,11 @@ def decode_hello(record: Record) -> Hello:
 
 
 def encode_records(frames: list[Frame], largest_bytes: int) -> list[bytes]:
-    """The records of frames, in pieces: large bodies are pieces of their own (rule 2).
+    """Encode frames as records, in pieces: large bodies are pieces of their own (rule 2).
 
-    Args:
-        frames: of any exchanges.
-        largest_bytes: of the largest of their bodies, or more.
+    No body of the frames is larger than `largest_bytes`.
     """
-    if frames and largest_bytes <= INLINE_BYTES:  # none is large: usual
+    if frames and largest_bytes <= INLINE_BYTES:  # usual
         return [_encode_record(frames, 0)]
     pieces: list[bytes] = []
     together: list[Frame] = []
@@ -123,7 +120,7 @@ def _encode_record(frames: list[Frame], payload_bytes: int) -> bytes:
 
 
 def decode_record(record: Record) -> list[Frame]:
-    """The frames of a record.
+    """Decode the frames of a record.
 
     Raises:
         MalformedRecordError: it holds none.
@@ -139,25 +136,25 @@ def decode_record(record: Record) -> list[Frame]:
 
 
 class RecordReader:
-    """Takes reads, gives records: the MessagePack and the payload of each.
+    """Reads in, records out: the MessagePack and the payload of each.
 
-    The MessagePack is seen where it was read, as a rule, and copied once, by its decoder.
+    The MessagePack is usually a view of the read, and copied only by its decoder.
     """
 
     def __init__(self) -> None:
-        self._begun = bytearray()  # a record of which not even the MessagePack is whole
-        self._wanted_bytes = 0  # of that, before it is worth looking at
-        self._head = b""  # the MessagePack of a record of which a part of the payload is missing
-        self._parts: list[bytes] = []  # of that payload, which becomes one object but once
+        self._begun = bytearray()  # a record whose MessagePack is not whole
+        self._wanted_bytes = 0  # of that record, before it is looked at again
+        self._head = b""  # the MessagePack of a record whose payload is not whole
+        self._parts: list[bytes] = []  # of that payload, joined once
         self._missing_bytes = 0
 
     @property
     def is_between_records(self) -> bool:
-        """Whether no record has begun that is not whole."""
+        """Whether all records so far are whole."""
         return not (self._begun or self._missing_bytes)
 
     def feed(self, data: bytes) -> Iterator[Record]:
-        """The records that are whole with `data`.
+        """Yield the records that are whole with `data`.
 
         Raises:
             MalformedRecordError: a length is beyond reason (rule 3).
@@ -181,7 +178,7 @@ class RecordReader:
         yield from self._feed(data)
 
     def _feed(self, data: bytes) -> Iterator[Record]:
-        """The records of bytes that begin with one; what they begin of another is kept."""
+        """Yield the whole records of bytes that begin with one; keep the rest."""
         view = memoryview(data)
         size = len(data)
         at = 0
@@ -210,18 +207,18 @@ class RecordReader:
 
 
 def encode_acks(numbers: Sequence[int]) -> bytes:
-    """The numbers of exchanges that are settled."""
+    """Encode the numbers of exchanges that are settled."""
     return b"".join(map(_NUMBER.pack, numbers))
 
 
 class AckReader:
-    """Takes reads, gives numbers."""
+    """Reads in, numbers of exchanges out."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[int]:
-        """The numbers that are whole with `data`."""
+        """Return the numbers that are whole with `data`."""
         data = self._rest + data
         count = len(data) // _NUMBER.size
         self._rest = data[count * _NUMBER.size :]

@@ -1,10 +1,10 @@
-"""What is left out when frames come faster than they are taken: bodies first, calls last (R5).
+"""What is left out when frames come faster than they are read: bodies first, calls last (R5).
 
 Rules:
 
-1. Past the first limit bodies are shed (``request_body``, ``response_data``), while ``begin``,
-   ``response_head`` and ``end`` still pass: the span exists, marked. Past the second one exchanges
-   that begin are left out whole, and counted.
+1. Beyond the first limit bodies are shed (``request_body``, ``response_data``), while ``begin``,
+   ``response_head`` and ``end`` still pass: the span exists, marked. Beyond the second limit
+   exchanges that begin are left out whole.
 2. Nothing of an answer follows a gap: once a piece was shed, the rest of it is shed too, and the
    ``end`` says so.
 3. What is left out is counted, in bytes and in exchanges.
@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import msgspec
 
-from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData
+from telemetry.frames.frame import BODIES, Begin, End, Frame, RequestBody, ResponseData
 
 __all__ = ("MAX_HELD_BYTES", "Shedding", "body_bytes")
 
 MAX_HELD_BYTES = 96 * 1024 * 1024
-"""What may wait in all, but for the ends of open exchanges."""
+"""Of frames that wait, all but the ends of open exchanges."""
 
 SHED_SHARE = 2 / 3
-"""Which part of it may be bodies: 64 MB are one second of a thousand fast streams; the rest is for
-another 20,000 exchanges without bodies, while an observer that is stuck is found out."""
+"""The part of it that may be bodies: 64 MB are one second of a thousand fast streams. The rest is
+for another 20,000 exchanges without bodies, until a stuck observer is noticed."""
 
 
 class Shedding:
@@ -31,7 +31,7 @@ class Shedding:
 
     Args:
         max_bytes: the second limit of rule 1.
-        shed_bytes: the first one; a share of the second where not given.
+        shed_bytes: the first one; :data:`SHED_SHARE` of the second by default.
 
     Attributes:
         limit_bytes: the first limit of rule 1.
@@ -49,21 +49,16 @@ class Shedding:
 
     @property
     def spare_bytes(self) -> int:
-        """What the second limit has beyond the first one."""
+        """The difference between the two limits."""
         return self._max_bytes - self.limit_bytes
 
     @property
     def has_gaps(self) -> bool:
-        """Whether there are open exchanges of which something was left out."""
+        """Whether something of an open exchange was left out."""
         return bool(self._shed or self._left_out)
 
     def admit(self, frame: Frame, held_bytes: int) -> Frame | None:
-        """The frame as it passes, ``None`` where it does not.
-
-        Args:
-            frame: the next one; an exchange's frames come in their order.
-            held_bytes: what waits already.
-        """
+        """Return what of the next frame passes while `held_bytes` wait, ``None`` if nothing."""
         number = frame.exchange
         if isinstance(frame, Begin) and held_bytes >= self._max_bytes:
             self._left_out.add(number)
@@ -86,16 +81,12 @@ class Shedding:
         return frame
 
     def note_gap(self, number: int, missing_bytes: int, *, is_open: bool) -> None:
-        """A part of an exchange's answer is missing already: rule 2 holds while it is open."""
+        """Note that a part of an exchange's answer is missing: rule 2 holds while it is open."""
         if is_open:
             self._shed[number] = self._shed.get(number, 0) + missing_bytes
         self.shed_bytes += missing_bytes
 
 
 def body_bytes(frame: Frame) -> int:
-    """Size of the body that a frame holds."""
-    if isinstance(frame, ResponseData):
-        return len(frame.data)
-    if isinstance(frame, RequestBody) and frame.data is not None:
-        return len(frame.data)
-    return 0
+    """The size of the body that a frame holds."""
+    return len(frame.data or b"") if isinstance(frame, BODIES) else 0

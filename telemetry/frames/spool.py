@@ -5,10 +5,9 @@ A worker writes records (:mod:`telemetry.frames.records`) into segments, files o
 
 Rules:
 
-1. What :meth:`FrameSpool.write` has taken survives the end of any process. What it has not taken
-   leaves no trace: a segment ends with a whole record, but for one that was being written when its
-   worker was killed. Nothing is put in its place, where somebody may have read a part of it: what
-   comes next begins a segment.
+1. What :meth:`FrameSpool.write` has written survives the end of any process. A write that fails
+   leaves no trace: a segment ends with a whole record, unless its worker was killed in the midst of
+   one. After a failed write a new segment begins, for somebody may have read a part of it.
 2. All segments of all workers together have at most `max_bytes`, and some room is left on the disk
    for others (R5).
 3. A worker holds its last segment (:mod:`telemetry.held_file`) while it may write to it.
@@ -45,11 +44,10 @@ MAX_SPOOL_BYTES = 2 << 30
 """Two minutes of 200-chunk streams as fast as one worker relays them."""
 
 SEGMENT_BYTES = 16 << 20
-"""Of one file, unless a single write is larger: it is deleted whole, once all calls in it are
-stored."""
+"""Of one file, unless a single write is larger. It is deleted once all calls in it are stored."""
 
 SPARE_BYTES = 64 << 20
-"""Room that is left on the disk: the store needs some to get out of a full one."""
+"""Room that is left on the disk: the store needs some to recover from a full one."""
 
 _NAME = re.compile(r"([0-9a-f]{1,32})-([0-9]{1,12})\.frames")
 
@@ -58,9 +56,8 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     """One file of the spool.
 
     Attributes:
-        worker: the token of who wrote it.
+        worker: the token of its writer.
         number: its place among the worker's segments.
-        path: where it is.
         size_bytes: when it was looked at.
     """
 
@@ -76,7 +73,7 @@ def spool_folder(store: Path) -> Path:
 
 
 def find_segments(folder: Path) -> list[Segment]:
-    """All segments, a worker's in their order; none where there is no folder."""
+    """List all segments, a worker's in their order; none if there is no folder."""
     found = []
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
@@ -90,7 +87,7 @@ def find_segments(folder: Path) -> list[Segment]:
 
 
 def measure_spool(folder: Path) -> int:
-    """What waits in the spool, in bytes."""
+    """Measure what waits in the spool, in bytes."""
     return sum(segment.size_bytes for segment in find_segments(folder))
 
 
@@ -98,9 +95,9 @@ class FrameSpool:
     """The spool of one worker. For one thread at a time.
 
     Args:
-        folder: of the spool; made when it is needed.
+        folder: made when it is needed.
         worker: a token that no other worker has had, of hexadecimal digits.
-        max_bytes: see rule 2; nothing is ever written where it is 0.
+        max_bytes: see rule 2; if it is 0, nothing is ever written.
     """
 
     def __init__(self, folder: Path, worker: str, max_bytes: int = MAX_SPOOL_BYTES) -> None:
@@ -138,7 +135,7 @@ class FrameSpool:
         self._size_bytes += more_bytes
 
     def close(self) -> None:
-        """Let go of the last segment: all exchanges that were begun here have ended here."""
+        """Let go of the last segment: all exchanges that began here have ended here."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             with contextlib.suppress(OSError):  # it is closed all the same
@@ -149,16 +146,11 @@ class FrameSpool:
         self._check_room(max(more_bytes, SEGMENT_BYTES))
         self._number += 1
         descriptor = hold(self._folder / f"{self._worker}-{self._number:08}.frames")
-        self.close()  # only now: somebody would take the worker for dead (rule 3)
+        self.close()  # only now, or the worker would seem dead (rule 3)
         self._descriptor, self._size_bytes = descriptor, 0
 
     def _check_room(self, more_bytes: int) -> None:
-        """Raise where so much more is too much (rule 2).
-
-        Raises:
-            SpoolFull: so it is.
-            OSError: the folder cannot be read.
-        """
+        """Raise :exc:`SpoolFull` if there is no room for more (rule 2)."""
         found = find_segments(self._folder)
         # The last one of each other worker may yet grow to its full size.
         others = {segment.worker: segment for segment in found if segment.worker != self._worker}

@@ -1,6 +1,6 @@
 """Observing: frames in, one :class:`~telemetry.observing.exchange.Exchange` out.
 
-:class:`telemetry.observing.source.FrameSource` takes the frames of one worker. The observer decodes
-the bodies within a budget, judges how the exchange ended, and hides credentials. Whatever it is
-fed, it never raises.
+:class:`telemetry.observing.source.FrameSource` is fed the frames of one worker. The observer
+decodes the bodies within a budget, judges how the exchange ended, and masks credentials. It never
+raises.
 """

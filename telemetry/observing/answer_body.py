@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""Of a body that is no stream: four images in an answer; a chat's text has a few kilobytes."""
+"""Of a body that is no stream: four images. A chat's text has a few kilobytes."""
 
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 """What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section
@@ -26,9 +26,9 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 def make_body(
     head: ResponseHead, first: bytes, *, api: Api, choice_count: int, holding: Holding
 ) -> StreamBody | PlainBody | None:
-    """A body by its shape, before its content type, which is often wrong (``dialects.md`` 4, 5).
+    """Make a body by its shape first: content types are often wrong (``dialects.md`` 4, 5).
 
-    ``None`` where the first bytes are too few to tell.
+    ``None`` if the first bytes are too few to tell.
     """
     if head.status >= 400:
         return PlainBody(MAX_ERROR_BYTES, holding) if first else None
@@ -38,7 +38,7 @@ def make_body(
     called_stream = kind.lower().startswith("text/event-stream")
     if first.startswith(_FIELDS) or (first and called_stream):
         stream = api.open_stream(
-            choice_count=choice_count, hides_usage=head.hides_usage, lend=holding.take
+            choice_count=choice_count, hides_usage=head.hides_usage, lend=holding.reserve
         )
         return StreamBody(stream)
     if any(field.startswith(first) for field in _FIELDS):
@@ -47,11 +47,7 @@ def make_body(
 
 
 class StreamBody:
-    """An event stream, folded as it arrives.
-
-    Args:
-        stream: what folds it.
-    """
+    """An event stream, folded as it arrives."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -61,7 +57,7 @@ class StreamBody:
         self._last_read_ns = 0
 
     def feed(self, data: bytes, at_ns: int) -> bool:
-        """Fold what came in one read; whether there is all that makes an answer."""
+        """Fold what came in one read; whether the answer is complete."""
         stream = self.stream
         stream.feed(data)
         self._last_read_ns = at_ns
@@ -73,7 +69,7 @@ class StreamBody:
         return stream.is_complete
 
     def finish(self) -> Said:
-        """The answer."""
+        """Return the answer, after the last read."""
         stream = self.stream
         response = stream.finish()
         # The last event may lack its end.
@@ -84,12 +80,7 @@ class StreamBody:
 
 
 class PlainBody:
-    """A whole body, kept up to a limit.
-
-    Args:
-        limit_bytes: of this one.
-        holding: what it takes of what all may take together.
-    """
+    """A whole body, kept up to a limit."""
 
     def __init__(self, limit_bytes: int, holding: Holding) -> None:
         self._limit_bytes = limit_bytes
@@ -99,8 +90,8 @@ class PlainBody:
         self.cut = False
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
-        """Keep what came in one read; never is it known to be all, which only the end can tell."""
-        if self.cut or not self._holding.take(len(data)):
+        """Keep what came in one read; false, for only the end tells that it was all."""
+        if self.cut or not self._holding.reserve(len(data)):
             self.cut = True
             return False
         self._pieces.append(data)
@@ -108,7 +99,7 @@ class PlainBody:
         self.cut = self._size_bytes > self._limit_bytes
         return False
 
-    def take(self) -> bytes:
-        """All that was kept, which then is the caller's."""
+    def pop(self) -> bytes:
+        """Return all that was kept, and keep it no longer."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)[: self._limit_bytes]

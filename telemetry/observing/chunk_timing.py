@@ -1,19 +1,19 @@
-"""When the chunks of a stream came: what its waits say, folded as they are measured.
+"""When the chunks of a stream came, and how long each was waited for.
 
 Rules:
 
 1. Bounded: a stream of any length is a handful of numbers, its waits a histogram of fixed buckets
-   (R5). What came last is folded some reads at a time, which is the same but cheaper.
-2. Chunks that one read brought came together: the first ends the wait, the others waited for
-   nothing. How a server's writes fall into reads is the network's doing, and the sum of the waits
-   is the same whichever way they fall.
+   (R5). Arrivals are folded many at a time, which is cheaper.
+2. Chunks that one read brought came together: the first ends the wait, the others did not wait. How
+   a server's writes fall into reads is the network's doing, and the sum of the waits is the same.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
+from collections import Counter
 from itertools import repeat
-from operator import add, sub
+from operator import sub
 from typing import Final
 
 import msgspec
@@ -25,7 +25,7 @@ __all__ = ("ChunkClock", "ChunkTiming")
 _BOUNDS_NS: Final = tuple(round(bound * 1e9) for bound in DURATION_BUCKETS_SECONDS)
 
 MAX_UNFOLDED = 256
-"""Arrivals that wait to be folded together: 2 KiB, and several seconds of a fast stream."""
+"""Arrivals that are folded together: 2 KiB, and several seconds of a fast stream."""
 
 
 class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -34,11 +34,9 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         count: how many chunks (:attr:`codec.stream.ChatStream.chunk_count`) came.
         first_ns: when the first came, nanoseconds since the epoch.
-        last_ns: when the last came.
         longest_wait_ns: for a chunk after the first.
-        wait_counts: how many chunks after the first waited so long, for each of
-            :data:`DURATION_BUCKETS_SECONDS` and, last, for longer: ``count - 1`` in all. A wait
-            that is equal to a bound belongs to it.
+        wait_counts: chunks after the first by their wait, for each of
+            :data:`DURATION_BUCKETS_SECONDS`, whose bounds are included, and, last, for longer.
     """
 
     count: int
@@ -62,7 +60,7 @@ class ChunkClock:
         self._count = 0
         self._first_ns: int | None = None
         self._longest_wait_ns = 0
-        self._wait_counts = [0] * (len(_BOUNDS_NS) + 1)  # of reads; none for what came with others
+        self._wait_counts = [0] * (len(_BOUNDS_NS) + 1)  # of reads
         self._arrivals_ns: list[int] = []  # the last one folded, and what is not folded yet
 
     def arrive(self, count: int, at_ns: int) -> None:
@@ -80,20 +78,13 @@ class ChunkClock:
         if self._first_ns is None:
             self._first_ns = arrivals_ns[0]
         waits_ns = [*map(sub, arrivals_ns[1:], arrivals_ns)]
-        if len(waits_ns) < len(_BOUNDS_NS):  # of a few each is looked up, of many each bound is
-            for wait_ns in waits_ns:
-                self._wait_counts[bisect_left(_BOUNDS_NS, wait_ns)] += 1
-            self._longest_wait_ns = max(self._longest_wait_ns, *waits_ns, 0)
-        else:
-            waits_ns.sort()
-            self._longest_wait_ns = max(self._longest_wait_ns, waits_ns[-1])
-            up_to = [*map(bisect_right, repeat(waits_ns), _BOUNDS_NS)]
-            counts = map(sub, [*up_to, len(waits_ns)], [0, *up_to])
-            self._wait_counts = [*map(add, self._wait_counts, counts)]
+        self._longest_wait_ns = max(self._longest_wait_ns, *waits_ns, 0)
+        for bucket, count in Counter(map(bisect_left, repeat(_BOUNDS_NS), waits_ns)).items():
+            self._wait_counts[bucket] += count
         del arrivals_ns[:-1]
 
     def read(self) -> ChunkTiming | None:
-        """What was folded so far; ``None`` where no chunk came."""
+        """Return what was folded so far, ``None`` if no chunk came."""
         if not self._count:
             return None
         self._fold()
@@ -103,6 +94,6 @@ class ChunkClock:
             first_ns=self._first_ns or 0,
             last_ns=self._arrivals_ns[-1],
             longest_wait_ns=self._longest_wait_ns,
-            # Rule 2: whatever no read brought first waited for nothing.
+            # Rule 2: only the first chunk of a read waited.
             wait_counts=(self._count - 1 - sum(others), *others),
         )

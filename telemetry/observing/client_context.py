@@ -2,19 +2,19 @@
 
 Rules (``span-contract.md`` 1.1, "header map understood by default"):
 
-1. Only headers that the map names are looked at. It knows those of the common tools, and ours,
-   ``x-spantap-*``, which alone never reach the upstream; the settings add to it, or take from it.
-2. A header that carries credentials cannot be mapped: a start with such a setting is refused, and
-   one that only a prefix names is not looked at; nor is a member of JSON in such a header that
-   has such a name (R7).
+1. Only headers in the map are read. It knows those of the common tools, and ours, ``x-spantap-*``,
+   which alone never reach the upstream; the settings add headers to it, or remove them.
+2. A header that carries credentials cannot be mapped: such a setting is refused at start, and a
+   header that only a prefix names is not read. Nor is a member with such a name of JSON in a header
+   (R7).
 3. A header wins over the body, an earlier name in the map over a later one.
-4. Of the body: a conversation at the provider is the session, the id of a stored prompt that of the
-   prompt; its version and the response before this one are metadata. ``user``, or
-   ``safety_identifier`` where there is none, is the user; the object ``metadata`` is metadata, its
-   ``session_id``, ``user_id`` and ``tags`` also what they say; ``prompt_cache_key`` is metadata and
-   no session, for requests of many share one. Never is a user made a session.
+4. In the body, a conversation at the provider is the session, the id of a stored prompt that of the
+   prompt; its version and the response before this one are metadata. The user is ``user``, else
+   ``safety_identifier``. The object ``metadata`` is metadata, and its ``session_id``, ``user_id``
+   and ``tags`` are also what they say. ``prompt_cache_key`` is metadata and no session, for many
+   requests share one. A user never becomes a session.
 5. Empty values are absent. Ids and tags are cut to :data:`MAX_CONTEXT_CHARS`, lists to
-   :data:`MAX_CONTEXT_ENTRIES` (R5). The size of headers is the proxy's to limit.
+   :data:`MAX_CONTEXT_ENTRIES` (R5). The proxy limits the size of headers.
 """
 
 from __future__ import annotations
@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
     from codec.call import Asked
 
-__all__ = (
-    "HeaderMap",
-    "add_body_context",
-    "without_inputs",
-)
+__all__ = ("HeaderMap", "add_body_context", "without_inputs")
 
 MAX_CONTEXT_CHARS = 1_024
 """Of an id or a tag: longer than any real one, short enough for the index of a backend."""
@@ -56,7 +52,7 @@ MAX_CONTEXT_ENTRIES = 64
 _METADATA_PREFIX = "metadata."
 
 _IGNORED = "ignore"
-"""The target that takes a header out of the map."""
+"""The target that removes a header from the map."""
 
 _ATTRIBUTES = frozenset(
     {
@@ -101,7 +97,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
 """A token of RFC 9110, section 5.6.2, in lower case."""
 
 _NOTHING_SAID = ClientContext()
-"""Of most calls."""
+"""The context of most calls."""
 
 _PROMPT_PARTS = frozenset(
     {SpanAttributes.LLM_PROMPT_TEMPLATE, SpanAttributes.LLM_PROMPT_TEMPLATE_VARIABLES}
@@ -126,7 +122,7 @@ class HeaderMap:
         exact: lower-case header names to attribute names, or to ``metadata.<member>``.
         prefixes: the same for names that end in ``*``, without it; the rest of a header's name is
             the member.
-        ignored: header names that are not looked at, though a prefix may name them.
+        ignored: header names that are not read, though a prefix may name them.
     """
 
     exact: Mapping[str, str]
@@ -135,14 +131,14 @@ class HeaderMap:
 
     @classmethod
     def build(cls, added: Mapping[str, str] | None = None) -> HeaderMap:
-        """The default map with what the settings add.
+        """Build the default map with what the settings add.
 
         Args:
             added: header names to attribute names, to ``metadata.<member>`` or to ``ignore``; a
                 name that ends in ``*`` goes with ``metadata.*``.
 
         Raises:
-            ConfigurationError: a header or a target cannot be taken.
+            ConfigurationError: a header or a target cannot be used.
         """
         entries: dict[str, str] = {}
         for spelled, target in (added or {}).items():
@@ -166,7 +162,7 @@ class HeaderMap:
 
     @property
     def names(self) -> frozenset[bytes]:
-        """The headers that are read, lower case, as the wire has them."""
+        """The names of the headers that are read, in lower case."""
         return frozenset(name.encode("ascii") for name in self.exact)
 
     @property
@@ -175,7 +171,7 @@ class HeaderMap:
         return tuple(prefix.encode("ascii") for prefix in self.prefixes)
 
     def target(self, name: str) -> str | None:
-        """What a header (lower case) becomes; ``None`` where it is of no interest."""
+        """Find what a header (lower case) becomes; ``None`` if it is not read."""
         if (target := self.exact.get(name)) is not None:
             return target
         if name in self.ignored or looks_like_credential(name):
@@ -186,7 +182,7 @@ class HeaderMap:
         return None
 
     def read(self, headers: tuple[tuple[str, str], ...]) -> ClientContext:
-        """What the headers of a call say; names in lower case, bytes read as Latin-1."""
+        """Read what the headers of a call say; names in lower case, bytes read as Latin-1."""
         beginnings = tuple(self.prefixes)
         said = [
             (name, text)
@@ -207,7 +203,7 @@ class HeaderMap:
 
 
 def add_body_context(request: Asked | None, context: ClientContext) -> ClientContext:
-    """What the body says beside what the headers said (rules 3 and 4)."""
+    """Add what the body says to what the headers said (rules 3 and 4)."""
     if request is None or request.body.keys().isdisjoint(_BODY_MEMBERS):
         return context
     body = request.body
@@ -234,13 +230,13 @@ def add_body_context(request: Asked | None, context: ClientContext) -> ClientCon
 
 
 def without_inputs(context: ClientContext) -> ClientContext:
-    """What the headers of a call said but for what is a part of its prompt."""
+    """Remove what is a part of the prompt from what the headers said."""
     kept = {name: text for name, text in context.attributes.items() if name not in _PROMPT_PARTS}
     return context if len(kept) == len(context.attributes) else replace(context, attributes=kept)
 
 
 def _context_of(values: Mapping[str, str]) -> ClientContext:
-    """A context of what the targets were given."""
+    """Make a context from values by target."""
     tags = values.get(SpanAttributes.TAG_TAGS, "").split(",")
     whole = values.get(SpanAttributes.METADATA)
     metadata = {
@@ -284,7 +280,7 @@ def _check_entry(name: str, target: str) -> None:
 
 
 def _members(text: str) -> dict[str, Any]:
-    """The members of a JSON object in a header; text that is none is a member of its own."""
+    """Read the members of a JSON object in a header; other text is the member ``metadata``."""
     try:
         members = decode_json_object(text.encode())
     except ValueError:
@@ -293,7 +289,7 @@ def _members(text: str) -> dict[str, Any]:
 
 
 def _header_text(value: str) -> str:
-    """A header's value as text: UTF-8 where it is that (RFC 9110 leaves it open), else Latin-1."""
+    """Decode a header's value as UTF-8 if it is that (RFC 9110 leaves it open), else as Latin-1."""
     with contextlib.suppress(UnicodeError):
         value = value.encode("latin-1").decode("utf-8")
     return value.strip()

@@ -2,17 +2,16 @@
 
 The client gets the encoded bytes; only this copy is decoded. Rules:
 
-1. A few bytes can decode to an endless output: decoding goes in slices of the input, and each
-   coding puts out at most :data:`MAX_DECODED_BYTES` of one body, or what its reader wants (R5).
-2. However the encoded bytes are cut, what comes out is the same, and so is the error.
-3. A body that ends early has decoded to what came until then; that it ended early is not noticed
-   here.
-4. What was decoded before an error is kept, to the byte that shows it: :meth:`ContentDecoder.feed`
-   returns it and raises nothing. Of codings on top of one another, the inner ones may lose what a
-   slice held.
-5. What follows the end of the encoding and does not begin another member or frame is passed over:
+1. A few bytes can decode to an endless output: the input is decoded in slices, and each coding puts
+   out at most :data:`MAX_DECODED_BYTES` of one body, or what its reader wants (R5).
+2. However the encoded bytes are cut, the output is the same, and so is the error.
+3. A body that ends early decodes to what came until then; the early end is not noticed here.
+4. What was decoded before an error is kept, up to the byte that shows it:
+   :meth:`ContentDecoder.feed` returns it and raises nothing. With several codings, the inner ones
+   may lose what a slice held.
+5. What follows the end of the encoding and does not begin another member or frame is skipped:
    padding, or a server's slip.
-6. The work is linear in the encoded and decoded bytes, also where members or frames are empty.
+6. The work is linear in the encoded and decoded bytes, even if members or frames are empty.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from __future__ import annotations
 import sys
 import zlib
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
 
@@ -32,7 +31,7 @@ else:
     import zstandard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from telemetry.frames.frame import Headers
 
@@ -42,32 +41,30 @@ MAX_DECODED_BYTES = 64 * 1024 * 1024
 """Of one body: as much as is tapped of a plain one."""
 
 MAX_CODINGS = 4
-"""Codings on top of one another; real bodies have one."""
+"""Codings of one body; real bodies have one."""
 
 MAX_ENCODED_BYTES = 64 * 1024 * 1024
 """Of one body, kept until its end for rule 4: as much as is tapped of one."""
 
 MAX_MEMBERS = 64 * 1024
 """Members or frames of one body: a server may end one with every event, and long answers have some
-ten thousand. Each costs about ten microseconds, and an empty one puts out nothing that another
-limit would count."""
+ten thousand. Each costs about ten microseconds, even an empty one, which no other limit counts."""
 
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
-"""What a zstd frame may make its reader remember: RFC 8878 asks readers for that much."""
+"""What a zstd frame may make its reader remember: as much as RFC 8878 asks of readers."""
 
 _WINDOW_BYTES = {"br": 16 * 1024 * 1024, "zstd": MAX_WINDOW_BYTES}
 """What a decoder remembers of its output at most; with zlib that is next to nothing."""
 
 _SLICE_BYTES = 2 * 1024
-"""Input of one step. It bounds what a step puts out, which zlib does not make easy: with deflate
-2 MiB. Smaller slices cost more than what is done with them."""
+"""Input of one step, which bounds its output: 2 MiB with deflate. Smaller slices cost too much."""
 
 _SMALL_SLICE_BYTES = 256
-"""The same for zstd, which puts 8 MiB out then (blocks of four bytes that repeat one byte 128 Ki
-times), and behind the end of a first member, for all that follows an end in a slice is copied."""
+"""The same for zstd, whose output then is up to 8 MiB (blocks of four bytes that repeat one byte
+128 Ki times), and after the first member's end, because the rest of a slice is copied there."""
 
 _STEP_BYTES = 256 * 1024
-"""Output of one step of brotli, which knows no bound by the input."""
+"""Output of one step of brotli, which the input does not bound."""
 
 _GZIP_BEGINS = (b"\x1f\x8b\x08",)
 _ZSTD_BEGINS = (
@@ -80,12 +77,8 @@ class UndecodableContent(Exception):  # noqa: N818 - names the condition, as the
     """The body is not what its ``Content-Encoding`` says, or that is not known."""
 
 
-class _Coding(Protocol):
-    """One coding, under way."""
-
-    def __call__(self, data: bytes) -> Iterator[bytes]:
-        """What the next bytes decode to, in pieces of bounded size."""
-        ...
+_Coding: TypeAlias = "Callable[[bytes], Iterator[bytes]]"
+"""Decodes the next bytes of one coding, to pieces of bounded size."""
 
 
 class _Member(Protocol):
@@ -103,14 +96,13 @@ class ContentDecoder:
 
     Args:
         encoding: the header's value; empty and ``identity`` change nothing.
-        max_bytes: what each coding puts out at most (rule 1), where that is less.
+        max_bytes: what each coding puts out at most, if that is less (rule 1).
 
     Raises:
         UndecodableContent: a coding is not known, or there are too many.
 
     Attributes:
-        error: why nothing more is decoded: :class:`UndecodableContent`, or
-            :class:`~codec.errors.LimitExceeded` by rule 1. ``None`` where all is well.
+        error: why nothing more is decoded; ``None`` if all is well.
     """
 
     def __init__(self, encoding: str, *, max_bytes: int | None = None) -> None:
@@ -122,18 +114,18 @@ class ContentDecoder:
             raise UndecodableContent("unknown content coding")
         self._names = tuple(reversed(names))
         self._max_bytes = MAX_DECODED_BYTES if max_bytes is None else max_bytes
-        self._stages = _Stages(self._names, self._max_bytes)
+        self._stages = self._begin()
         self._encoded = bytearray()
         self._decoded_bytes = 0
         self.error: UndecodableContent | LimitExceeded | None = None
 
     @property
     def remembered_bytes(self) -> int:
-        """What the decoders remember of their output, which takes memory until they are gone."""
-        return self._stages.remembered_bytes
+        """The memory that the decoders take to remember their output."""
+        return sum(stage.remembered_bytes for stage in self._stages)
 
     def feed(self, data: bytes) -> bytes:
-        """What the next bytes of the body decode to, as far as they do (rule 4)."""
+        """Decode the next bytes of the body, as far as they can be (rule 4)."""
         if not self._names:
             return data
         decoded = bytearray()
@@ -153,7 +145,7 @@ class ContentDecoder:
         room_bytes = MAX_ENCODED_BYTES - len(self._encoded)
         for encoded in _slices(data[:room_bytes], _SLICE_BYTES):
             try:
-                for piece in self._stages.decode(encoded):
+                for piece in _run(self._stages, encoded):
                     self._decoded_bytes += len(piece)
                     yield piece
             except _DAMAGED:
@@ -163,42 +155,37 @@ class ContentDecoder:
             raise LimitExceeded("MAX_ENCODED_BYTES", MAX_ENCODED_BYTES)
 
     def _decode_damaged(self, encoded: bytes) -> Iterator[bytes]:
-        """What a slice puts out before the byte that shows the damage.
+        """Decode a slice up to the byte that shows the damage.
 
         The decoders forget what the failing call would have put out, and cannot be set back: the
         body is decoded once more, this slice byte by byte.
         """
-        stages = _Stages(self._names, self._max_bytes)
+        stages = self._begin()
         again = _slices(bytes(self._encoded), _SLICE_BYTES)
         known_bytes = self._decoded_bytes
         for part in chain(again, _slices(encoded, 1)):
-            for piece in stages.decode(part):
+            for piece in _run(stages, part):
                 yield piece[known_bytes:]
                 known_bytes = max(0, known_bytes - len(piece))
         self._stages = stages
 
-
-class _Stages:
-    """The codings of one body, the outermost first."""
-
-    def __init__(self, names: Iterable[str], max_bytes: int) -> None:
-        self._stages = [
-            _Stage(_CODINGS[name](), max_bytes, _WINDOW_BYTES.get(name, 0)) for name in names
+    def _begin(self) -> list[_Stage]:
+        """Begin to decode, the outermost coding first."""
+        return [
+            _Stage(_CODINGS[name](), self._max_bytes, _WINDOW_BYTES.get(name, 0))
+            for name in self._names
         ]
 
-    @property
-    def remembered_bytes(self) -> int:
-        return sum(stage.remembered_bytes for stage in self._stages)
 
-    def decode(self, encoded: bytes) -> Iterator[bytes]:
-        pieces: Iterator[bytes] = iter((encoded,))
-        for stage in self._stages:
-            pieces = stage.decode(pieces)
-        return pieces
+def _run(stages: Sequence[_Stage], encoded: bytes) -> Iterator[bytes]:
+    pieces: Iterator[bytes] = iter((encoded,))
+    for stage in stages:
+        pieces = stage.decode(pieces)
+    return pieces
 
 
 class _Stage:
-    """One coding among several. Each has a limit of its own: a later one may swallow its output."""
+    """One coding among several. Each has a limit of its own: a later one may drop its output."""
 
     def __init__(self, coding: _Coding, max_bytes: int, window_bytes: int) -> None:
         self._coding = coding
@@ -224,7 +211,7 @@ class _Members:
 
     Args:
         begin: makes the decoder of one.
-        beginnings: what the first bytes of one look like, all of one length.
+        beginnings: its possible first bytes, all of one length.
         slice_bytes: input of one step, until the first has ended.
     """
 
@@ -237,12 +224,12 @@ class _Members:
         self._member = begin()
         self._fresh = True
         self._count = 1
-        self._next = b""  # what came after the last one's end, while too short to be judged
+        self._next = b""  # what came after the last one's end, while too short to tell
         self._ended = False
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
         at = 0
-        while at < len(data):
+        while at < len(data):  # slices may become smaller on the way
             part = data[at : at + self._slice_bytes]
             at += len(part)
             yield from self._decode(part)
@@ -253,14 +240,14 @@ class _Members:
                 self._slice_bytes = _SMALL_SLICE_BYTES
                 data = self._begin_next(data)
                 continue
-            # Of a frame that is there at once, zstd would check less: never let it see one.
+            # Zstd would check less of a frame that is whole at once: never let it see one.
             part = data[:1] if self._fresh else data
             self._fresh = False
             yield self._member.decompress(part)
             data = data[len(part) :] or self._member.unused_data
 
     def _begin_next(self, data: bytes) -> bytes:
-        """What of the data belongs to another member, which is begun then."""
+        """Begin another member, if one follows; return its data."""
         data = self._next + data
         self._next = b""
         if not any(begin[: len(data)] == data[: len(begin)] for begin in self._beginnings):
@@ -313,8 +300,9 @@ class _Brotli:
                 return
 
 
-def _begin_gzip() -> _Member:
-    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+def _make_gzip() -> _Members:
+    wbits = zlib.MAX_WBITS | 16
+    return _Members(lambda: zlib.decompressobj(wbits=wbits), _GZIP_BEGINS, _SLICE_BYTES)
 
 
 if sys.version_info >= (3, 14):
@@ -334,10 +322,6 @@ else:
         return _Members(decompressor.decompressobj, _ZSTD_BEGINS, _SMALL_SLICE_BYTES)
 
 
-def _make_gzip() -> _Members:
-    return _Members(_begin_gzip, _GZIP_BEGINS, _SLICE_BYTES)
-
-
 _DAMAGED = (zlib.error, brotli.error, _ZstdError)
 
 _CODINGS: dict[str, Callable[[], _Coding]] = {
@@ -354,15 +338,11 @@ def _slices(data: bytes, size_bytes: int) -> Iterator[bytes]:
 
 
 UNCHANGING = ContentDecoder("")
-"""Keeps nothing of what it is fed, and so serves all bodies without a coding."""
+"""The decoder of all bodies without a coding: it keeps nothing of what it is fed."""
 
 
-def make_decoder(headers: Headers, max_bytes: int | None = None) -> ContentDecoder:
-    """The decoder for the body behind these headers.
-
-    Args:
-        headers: with the codings.
-        max_bytes: what of it is wanted at most.
+def make_decoder(headers: Headers, *, max_bytes: int | None = None) -> ContentDecoder:
+    """Make the decoder for the body behind these headers.
 
     Raises:
         UndecodableContent: a coding is not known.

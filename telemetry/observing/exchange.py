@@ -46,12 +46,9 @@ class ClientContext:
     """What a client says of a call besides the chat itself (``span-contract.md`` 1.1).
 
     Attributes:
-        session_id: of the conversation, for ``session.id``.
-        conversation_id: at the provider, which the request goes on with.
-        user_id: of the end user, for ``user.id``.
+        conversation_id: the provider's, of the conversation that the request continues.
         metadata: further members of ``metadata``; values are strings, or any JSON of a body.
-        tags: for ``tag.tags``.
-        attributes: attribute names with their values, such as ``prompt.id``.
+        attributes: further attributes by name, such as ``prompt.id``.
     """
 
     session_id: str | None = None
@@ -65,43 +62,30 @@ class ClientContext:
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One request and its answer.
 
+    What has the name of a field of :class:`telemetry.frames.frame.Begin`,
+    :class:`~telemetry.frames.frame.ResponseHead` or
+    :class:`telemetry.observing.judgement.Judgement` means the same here.
+
     Attributes:
-        identity: the ids of its span, decided at ``begin``.
-        endpoint: the name of the API (:class:`codec.apis.api.Api`).
-        method: of the request.
-        path: of the request as the client sent it, without query.
-        upstream: the name of the upstream in the settings.
-        provider: the upstream's ``provider`` setting, else ``None``.
-        server_address: host of the upstream.
-        server_port: port of the upstream.
-        request: the decoded request, ``None`` where it could not be decoded.
-        request_body: the client's own body, content coding undone; ``None`` where it was not
-            captured (R5) or is not encoded as it says.
+        request: the decoded request, ``None`` if it could not be decoded.
+        request_body: the client's own body, content coding undone; ``None`` if it was not captured
+            (R5) or is not encoded as it says.
         request_size_bytes: how many bytes the client sent.
-        response_status: HTTP status, ``None`` where no head came.
-        response: the decoded answer, ``None`` where there was nothing to decode.
-        error_body: the text of a body with status >= 400, cut to a limit, without credentials of
-            the request's head; so are all words of the provider but those of its answer.
-        undecoded_body: the text of a plain answer that is none of its API: broken off half-way,
-            or of some other kind.
-        request_id: the provider's id of the request, from its headers.
+        response_status: ``None`` if no head came.
+        response: the decoded answer, ``None`` if there was nothing to decode.
+        error_body: the text of a body with status >= 400, cut to a limit. Like all words of the
+            provider but its answer, it has no credentials of the request's head.
+        undecoded_body: the text of a plain answer that is none of its API: broken off, or of some
+            other kind.
+        request_id: the provider's, from its headers.
         streamed: the answer was an event stream.
-        outcome: what the exchange came to.
-        error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` where no error.
-        error_message: what happened, in words.
-        error_is_providers: these words are the provider's, not ours: they may quote content.
-        start_ns: when the proxy began to handle the request.
         end_ns: last upstream byte, error or disconnect.
         first_chunk_ns: arrival of the first event with data.
         first_content_ns: arrival of the first delta with text, reasoning, refusal or tool call.
-        resend_count: how often the proxy sent the request again.
-        rewrites: what the proxy changed in the request that was answered.
-        usage_event_not_stripped: the upstream compressed despite ``identity``.
-        on_disconnect: the policy in force, ``cancel`` or ``drain``.
-        chunks: when the chunks of a stream came; ``None`` where none came.
+        chunks: when the chunks of a stream came; ``None`` if none came.
         rate_limits: the provider's rate-limit headers, lower-case names to values.
-        context: what the client's headers say of the call.
-        credentials: those of the request's head, for whoever shows what the provider says.
+        context: what the client's headers and body say of the call.
+        credentials: those of the request's head, to be masked wherever the provider is quoted.
         hides_content: the client asked that no content of this call be recorded.
         kept_by: the keep-rule that wants the span of an unsampled exchange.
         is_large: its bodies take more than a few calls together.

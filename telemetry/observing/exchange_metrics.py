@@ -2,15 +2,14 @@
 
 Rules:
 
-1. Every exchange is recorded once, however it ended: a histogram that loses cancelled streams tells
-   of the lucky ones only.
+1. Every exchange is recorded once, however it ended: a histogram without cancelled streams shows
+   only the lucky ones.
 2. A client that went away is no error: it has no ``error.type``, and a counter of its own.
-3. Tokens are the provider's; where it reported none, none are recorded (R6).
-4. A stream's waits were folded while they were measured and are added whole: one step for each
-   bucket, not one for each chunk. A chunk does not say how many tokens it holds, so they are waits
-   for chunks.
-5. Bounded (R5): models, classes of errors and anomalies go through limits of their own. What a
-   limit admitted once is remembered, for :data:`MAX_CALLS` kinds of calls.
+3. Tokens are the provider's; if it reported none, none are recorded (R6).
+4. A stream's waits were folded as they were measured, and are added in one step for each bucket. A
+   chunk does not say how many tokens it holds, so they are waits for chunks.
+5. Bounded (R5): models, classes of errors and anomalies have limits of their own. What a limit
+   admitted once is remembered, for :data:`MAX_CALLS` kinds of calls.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_ANOMALIES", "MAX_CALLS", "MAX_ERROR_TYPES", "MAX_MODELS", "ExchangeMetrics")
 
 MAX_MODELS = 200
-"""Distinct names of models, asked for and answered together."""
+"""Distinct names of models, in requests and answers together."""
 
 MAX_ERROR_TYPES = 100
 """HTTP statuses and some words; a provider may make up more of them (contract 2.1)."""
@@ -60,15 +59,13 @@ _OUR_DOING = frozenset({Outcome.DRAIN_DEADLINE, Outcome.WORKER_LOST, Outcome.REL
 """Errors that say nothing of the upstream."""
 
 _find_provider = lru_cache(maxsize=64)(find_genai_provider)
-"""Of the upstreams in the settings: looking through all known hosts takes as long as the rest."""
+"""For the upstreams in the settings: to compare all known hosts takes as long as the rest."""
 
 
 class ExchangeMetrics:
-    """Records exchanges into `registry`. For one thread.
+    """Records exchanges into a registry. For one thread.
 
-    Args:
-        registry: where values add up.
-        redact: takes out of a label what must not be shown.
+    `redact` removes from a label what must not be shown.
     """
 
     def __init__(
@@ -87,12 +84,9 @@ class ExchangeMetrics:
         error_type = exchange.error_type
         if error_type is not None:
             error_type = self._error_types.admit(self._shown(error_type))
+        seconds = _seconds(exchange.start_ns, exchange.end_ns)
         observed: list[tuple[Instrument, float, Labels]] = [
-            (
-                OPERATION_DURATION,
-                _seconds(exchange.start_ns, exchange.end_ns),
-                (*call, error_type or ""),
-            )
+            (OPERATION_DURATION, seconds, (*call, error_type or ""))
         ]
         usage = exchange.response.usage if exchange.response is not None else None
         if usage is not None:
@@ -145,7 +139,7 @@ class ExchangeMetrics:
                 exchange.server_address or "",
                 exchange.server_port or "",
             )
-            # One that was not admitted is counted each time (rule 5).
+            # A label that was not admitted is counted each time (rule 5).
             rememberable = OTHER not in labels and len(self._labels) < MAX_CALLS
             if rememberable and len(asked or "") + len(answered or "") <= 2 * MAX_LABEL_CHARS:
                 self._labels[made_of] = labels

@@ -4,17 +4,16 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 
 1. An upstream status >= 400 is an error, whatever came after it.
 2. An error object in the body, or a finish reason that means one, is an error, [DONE] or not.
-3. A complete answer is complete, whoever closes next, once it reached the client. When it is, its
-   API says (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice, of as many
-   as were asked for, and the usage. A stream that says that it stopped is complete where its bytes
-   end cleanly.
-   An answer that says that somebody stopped it is cancelled: no error, and no success.
-4. What was not read is not judged: a clean end of a body that was not observed whole is taken for
-   a complete answer, and the anomalies say why it is not known better (R6).
-5. A plain answer is whole where its framing says so. Where only the connection's end does, it is
-   whole if it can be read: nothing else tells it from one that broke off, or never came.
+3. A complete answer that reached the client is complete, whoever closes next. Its API says what
+   makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice that
+   was asked for, and the usage. A stream that says that it stopped is complete if its bytes end
+   cleanly. An answer that says that somebody stopped it is cancelled: no error, and no success.
+4. What was not read is not judged: a clean end of a body that was not observed whole counts as a
+   complete answer, and the anomalies say why it is not known better (R6).
+5. A plain answer is whole if its framing says so. If only the connection's end does, it is whole if
+   it can be read: nothing else tells it from one that broke off, or never came.
 6. Otherwise the end that the relay saw decides. A client that was given up because it stopped
-   sending or taking has left, as one that closes has: no provider's fault and no success. An
+   sending or reading has left, like one that closes: no fault of the provider's and no success. An
    anomaly tells the two apart.
 """
 
@@ -38,19 +37,18 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,47}")
 """What an error's code or type must look like to be a metric label: a word, no id, no sentence."""
 
 _NUMBER = re.compile(r"[0-9]{3,5}")
-"""A numeric code that is a label all the same: OpenRouter sends HTTP statuses."""
+"""A numeric code that may be a label as well: OpenRouter sends HTTP statuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The judgement.
+    """What an exchange came to.
 
     Attributes:
-        outcome: what the exchange came to.
-        error_type: the word of ``span-contract.md`` 2.1, ``None`` where it is no error.
+        error_type: low-cardinality word of ``span-contract.md`` 2.1, ``None`` if it is no error.
         error_message: what happened, in words.
-        error_is_providers: the words are the provider's, which may quote what it was asked.
-        anomaly: what else is to be told of the end.
+        error_is_providers: the words are the provider's, not ours: they may quote content.
+        anomaly: what else there is to say of the end.
     """
 
     outcome: Outcome
@@ -77,11 +75,11 @@ def judge(
 
     Args:
         end: what the relay saw.
-        status: of the answer, ``None`` where no head came.
+        status: of the answer, ``None`` if no head came.
         streamed: the answer was an event stream, or should have been one and brought nothing.
-        response: what the codec understood, ``None`` where that was nothing.
+        response: what the codec understood.
         error_body: the text of a body with status >= 400.
-        unread: some of the body was not observed: past a limit, or in a coding that nobody knows.
+        unread: some of the body was not observed: beyond a limit, or in an unknown coding.
         delivered: what made the answer complete reached the client.
     """
     if status is None:
@@ -113,20 +111,14 @@ def _judge_without_answer(end: End) -> Judgement:
 
 
 def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
-    """An answer that is not complete, by what the relay saw."""
+    """Judge an answer that is not complete by what the relay saw."""
     match end.kind:
         case EndKind.CLIENT_GONE:
             return Judgement(outcome=Outcome.CLIENT_DISCONNECTED)
         case EndKind.CLIENT_STALLED | EndKind.REQUEST_TIMEOUT:
             return Judgement(outcome=Outcome.CLIENT_DISCONNECTED, anomaly=end.kind.value)
-        case EndKind.TIMEOUT:
-            return _error(Outcome.TIMEOUT, "timeout", end.message)
-        case EndKind.DRAIN_DEADLINE:
-            return _error(Outcome.DRAIN_DEADLINE, "drain_deadline", end.message)
-        case EndKind.WORKER_LOST:
-            return _error(Outcome.WORKER_LOST, "worker_lost", end.message)
-        case EndKind.RELAY_ERROR:
-            return _error(Outcome.RELAY_ERROR, "relay_error", end.message)
+        case EndKind.TIMEOUT | EndKind.DRAIN_DEADLINE | EndKind.WORKER_LOST | EndKind.RELAY_ERROR:
+            return _error(Outcome(end.kind.value), end.kind.value, end.message)
         case EndKind.UPSTREAM_EOF | EndKind.UPSTREAM_UNFRAMED_END:
             message = "the stream ended with neither [DONE] nor any finish reason"
             if not streamed:
@@ -137,7 +129,7 @@ def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
 
 
 def _judge_content(response: Said | None) -> Judgement | None:
-    """An error that the answer itself tells of."""
+    """Find an error that the answer itself reports."""
     if response is None:
         return None
     if (error := response.error) is not None:
@@ -151,14 +143,14 @@ def _judge_content(response: Said | None) -> Judgement | None:
 
 
 def _error_label(error: ErrorObject) -> str:
-    """The error's code or type where one has few values, the more telling first."""
+    """Choose the error's code or type, if one is a word of few values."""
     words = [word for word in (error.code, error.type) if word]
     labels = (word for form in (_WORD, _NUMBER) for word in words if form.fullmatch(word))
     return next(labels, "stream_error")
 
 
 def _is_whole(end: End, status: int, response: Said | None) -> bool:
-    """Whether a plain answer that ended cleanly is whole, as far as anybody can tell (rule 5)."""
+    """Whether a plain answer that ended cleanly is whole, as far as is known (rule 5)."""
     framed = end.kind is EndKind.UPSTREAM_EOF
     return framed or response is not None or not 200 <= status < 300
 

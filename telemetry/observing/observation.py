@@ -1,14 +1,14 @@
-"""One open exchange as an observer sees it: frames taken as they come, a record at the end.
+"""One open exchange as an observer sees it: frames as they come, a record at the end.
 
 Rules, which go on from those of :mod:`telemetry.observing.observer`:
 
-3. It keeps no more than the limits of the codec and :mod:`telemetry.observing.answer_body`, and
-   together with all others what :mod:`telemetry.observing.open_bodies` has room for (R5).
-4. The judgement of how an exchange ended is :func:`telemetry.observing.judgement.judge` and nowhere
-   else.
+3. An exchange holds no more than the limits of the codec and of
+   :mod:`telemetry.observing.answer_body`, and all together no more than
+   :mod:`telemetry.observing.open_bodies` has room for (R5).
+4. Only :func:`telemetry.observing.judgement.judge` judges how an exchange ended.
 5. However ``response_data`` is cut, the record is the same but for its times.
-6. Of what a provider says of an error, and of a body that is no answer, credentials are masked
-   before anything is made of it (:mod:`telemetry.observing.provider_words`, R7).
+6. Credentials in a provider's errors, and in bodies that are no answer, are masked before anything
+   is made of them (:mod:`telemetry.observing.provider_words`, R7).
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseHead
 from telemetry.observing.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
-from telemetry.observing.answer_headers import read_rate_limits, read_request_id
 from telemetry.observing.client_context import add_body_context, without_inputs
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge
 from telemetry.observing.open_bodies import Holding
-from telemetry.observing.provider_words import mask_error, mask_headers
+from telemetry.observing.provider_words import mask_error, read_headers
 from telemetry.observing.request_body import CapturedRequest
 from telemetry.observing.strikes import LARGE_BYTES
 
@@ -58,8 +57,7 @@ _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 """Bytes that may come before a body: blank lines (DeepSeek), a byte order mark."""
 
 MAX_WRITING_NS = 50_000_000
-"""From the last read of an answer to the word that it ended: some 1 ms, and what a busy machine
-adds."""
+"""From the last read of an answer to the word that it ended: some 1 ms, more on a busy machine."""
 
 _LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
 _LAST_WORD_CHARS = 256 + 8 * 17
@@ -74,16 +72,11 @@ _NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
 class Observation:
     """What is known of one exchange so far.
 
-    Args:
-        begin: its first frame.
-        header_map: which request headers say something of it.
-        bodies: what its bodies count with.
-        strikes: which exchanges telemetry has died of.
-        credentials: of the request's head.
-        hides_inputs: the request is not shown, and so nothing is taken from its body.
+    It begins with its first frame and the credentials of the request's head. All else is as
+    :class:`telemetry.observing.observer.Observer` has it.
     """
 
-    # What it begins with; of most exchanges some of it never changes.
+    # In most exchanges some of these never change.
     _head: ResponseHead | None = None
     _decoder: ContentDecoder | None = None
     _first = b""  # of the body, while too short to tell its kind
@@ -118,36 +111,33 @@ class Observation:
 
     @property
     def begin_ns(self) -> int:
-        """When it began."""
+        """When the exchange began."""
         return self._begin.at_ns
 
     @property
-    def _weight_bytes(self) -> int:
-        """What its bodies take."""
-        return self._asked.held_bytes + self._holding.held_bytes
+    def _is_large(self) -> bool:
+        return self._asked.held_bytes + self._holding.held_bytes > LARGE_BYTES
 
     def at_work(self, *, is_large: bool | None = None) -> AbstractContextManager[None]:
-        """A step that works on what was taken so far, or on what is large or not."""
+        """Note a step that works on bodies; on all that is held, if `is_large` is not given."""
         if is_large is None:
-            is_large = self._weight_bytes > LARGE_BYTES
+            is_large = self._is_large
         return self._strikes.during(self._begin.identity.span_id, is_large=is_large)
 
     def give_up(self) -> None:
         """Forget all content: what made us fail once may do so again."""
         self.release()
         self._asked.forget()
-        self._decoder = self._body = None
-        self._first = b""
-        self._cut(OBSERVER_FAILED)
+        self._give_up_answer(OBSERVER_FAILED)
 
-    def _give_up_answer(self) -> None:
-        """Forget the answer: others need the room."""
+    def _give_up_answer(self, anomaly: str = "observer_limit") -> None:
+        """Forget the answer, by default because others need the room."""
         self._decoder = self._body = None
         self._first = b""
-        self._cut("observer_limit")
+        self._cut(anomaly)
 
     def release(self) -> None:
-        """What was held is held no more."""
+        """Give back the room for the bodies."""
         self._asked.release()
         self._holding.release()
 
@@ -159,8 +149,8 @@ class Observation:
         self._unread = True
         self._note(anomaly)
 
-    def take_request(self, frame: RequestBody) -> None:
-        """What the client asked."""
+    def feed_request(self, frame: RequestBody) -> None:
+        """Gather what the client asked, and decode it once it is whole."""
         captured = self._asked
         if self._is_out:
             captured.size_bytes = frame.size_bytes
@@ -171,9 +161,9 @@ class Observation:
             if body is not None:
                 decoder = make_decoder(self._begin.headers)
                 is_plain = decoder is UNCHANGING
-                # Of what is compressed the length says nothing.
+                # The length of a compressed body says nothing.
                 with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
-                    captured.take(body, None if is_plain else decoder)
+                    captured.decode(body, None if is_plain else decoder)
                 request = captured.request
                 if request is not None and request.fault is not None:
                     self._note("request_undecodable")
@@ -184,8 +174,8 @@ class Observation:
         if captured.is_cut:
             self._note("observer_limit")
 
-    def take_head(self, frame: ResponseHead) -> None:
-        """How the answer begins."""
+    def feed_head(self, frame: ResponseHead) -> None:
+        """Prepare for the answer's body."""
         self._head = frame
         if self._is_out:
             self._cut(OBSERVER_DIED)
@@ -197,8 +187,8 @@ class Observation:
         except UndecodableContent:
             self._cut("response_undecodable")
 
-    def take_data(self, frame: ResponseData) -> None:
-        """The next read of the answer; passed over where nothing tells how to decode it."""
+    def feed_data(self, frame: ResponseData) -> None:
+        """Decode the next read of the answer; skip it if that is not possible."""
         self._reads += 1
         self._last_read_ns = frame.at_ns
         decoder = self._decoder
@@ -209,7 +199,7 @@ class Observation:
             size_bytes = len(data) - decoder.remembered_bytes  # encoded bytes are kept, too
             with self.at_work(is_large=True):
                 data = decoder.feed(data)
-            if not self._holding.take(size_bytes + decoder.remembered_bytes):
+            if not self._holding.reserve(size_bytes + decoder.remembered_bytes):
                 self._holding.give_up()
                 return
             if decoder.error is not None:
@@ -228,7 +218,7 @@ class Observation:
             self._complete_at_read = self._reads
 
     def _begin_body(self, first: bytes) -> StreamBody | PlainBody | None:
-        """The body by its first bytes, which are kept where they are too few to tell its kind."""
+        """Begin a body by its first bytes; keep them if they are too few to tell its kind."""
         if self._head is None:
             return None
         request = self._asked.request
@@ -240,7 +230,7 @@ class Observation:
         return body
 
     def end(self, frame: End) -> Exchange:
-        """The record."""
+        """Make the record."""
         if self._first:  # too little for the first line of a stream
             self._body = PlainBody(MAX_PLAIN_BYTES, self._holding)
             self._body.feed(self._first, frame.at_ns)
@@ -258,9 +248,7 @@ class Observation:
         response, error_body = self._finish_body(frame)
         response = mask_error(response, credentials)
         context = self._read_context()
-        request_id, rate_limits = mask_headers(
-            read_request_id(head.headers), read_rate_limits(head.headers), credentials
-        )
+        request_id, rate_limits = read_headers(head.headers, credentials)
         stream = body if type(body) is StreamBody else None
         chunks = stream.clock.read() if stream is not None else None
         judgement = judge(
@@ -275,7 +263,7 @@ class Observation:
         if response and request and calls_tool_not_offered(request, response):
             self._note("tool_not_offered")
         if judgement.outcome is not Outcome.COMPLETED:
-            # They are what an end before the end means, and nothing besides.
+            # Anomalies that every answer that broke off has.
             self._anomalies = {a: None for a in self._anomalies if a not in _MISSING}
         elif response is None and status == 200 and not self._unread:
             self._note("response_undecodable")  # an empty body, too
@@ -316,16 +304,16 @@ class Observation:
             context=context,
             credentials=credentials,
             hides_content=self._hides_content,
-            is_large=self._weight_bytes > LARGE_BYTES,
+            is_large=self._is_large,
             anomalies=tuple(self._anomalies),
         )
 
     def _find_end(self, frame: End) -> int:
-        """When it ended: at the last upstream byte, an error or a disconnect (span-contract.md 1).
+        """Find when it ended: at the last upstream byte, an error or a disconnect.
 
-        A clean end is told once the client was sent the answer's last byte, which may be after
-        the caller's own span has ended. What was told later than that takes did come later: the
-        mark that ends a chunked body, or a close.
+        A clean end is told once the client was sent the last byte, which may be after the caller's
+        own span has ended. An end that comes later than sending takes did come later: the mark
+        that ends a chunked body, or a close.
         """
         is_whole = frame.kind in CLEAN_ENDS and not (frame.shed_bytes or frame.undelivered_reads)
         last_ns = self._last_read_ns
@@ -333,25 +321,25 @@ class Observation:
         return last_ns if is_writing else frame.at_ns
 
     def _read_context(self) -> ClientContext:
-        """What the client says of the call; of a request that is hidden nothing is taken."""
+        """Read what the client says of the call; nothing from a body that is hidden."""
         context = self._header_map.read(self._begin.headers)
         if self._hides_inputs:
             return without_inputs(context)
         return add_body_context(self._asked.request, context)
 
     def _is_delivered(self, undelivered_reads: int) -> bool:
-        """Whether the client got what made the answer complete, whatever came behind it."""
+        """Whether the client got what made the answer complete."""
         last_read = self._reads if self._complete_at_read is None else self._complete_at_read
         return last_read <= self._reads - undelivered_reads
 
     def _lacks_stream(self) -> bool:
-        """A stream was asked for and a success brought nothing: broken, not an empty answer."""
+        """Whether a stream was asked for and a success brought nothing: it broke off."""
         if self._asked.request is None or self._head is None:
             return False
         return self._asked.request.stream and 200 <= self._head.status < 300
 
     def _finish_body(self, end: End) -> tuple[Said | None, str | None]:
-        """The decoded answer, and the text of an error's body."""
+        """Decode the answer; return it, and the text of an error's body."""
         body, head = self._body, self._head
         if body is None or head is None:
             return None, None
@@ -364,21 +352,20 @@ class Observation:
         if body.cut:
             self._cut("observer_limit")
         is_whole = end.kind is EndKind.UPSTREAM_EOF and not self._unread
-        return self._finish_plain(body.take(), head.status, cut=body.cut, is_whole=is_whole)
+        return self._finish_plain(body.pop(), head.status, cut=body.cut, is_whole=is_whole)
 
     def _finish_plain(
         self, data: bytes, status: int, *, cut: bool, is_whole: bool
     ) -> tuple[Said | None, str | None]:
         error_body = self._mask_body(data, is_whole=is_whole) if status >= 400 else None
         if error_body is not None and not is_whole:
-            # Half a secret is found by no pattern: the last word goes, and a number in groups.
-            # Looked for in the end alone: a text of one long word takes seconds.
+            # No pattern finds half a secret: the last word goes, and a number in groups. Only the
+            # end is searched: a text of one long word would take seconds.
             end = error_body[-_LAST_WORD_CHARS:]
             error_body = error_body[:-_LAST_WORD_CHARS] + _LAST_WORD.sub("", end)
         if cut:
             return None, error_body
-        # Beside what it took as bytes, which is not held any more.
-        if self._holding.take_decoded(data) is None:
+        if self._holding.reserve_decoded(data) is None:
             self._cut("observer_limit")
             return None, error_body
         try:
@@ -393,8 +380,8 @@ class Observation:
         return response, error_body
 
     def _mask_body(self, data: bytes, *, is_whole: bool) -> str:
-        """The text of a body that is no answer."""
+        """Mask the text of a body that is no answer."""
         text = data.decode("utf-8", "replace")
         if self._decoder is not UNCHANGING:
-            is_whole = is_whole and is_json(text)  # its end may be missing, and nobody notices
+            is_whole = is_whole and is_json(text)  # a missing end is not noticed
         return self._credentials.redact_quote(text, is_whole=is_whole)

@@ -1,13 +1,11 @@
 """The observer: tap frames in, one :class:`Exchange` out, sans-IO.
 
-Rules:
+Rules, which :mod:`telemetry.observing.observation` continues:
 
 1. Every ``end`` frame of an exchange that was begun gives exactly one record (R3); frames of an
-   exchange that is not known are dropped.
-2. Nothing that a frame holds makes it raise: what cannot be understood becomes an anomaly, and
-   after a defect of ours the record has no content and the anomaly ``observer_failed`` (R2).
-
-What is kept of an exchange is an :class:`~telemetry.observing.observation.Observation`.
+   unknown exchange are dropped.
+2. No frame makes the observer raise: what cannot be understood becomes an anomaly, and after a
+   defect of ours the record has no content and the anomaly ``observer_failed`` (R2).
 """
 
 from __future__ import annotations
@@ -34,20 +32,19 @@ if TYPE_CHECKING:
 __all__ = ("Observer",)
 
 MAX_KEPT_HEADS = 64
-"""Of which the credentials are at hand: most calls come with the same."""
+"""Heads whose credentials are remembered: most calls have the same."""
 
 
 class Observer:
     """All open exchanges of one source of frames.
 
     Args:
-        on_failure: told of a defect of ours, once per exchange; what it is told of holds content.
-        header_map: which request headers say something of a call; the default one if ``None``.
-        hides_inputs: requests are not shown, and so nothing is taken from their bodies.
-        bodies: what bodies may take, those of other observers included; a count of its own if
-            ``None``.
+        on_failure: called with a defect of ours, once per exchange; the error may quote content.
+        header_map: which request headers say something of a call.
+        hides_inputs: requests are not shown, so nothing is read from their bodies.
+        bodies: the room for bodies, shared with other observers.
+        strikes: which exchanges telemetry has died of.
         seal: opens what may be credentials.
-        strikes: which exchanges telemetry has died of; none where ``None``.
     """
 
     def __init__(
@@ -73,16 +70,16 @@ class Observer:
         return len(self._open)
 
     def feed(self, frame: Frame) -> Exchange | None:
-        """Take the next frame; the record, where it was the exchange's last."""
+        """Observe the next frame; return the record if it was the exchange's last."""
         observation = self._open.get(frame.exchange)
         if observation is None:
             if type(frame) is Begin:
                 self._open[frame.exchange] = self._begin(frame)
             return None
         try:
-            take = _TAKES.get(type(frame))
-            if take is not None:
-                take(observation, frame)
+            feed = _FEEDS.get(type(frame))
+            if feed is not None:
+                feed(observation, frame)
             elif type(frame) is End:
                 return self._end(observation, frame)
             elif type(frame) is Begin:
@@ -114,7 +111,7 @@ class Observer:
         return Credentials(unknown=True)
 
     def forget(self, number: int) -> None:
-        """Forget an exchange without a record; one that is not known is nothing."""
+        """Forget an exchange without a record; an unknown one is ignored."""
         if (observation := self._open.pop(number, None)) is not None:
             observation.release()
 
@@ -124,11 +121,9 @@ class Observer:
             self.forget(number)
 
     def lose(self, at_ns: int, message: str) -> list[tuple[int, Exchange]]:
-        """End what is open, because its worker is gone: their numbers and records (R3).
+        """End what is open, because its worker is gone; return numbers and records (R3).
 
-        Args:
-            at_ns: when that was noticed.
-            message: how the worker ended.
+        The `message` says how the worker ended, which was noticed at `at_ns`.
         """
         ends = [
             End(
@@ -142,8 +137,8 @@ class Observer:
         exchanges = [(end.exchange, self.feed(end)) for end in ends]
         return [(number, exchange) for number, exchange in exchanges if exchange is not None]
 
-    def _end(self, observation: Observation, end: End) -> Exchange | None:
-        """The record, without content where that fails; ``None`` if that fails too (rule 2)."""
+    def _end(self, observation: Observation, end: End) -> Exchange:
+        """Make the record; without content if that fails (rule 2)."""
         del self._open[end.exchange]
         try:
             with observation.at_work():
@@ -156,9 +151,9 @@ class Observer:
         return observation.end(end)
 
 
-_TAKES: dict[type[Frame], Callable[[Observation, Any], None]] = {
-    ResponseData: Observation.take_data,
-    RequestBody: Observation.take_request,
-    ResponseHead: Observation.take_head,
+_FEEDS: dict[type[Frame], Callable[[Observation, Any], None]] = {
+    ResponseData: Observation.feed_data,
+    RequestBody: Observation.feed_request,
+    ResponseHead: Observation.feed_head,
 }
-"""What becomes of a frame in the midst of an exchange."""
+"""What is done with a frame between an exchange's first and last."""

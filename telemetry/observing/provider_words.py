@@ -5,30 +5,40 @@ before anything is made of them. An answer is masked with the span (:mod:`teleme
 
 Rules:
 
-1. Errors, whatever the status and wherever they stand; bodies that are no answer; the id of the
-   call and the rate limits: in all of these a provider may quote what it was sent.
-2. Of a text that is not whole, what may be the beginning of a credential goes. The end of an
-   encoding that came too early is not noticed, so an encoded text that is no JSON counts as cut.
+1. A provider may quote what it was sent in errors, whatever the status and wherever they stand, in
+   bodies that are no answer, in the id of the call and in the rate limits.
+2. A text that is not whole loses what may be the beginning of a credential. An encoding that ended
+   too early is not noticed, so an encoded text that is no JSON counts as cut.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from telemetry.frames.frame import RECORDED_RESPONSE_PREFIXES
 
+if TYPE_CHECKING:
     from codec.call import Said
+    from telemetry.frames.frame import Headers
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("mask_error", "mask_headers")
+__all__ = ("mask_error", "read_headers")
+
+_MAX_RATE_LIMITS = 32
+"""Rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
+
+_RATE_LIMIT_PREFIXES = tuple(prefix.decode("ascii") for prefix in RECORDED_RESPONSE_PREFIXES)
+
+_REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
+"""In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
 
 
 def mask_error(response: Said | None, credentials: Credentials) -> Said | None:
-    """An answer whose error is told without credentials; its body stays as it is."""
+    """Mask the credentials in an answer's error; its body stays as it is."""
     if response is None or (error := response.error) is None or not credentials:
         return response
     masked = replace(
@@ -40,14 +50,19 @@ def mask_error(response: Said | None, credentials: Credentials) -> Said | None:
     return msgspec.structs.replace(response, error=masked)
 
 
-def mask_headers(
-    request_id: str | None, rate_limits: Mapping[str, str], credentials: Credentials
-) -> tuple[str | None, Mapping[str, str]]:
-    """The id of a call and its rate limits without credentials."""
-    if not credentials:
-        return request_id, rate_limits
-    together = "\n".join((request_id or "", *rate_limits.values()))
-    if credentials.redact_quote(together) is together:  # usual: they are looked at once
-        return request_id, rate_limits
-    masked = {name: credentials.redact_quote(value) for name, value in rate_limits.items()}
+def read_headers(headers: Headers, credentials: Credentials) -> tuple[str | None, dict[str, str]]:
+    """Read the provider's id of the call, and the headers about its limits, masked."""
+    values = dict(headers)
+    request_id = next(filter(None, map(values.get, _REQUEST_ID_HEADERS)), None)
+    limits = {
+        name: value
+        for name, value in headers
+        if name.startswith(_RATE_LIMIT_PREFIXES) or name == "retry-after"
+    }
+    if len(limits) > _MAX_RATE_LIMITS:
+        limits = dict(islice(limits.items(), _MAX_RATE_LIMITS))
+    together = "\n".join((request_id or "", *limits.values()))
+    if not credentials or credentials.redact_quote(together) is together:  # usual
+        return request_id, limits
+    masked = {name: credentials.redact_quote(value) for name, value in limits.items()}
     return request_id and credentials.redact_quote(request_id), masked

@@ -1,8 +1,8 @@
-"""The body of a request as an observer keeps it: gathered, decoded, and given up for want of room.
+"""The body of a request as an observer keeps it: gathered, decoded, or given up.
 
 Rules:
 
-1. What its values will take is told before they are made (:mod:`codec.json_size`). A body that
+1. The size of its values is estimated before they are made (:mod:`codec.json_size`). A body that
    would take more than :data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than
    there is room for beside all others, is left out as a whole (R5).
 2. A large body is not held beside its values: what is shown of it is written from them.
@@ -24,18 +24,14 @@ if TYPE_CHECKING:
 __all__ = ("CapturedRequest",)
 
 MAX_KEPT_BYTES = 4 * 1024 * 1024
-"""Of a body that is held beside its values: four times the longest value that is shown whole."""
+"""Of a body beside its values: four times the longest value that is shown whole."""
 
 
 class CapturedRequest:
     """What is held of one request.
 
-    Args:
-        bodies: what all of them may take together.
-        api: what reads it.
-
     Attributes:
-        body: as it came, its content coding undone; ``None`` where it was not captured, or is large
+        body: as it came, its content coding undone; ``None`` if it was not captured, or is large
             and was decoded.
         request: what it says.
         size_bytes: how many bytes the client sent.
@@ -52,30 +48,26 @@ class CapturedRequest:
         self.is_cut = False
 
     def gather(self, part: bytes | None, size_bytes: int) -> bytes | None:
-        """The body of so many bytes, once all parts of it are there; ``None`` until then."""
+        """Gather the next part of a body of `size_bytes`; return the body once it is whole."""
         self.size_bytes = size_bytes
         if part is not None and len(part) >= size_bytes:
             self.release()
             return part
-        if part is None or not self._holding.take(len(part)):
+        if part is None or not self._holding.reserve(len(part)):
             self.give_up()
             return None
         self._parts.append(part)
         if self._holding.held_bytes < size_bytes:
             return None
-        # For a moment there are the parts and the whole.
-        body = b"".join(self._parts) if self._holding.take(size_bytes) else None
+        # For a moment there are both the parts and the whole.
+        body = b"".join(self._parts) if self._holding.reserve(size_bytes) else None
         self._parts.clear()
         if body is None:
             self.give_up()
         return body
 
-    def take(self, body: bytes, decoder: ContentDecoder | None) -> None:
-        """Keep the whole body, decoded.
-
-        Args:
-            body: as it came.
-            decoder: of its content coding, where it has one.
+    def decode(self, body: bytes, decoder: ContentDecoder | None) -> None:
+        """Decode the whole body, and keep it; `decoder` undoes its content coding, if any.
 
         Raises:
             LimitExceeded: there is no room.
@@ -86,7 +78,7 @@ class CapturedRequest:
             body = decoder.feed(body)
             if decoder.error is not None:
                 raise decoder.error
-        size_bytes = self._holding.take_decoded(body)
+        size_bytes = self._holding.reserve_decoded(body)
         if size_bytes is None:
             raise LimitExceeded("MAX_DECODED_BYTES", MAX_DECODED_BYTES)
         self.is_cut = False
@@ -94,36 +86,32 @@ class CapturedRequest:
         try:
             self.request = self._api.decode_asked(body)
         except MalformedRequest:
-            self._holding.give_back(size_bytes)
-            self._keep(MAX_KEPT_BYTES)
+            over_bytes = max(0, len(body) - MAX_KEPT_BYTES)
+            self._holding.give_back(size_bytes + over_bytes)
+            if over_bytes:  # only text, of which less than that is shown
+                self.body = body[:MAX_KEPT_BYTES]
+                self.is_cut = True
             raise
         if len(body) > MAX_KEPT_BYTES:
             self.body = None
             self._holding.give_back(len(body))
 
-    def _keep(self, most_bytes: int) -> None:
-        """Keep so much of a body that is only text, of which less than that is shown."""
-        if self.body is not None and (over_bytes := len(self.body) - most_bytes) > 0:
-            self.body = self.body[:most_bytes]
-            self._holding.give_back(over_bytes)
-            self.is_cut = True
-
     @property
     def held_bytes(self) -> int:
-        """The memory that the request takes now, in bytes."""
+        """The room that the request takes now, in bytes."""
         return self._holding.held_bytes
 
     def give_up(self) -> None:
-        """Forget it: there is no room."""
+        """Forget the request: there is no room."""
         self.forget()
         self.is_cut = True
 
     def forget(self) -> None:
-        """Forget it."""
+        """Forget the request."""
         self.release()
         self.body = self.request = None
 
     def release(self) -> None:
-        """Count it as held no more."""
+        """Give back the room that it takes."""
         self._parts.clear()
         self._holding.release()

@@ -1,16 +1,16 @@
-"""Credentials on their way from a worker to telemetry, sealed: frames hold nothing that opens them.
+"""Credentials on their way from a worker to telemetry, sealed.
 
-Whoever masks what a provider quotes must know what to look for, and masking is telemetry's work
-(R2). But frames may wait on a disk, and a key must not (R7).
+Telemetry masks what a provider quotes (R2), and so has to know the credentials. But frames may wait
+on a disk, and a key must not (R7).
 
 Rules:
 
 1. A text is sealed with a key that lives in memory alone: made when spantap starts, the same for
    all of its processes.
-2. It is mixed with bytes that only the key and the text's own digest make, so no two texts are
-   mixed with the same; and one that comes again, as a client's key does with each call, is sealed
-   to the same bytes, which are at hand (as RFC 5297 does it).
-3. What another key has sealed, before a restart, does not open: its digest is another one.
+2. A text is mixed with bytes made of the key and the text's own digest, so no two texts are mixed
+   with the same (as RFC 5297 does it). One that comes again, as a client's key does with each call,
+   is sealed to the same bytes, which are remembered.
+3. A text that another key sealed, before a restart, does not open: its digest differs.
 """
 
 from __future__ import annotations
@@ -24,20 +24,13 @@ __all__ = ("KEY_BYTES", "OWN_SEAL", "Seal")
 KEY_BYTES = 32
 
 MAX_KEPT = 64
-"""Texts that are at hand: the heads of so many clients, of 64 KiB each at most."""
+"""Texts that are remembered: the heads of 64 clients, of 64 KiB each at most."""
 
 _DIGEST_BYTES = 16
 
 
 class Seal:
-    """Seals and opens.
-
-    Args:
-        key: of :data:`KEY_BYTES` random bytes.
-
-    Attributes:
-        close: gives a text sealed.
-    """
+    """Seals texts (`close`) and opens them, with a key of :data:`KEY_BYTES` random bytes."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -48,7 +41,7 @@ class Seal:
         return digest + self._mix(text, digest)
 
     def open(self, sealed: bytes) -> bytes | None:
-        """The text; ``None`` where another key has sealed it (rule 3)."""
+        """Open a sealed text; ``None`` if another key sealed it (rule 3)."""
         digest, mixed = sealed[:_DIGEST_BYTES], sealed[_DIGEST_BYTES:]
         text = self._mix(mixed, digest)
         return text if self._digest(text) == digest else None
@@ -64,4 +57,4 @@ class Seal:
 
 
 OWN_SEAL = Seal(os.urandom(KEY_BYTES))
-"""Of a process that relays and observes by itself."""
+"""The seal of a process that both relays and observes."""

@@ -3,11 +3,11 @@
 Rules:
 
 1. Frames of a worker are fed in the order in which it wrote them. A segment is deleted once it was
-   read to its end and every exchange that has frames in it is settled: who dies before that leaves
-   it to a successor, and ids are stable (R8).
-2. A worker is gone where it holds none of its segments and all of them are read. What is open of it
-   then ends as ``worker_lost`` (R3), when it wrote last: that may have been days ago.
-3. What cannot be read is told with numbers, and read past (R2). A read that fails is no damage yet:
+   read to its end and every exchange that has frames in it is settled: until then a successor could
+   read it again, and ids are stable (R8).
+2. A worker is gone if it holds none of its segments and all of them are read. Its open exchanges
+   then end as ``worker_lost`` (R3), when it wrote last: that may have been days ago.
+3. What cannot be read is logged with numbers, and skipped (R2). A read that fails is no damage yet:
    it is tried again for :data:`MAX_FAILING_SECONDS`, for descriptors and disks come back.
 """
 
@@ -41,22 +41,22 @@ _LOG_SECONDS = 60.0
 """Between two log lines about a spool that cannot be read or emptied."""
 
 MAX_FAILING_SECONDS = 30.0
-"""For which reads of a segment may fail, one after the other."""
+"""How long reads of a segment may fail in a row."""
 
 _READ_BYTES = 256 * 1024
-"""Before workers' sockets have their turn again."""
+"""Of one read, before it is the turn of the workers' sockets."""
 
 
 class SpoolReader:
     """Reads the spool a slice at a time. For one thread.
 
     Args:
-        folder: of the spool; there need not be one.
-        open_source: where the frames of another worker go.
+        folder: of the spool; it need not exist.
+        open_source: opens a source for the frames of another worker.
         now_ns: nanoseconds since the epoch.
 
     Attributes:
-        on_begin: is told the worker's token and the number of each exchange that begins here.
+        on_begin: called with the worker's token and the number of each exchange that begins here.
     """
 
     def __init__(
@@ -71,21 +71,21 @@ class SpoolReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found that is not done with."""
+        """Whether nothing is left of what was found."""
         return not self._workers
 
     @property
     def unread_bytes(self) -> int:
-        """How much was found and not read."""
+        """The size of what was found and not read."""
         return sum(worker.unread_bytes for worker in self._workers.values())
 
     def has_unread(self, token: str) -> bool:
-        """Whether frames of this worker wait here still, or may come."""
+        """Whether frames of a worker still wait here, or may come."""
         worker = self._workers.get(token)
         return worker is not None and not worker.is_read
 
     def look(self) -> None:
-        """Find what is new, and delete what is done with."""
+        """Find new segments, and delete those that are settled."""
         try:
             for segment in find_segments(self._folder):
                 if (worker := self._workers.get(segment.worker)) is None:
@@ -105,12 +105,12 @@ class SpoolReader:
                     del self._workers[token]
 
     def read(self) -> bool:
-        """Feed the next slice; whether there was one."""
+        """Feed the next slice; false if there was none."""
         for token, worker in tuple(self._workers.items()):
             try:
                 was_slice = worker.read(self.on_begin, self._now_ns())
-            except _UnreadableNow as failure:
-                self._tell("read", failure.error)
+            except OSError as error:  # of a read, see rule 3
+                self._tell("read", error)
                 continue
             if was_slice:
                 # The next worker's turn comes first the next time.
@@ -123,7 +123,7 @@ class SpoolReader:
             _log.error("the spool %s cannot be %s: %s", self._folder, what, error.strerror)
 
     def _lose_open(self, worker: _Worker) -> None:
-        """End what a worker that is gone has left open (rule 2)."""
+        """End what a worker that is gone left open (rule 2)."""
         at_ns = max(worker.last_frame_ns, min(worker.written_ns, self._now_ns()))
         lost = worker.source.lose(at_ns, "the worker process ended")
         if lost:
@@ -131,17 +131,13 @@ class SpoolReader:
 
 
 class _Worker:
-    """What one worker wrote.
-
-    Attributes:
-        written_ns: when it wrote last of what was read, as the file system says.
-        last_frame_ns: when that was, as the last frame that has a time says.
-    """
+    """What one worker wrote."""
 
     def __init__(self, token: str, source: FrameSource) -> None:
         self.token = token
         self.source = source
-        self.written_ns = self.last_frame_ns = 0
+        self.written_ns = 0  # when it wrote last, by the file system
+        self.last_frame_ns = 0  # the same, by the time of its last frame
         self.segments: deque[_OpenSegment] = deque()  # those that are not deleted
         self._last_number = -1
         self._first: dict[int, int] = {}  # of an exchange that is not settled, its first segment
@@ -156,7 +152,7 @@ class _Worker:
         return all(segment.is_read for segment in self.segments)
 
     def note(self, segment: Segment) -> None:
-        """A segment was seen."""
+        """Note a segment that was found, perhaps again."""
         if segment.number > self._last_number:
             self._last_number = segment.number
             self.segments.append(_OpenSegment(segment))
@@ -164,10 +160,10 @@ class _Worker:
             self.segments[-1].segment = segment  # it may have grown
 
     def read(self, on_begin: Callable[[str, int], None], now_ns: int) -> bool:
-        """Feed the next slice; whether there was one.
+        """Feed the next slice; false if there was none.
 
         Raises:
-            _UnreadableNow: it cannot be read now (rule 3).
+            OSError: it cannot be read now (rule 3).
         """
         for place, segment in enumerate(self.segments):
             if segment.is_read:
@@ -192,7 +188,7 @@ class _Worker:
         Raises:
             OSError: one cannot be deleted. It is kept: found anew it would be read again.
         """
-        for number in self.source.take_settled():
+        for number in self.source.pop_settled():
             self._first.pop(number, None)
         needed = min(self._first.values(), default=self._last_number + 1)
         while self.segments and self.segments[0].is_read:
@@ -200,18 +196,6 @@ class _Worker:
                 return
             self.segments[0].segment.path.unlink(missing_ok=True)
             self.segments.popleft()
-
-
-class _UnreadableNow(Exception):  # noqa: N818 - names the condition
-    """A read failed that may succeed later.
-
-    Attributes:
-        error: of the system.
-    """
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(error.strerror)
-        self.error = error
 
 
 class _OpenSegment:
@@ -231,14 +215,14 @@ class _OpenSegment:
         return 0 if self.is_read else max(0, self.segment.size_bytes - self._read_bytes)
 
     def read(self, now_ns: int, *, is_last: bool) -> list[Frame] | None:
-        """The frames of the next slice; ``None`` where there is none, for now or for good.
+        """Read the frames of the next slice; ``None`` if there is none, for now or for good.
 
         Raises:
-            _UnreadableNow: it cannot be read now (rule 3).
+            OSError: it cannot be read now (rule 3).
         """
         path = self.segment.path
         try:
-            # Asked first: who holds it may write once more before he lets go.
+            # Asked first: its holder may write once more before letting go.
             may_grow = is_last and is_held(path)
             if self._file is None:
                 self._file = path.open("rb", buffering=0)
@@ -250,7 +234,7 @@ class _OpenSegment:
             self.written_ns = os.fstat(self._file.fileno()).st_mtime_ns
         except OSError as error:
             if self._may_succeed_later(error, now_ns):
-                raise _UnreadableNow(error) from error
+                raise
             self._tell_damage(error)
             return None
         self._failing_since_ns = None
@@ -264,14 +248,14 @@ class _OpenSegment:
         return frames
 
     def _may_succeed_later(self, error: OSError, now_ns: int) -> bool:
-        """Whether a failure is no damage yet (rule 3)."""
+        """Whether a failed read is to be tried again (rule 3)."""
         if self._failing_since_ns is None:
             self._failing_since_ns = now_ns
         failing_ns = now_ns - self._failing_since_ns
         return not isinstance(error, FileNotFoundError) and failing_ns < MAX_FAILING_SECONDS * 1e9
 
     def _tell_damage(self, error: Exception) -> None:
-        """Nothing behind it can be read (rule 3)."""
+        """Log that nothing further can be read (rule 3)."""
         size_bytes = max(self.segment.size_bytes, self._read_bytes)
         _log.error(
             "%s is damaged near byte %d of %d: %s; the calls behind that are lost",
@@ -284,7 +268,7 @@ class _OpenSegment:
         self._finish()
 
     def _finish(self) -> None:
-        """Nothing more is read of it."""
+        """Close the segment: nothing more is read of it."""
         self.is_read = True
         if not self._records.is_between_records:
             _log.warning("%s ends within a frame: its worker was killed there", self.segment.path)

@@ -1,11 +1,11 @@
-"""Strikes: the exchanges that this process died of, written down before it can.
+"""Strikes: the exchanges that telemetry has died of, written down beforehand.
 
 A process that is killed for its memory says nothing, and its successor is sent the same frames
 again. So a step whose cost grows with a body is noted before it begins, in a small file beside the
-store, and crossed out after it. Rules:
+store, and removed from it afterwards. Rules:
 
-1. What is noted when the file is opened has a strike: the last process ended in that step. With
-   :data:`MAX_STRIKES` an exchange is out: its bodies are not looked at again.
+1. An exchange that is noted when the file is opened has a strike: the last process ended in that
+   step. With :data:`MAX_STRIKES` it is out: its bodies are not looked at again.
 2. Only bodies of more than :data:`LARGE_BYTES` are noted. A kill that has nothing to do with the
    exchange is hardly ever in such a step, and not twice.
 3. At most :data:`MAX_ENTRIES` are remembered; the oldest goes first. A strike is forgotten once the
@@ -47,7 +47,7 @@ class Strikes:
     """The strikes of the exchanges that are not recorded yet. For one thread.
 
     Args:
-        descriptor: of the file, which then is this object's; none is kept where not given.
+        descriptor: of the file, which this object closes; without it nothing is remembered.
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
@@ -59,7 +59,7 @@ class Strikes:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open or make the file; where that fails nothing is remembered (rule 4)."""
+        """Open or make the file; if that fails, nothing is remembered (rule 4)."""
         try:
             return cls(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError:
@@ -70,7 +70,7 @@ class Strikes:
         return bool(self._counts) and self._counts.get(bytes.fromhex(span_id), 0) >= MAX_STRIKES
 
     def during(self, span_id: str, *, is_large: bool) -> AbstractContextManager[None]:
-        """A step that works on the bodies of the exchange of a span (rule 2)."""
+        """Note a step that works on the bodies of a span's exchange (rule 2)."""
         return self._noting(span_id) if is_large else _UNNOTED
 
     @contextlib.contextmanager
@@ -82,7 +82,7 @@ class Strikes:
             self._write(None)
 
     def forget(self, span_id: str) -> None:
-        """The span is made."""
+        """Forget the strikes of a span that was made."""
         if self._counts and self._counts.pop(bytes.fromhex(span_id), None) is not None:
             self._write(None)
 
@@ -102,7 +102,7 @@ class Strikes:
         yield from _ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size])
 
     def _write(self, under_way: bytes | None) -> None:
-        """All entries, in one piece."""
+        """Write all entries, in one piece."""
         if self._descriptor is None:
             return
         others = [(span_id, count, 0) for span_id, count in self._counts.items()]

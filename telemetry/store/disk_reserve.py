@@ -1,8 +1,8 @@
 """Room on the disk that is held while there is some, and given up when there is none.
 
 On a full disk SQLite cannot even delete: what it writes goes into the WAL first, and that cannot be
-folded in without room either. With the reserve given up a store gets out of this by itself. While
-it is not held the store must not grow, or the room would be gone for nothing.
+folded in without room either. With the reserve given up, a store recovers by itself. Until it is
+held again the store must not grow, or the room would be gone for nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESERVE_BYTES = 16 << 20
 """What a WAL holds at most before it is folded in: 4 MB, and the largest commit of spans on top."""
 
 _SHARE = 8
-"""On a small disk, one part in so many of it."""
+"""On a small disk, an eighth of it."""
 
 _FULL_BYTES = 1 << 20
 """A disk with less room than this counts as full, whatever an error said."""
@@ -37,10 +37,7 @@ class DiskReserve:
         self.held = False
 
     def hold(self) -> None:
-        """Hold the reserve where there is twice as much room, and it is not held.
-
-        What it gave up is thus not taken again before somebody has made room.
-        """
+        """Hold the reserve if there is twice as much room: somebody has made some."""
         if self.held:
             return
         with contextlib.suppress(OSError):
@@ -50,7 +47,7 @@ class DiskReserve:
             with os.fdopen(descriptor, "r+b") as file:
                 missing_bytes = size_bytes - os.fstat(file.fileno()).st_size
                 if 2 * missing_bytes <= status.f_bavail * status.f_frsize:
-                    _take(file, size_bytes)
+                    _allocate(file, size_bytes)
                     self.held = True
 
     def give_up(self) -> None:
@@ -60,19 +57,15 @@ class DiskReserve:
             self._path.unlink(missing_ok=True)
 
     def is_needed(self) -> bool:
-        """Whether the disk is full; not, where that cannot be told."""
+        """Whether the disk is full; false if that is not known."""
         with contextlib.suppress(OSError):
             status = os.statvfs(self._path.parent)
             return status.f_bavail * status.f_frsize < _FULL_BYTES
         return False
 
 
-def _take(file: BinaryIO, size_bytes: int) -> None:
-    """Give a file its room on the disk, whatever it has of it.
-
-    Raises:
-        OSError: there is none.
-    """
+def _allocate(file: BinaryIO, size_bytes: int) -> None:
+    """Give a file its room on the disk, if there is as much."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size_bytes)
     else:  # macOS

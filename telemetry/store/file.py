@@ -1,32 +1,30 @@
 """The open file under a store, mended as it goes.
 
-Whatever :meth:`StoreFile.run` is given either happens once, whole, or raises what says why not.
+An operation that :meth:`StoreFile.run` is given happens once and whole, or the call raises.
 
 Rules (``design.md`` section 3, "The store"; R8):
 
 1. Any thread may call; one lock serialises them.
 2. A store that turns out damaged, or is found so by a short look at the start, is set aside
-   (:mod:`telemetry.store.rescue`), a new one is begun, and what was asked is done there. That is
-   one line in the log, with what to do.
+   (:mod:`telemetry.store.rescue`), a new one is begun, and the operation is done there. That is one
+   line in the log, with what to do.
 3. Only what was a store is set aside: the file says so in its head, or it is the very file that an
    owner has opened as one (:mod:`telemetry.store.lock`). Anything else is refused, and stays.
 4. A disk that damages every file does not make us write without end: between two new beginnings
    lie :data:`MIN_ANEW_SECONDS`; until then the damage is an error like any other.
-5. Where the disk is full, the reserve (:mod:`telemetry.store.disk_reserve`) is given up, room is
-   made in the file, and what was asked is tried once more. Until the reserve is held again new
-   spans do not make the file grow: what is left of the disk is for the fates of those that are
-   there.
+5. If the disk is full, the reserve (:mod:`telemetry.store.disk_reserve`) is given up, room is made
+   in the file, and the operation is tried once more. Until the reserve is held again new spans do
+   not make the file grow: the rest of the disk is for what becomes of those that are there.
 6. After an error that may lie in the open file the next call opens it again: what was read-only,
    or away, and is back needs no restart.
 7. A file that knows of fewer spans than were recorded in it has lost the others, mostly with its
    write-ahead log, of which SQLite says nothing. That is one line in the log, with their number.
-   So is a file that was emptied between two runs; one that was taken away is missed by nobody.
-8. Before each use the files at the path are looked at (:mod:`telemetry.store.opened_files`). Where
-   the file was removed, moved away or replaced by an older copy, we go on in what is there, or in
-   a new one, with the spans of the former that exist there alone. That is one line in the log.
-   Another store, or no store, in its place is left alone: the call raises until it is away again.
-   A write-ahead log that was cut is damage (rule 2); one that was removed is folded in and begun
-   anew.
+   So is a file that was emptied between two runs, but not one that was removed.
+8. Before each use the files at the path are looked at (:mod:`telemetry.store.opened_files`). If the
+   file was removed, moved away or replaced by an older copy, we go on in what is there, or in a new
+   one, with the spans that exist in the former alone. That is one line in the log. Another store,
+   or no store, in its place is left alone: the call raises until it is gone. A write-ahead log that
+   was cut is damage (rule 2); one that was removed is folded in and begun again.
 9. What cannot be owned is refused before anything is made: a refused start leaves nothing behind.
 """
 
@@ -44,9 +42,7 @@ from telemetry.errors import StoreDamaged, StoreError, StoreFull, StoreUnavailab
 from telemetry.store.disk_reserve import DiskReserve
 from telemetry.store.lock import StoreLock, has_lock_file
 from telemetry.store.opened_files import Change, OpenedFiles
-from telemetry.store.rescue import carry_over, copy_spans, is_marked_as_store, set_aside
-from telemetry.store.retention import make_room
-from telemetry.store.schema import (
+from telemetry.store.opening import (
     check_ownable,
     connect_owner,
     explain_os_errors,
@@ -55,6 +51,8 @@ from telemetry.store.schema import (
     is_stale,
     open_unchanging,
 )
+from telemetry.store.rescue import carry_over, copy_spans, is_marked_as_store, set_aside
+from telemetry.store.retention import make_room
 from telemetry.store.survey import find_damage
 from telemetry.store.tally import read_tally
 
@@ -70,7 +68,7 @@ MAX_START_CHECK_SECONDS = 0.2
 """How long a start looks for damage: all of a small store, the beginning of a large one."""
 
 MIN_ANEW_SECONDS = 60.0
-"""Each new beginning takes a file away for good (``MAX_DAMAGED_KEPT``) and may take seconds."""
+"""Each new beginning removes a file for good (``MAX_DAMAGED_KEPT``), and may take seconds."""
 
 _MAX_PAGES = (1 << 30) - 1
 """SQLite's own limit for long: 4 TB."""
@@ -84,15 +82,15 @@ class StoreFile:
     """One file and its owner's connection to it.
 
     Attributes:
-        path: the file.
         openings: how often it was opened: what is known of one need not be true in the next.
         missing: spans that were recorded and are lost, by rules 2 and 7.
+        last_seq: the greatest number that a span was given; operations may ask and raise it.
     """
 
     def __init__(
         self, path: Path, *, fsync_each_commit: bool, holder_pid: int | None = None
     ) -> None:
-        """Own the store at `path`, made where there is none.
+        """Own the store at `path`, made if there is none.
 
         Raises:
             StoreError: one of its children says why it cannot be opened.
@@ -104,7 +102,7 @@ class StoreFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._files: OpenedFiles | None = None
-        self._last_seq = 0
+        self.last_seq = 0
         self._store_id = ""
         self._set_aside: Path | None = None
         self._former: sqlite3.Connection | None = None
@@ -135,13 +133,13 @@ class StoreFile:
             self._closed = True
 
     def run(self, operation: Callable[[sqlite3.Connection], _Result]) -> _Result:
-        """Carry `operation` out on the connection, for one thread at a time.
+        """Do `operation` on the connection, for one thread at a time.
 
-        It may be carried out again from its beginning (rules 2 and 5), and has to be whole: one
-        transaction, or several that each may be repeated.
+        It may be done again from its beginning (rules 2 and 5), and has to be one transaction, or
+        several that each may be repeated.
 
         Raises:
-            StoreError: it was not carried out.
+            StoreError: it was not done.
         """
         with self._lock:
             try:
@@ -157,13 +155,13 @@ class StoreFile:
             return self._attempt(operation)
 
     def hold_reserve(self) -> None:
-        """Hold rule 5's reserve again where it was given up; ask now and then."""
+        """Hold the reserve again if it was given up (rule 5)."""
         with self._lock:
             self._reserve.hold()
 
     @contextlib.contextmanager
     def growth(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Inside an operation: what is written here is new, and grows by rule 5."""
+        """Write new spans, inside an operation; the file may grow only by rule 5."""
         self._reserve.hold()
         if self._reserve.held:
             yield
@@ -174,22 +172,13 @@ class StoreFile:
         finally:
             connection.execute(f"PRAGMA max_page_count = {_MAX_PAGES}")
 
-    def note_seq(self, seq: int) -> None:
-        """A span was recorded under this number; :meth:`run`'s operations tell."""
-        self._last_seq = max(self._last_seq, seq)
-
     def note_recorded(self, recorded: int) -> None:
-        """Note how many spans were ever recorded, by a commit that is over (rule 7)."""
+        """Note how many spans were ever recorded, after a commit (rule 7)."""
         self._owner.note_recorded(self._store_id, recorded)
-
-    @property
-    def last_seq(self) -> int:
-        """The greatest number that a span was given here; :meth:`run`'s operations may ask."""
-        return self._last_seq
 
     @contextlib.contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
-        """The connection as it is, for one thread at a time; nothing is mended."""
+        """Use the connection as it is, for one thread at a time; nothing is mended."""
         with self._lock, explain_sqlite_errors(self.path):
             connection = self._open()
             try:
@@ -209,7 +198,7 @@ class StoreFile:
             raise
 
     def _open(self) -> sqlite3.Connection:
-        """The connection, made where there is none."""
+        """Return the connection, made if there is none."""
         if self._closed:
             raise StoreError(f"the store {self.path} is closed")
         if self._connection is None:
@@ -217,7 +206,7 @@ class StoreFile:
             try:
                 if not self.openings:
                     self._look_for_damage(connection)
-                self._take_in(connection)
+                self._adopt(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -228,16 +217,12 @@ class StoreFile:
         return self._connection
 
     def _look_for_damage(self, connection: sqlite3.Connection) -> None:
-        """See that a store that was there before can be read.
-
-        Raises:
-            StoreDamaged: it cannot.
-        """
+        """Raise :exc:`StoreDamaged` if a short look finds damage."""
         if words := find_damage(connection, MAX_START_CHECK_SECONDS):
             raise _damage(self.path, words)
 
-    def _take_in(self, connection: sqlite3.Connection) -> None:
-        """Finish a new beginning where one is under way, and remember what this file is."""
+    def _adopt(self, connection: sqlite3.Connection) -> None:
+        """Finish a new beginning, if one is under way, and remember what this file is."""
         if self._set_aside is not None:
             self._recover(self._set_aside, connection)
             self._set_aside = None
@@ -245,8 +230,7 @@ class StoreFile:
             self._move_on(self._former, connection)
             self._former.close()
             self._former = None
-        for (seq,) in connection.execute(_GIVEN):
-            self.note_seq(seq)
+        self.last_seq = max(self.last_seq, *(seq for (seq,) in connection.execute(_GIVEN)))
         tally = read_tally(connection)
         if self._was_emptied:
             self._tell_missing(self._owner.recorded())
@@ -257,7 +241,7 @@ class StoreFile:
         self._owner.note_recorded(tally.store_id, tally.recorded)
 
     def _tell_missing(self, count: int) -> None:
-        """Say by rule 7 that so many spans are lost, where any are."""
+        """Log that spans are lost, if any are (rule 7)."""
         if count > 0:
             self.missing += count
             _logger.error(
@@ -269,7 +253,7 @@ class StoreFile:
             )
 
     def _follow_files(self) -> None:
-        """See by rule 8 that what is open is what lies at the path.
+        """Check that the open files are those at the path; leave them if not (rule 8).
 
         Raises:
             StoreDamaged: the write-ahead log was cut.
@@ -284,7 +268,7 @@ class StoreFile:
         self._leave(self._connection, self._files, change)
 
     def _leave(self, connection: sqlite3.Connection, files: OpenedFiles, change: Change) -> None:
-        """Leave files that lie at the path no longer; the next use opens what does."""
+        """Leave files that are no longer at the path; the next use opens those that are."""
         if change is Change.FILE_GONE:
             self._refuse_other_store()
         if not self._owner.is_in_place(self.path):  # it went with the file
@@ -295,7 +279,7 @@ class StoreFile:
         with contextlib.suppress(sqlite3.Error):
             folded = fold_wal(connection)  # so that a file that was moved away is whole
         if change is Change.WAL_GONE:
-            if folded:  # else a reader is in the way: next time
+            if folded:  # if not, a reader is in the way: next time
                 self._disconnect()
             return
         with explain_os_errors(self.path):
@@ -303,11 +287,7 @@ class StoreFile:
         self._former, self._connection = connection, None
 
     def _refuse_other_store(self) -> None:
-        """Refuse to go on in a file that is no older copy of ours: its numbers mean other spans.
-
-        Raises:
-            StoreUnavailable: it is none.
-        """
+        """Refuse to go on in a file that is no older copy of ours: its numbers mean other spans."""
         try:
             if not self.path.exists() or not self.path.stat().st_size:
                 return
@@ -315,16 +295,16 @@ class StoreFile:
                 if read_tally(connection).store_id == self._store_id:
                     return
         except (OSError, sqlite3.Error, TypeError):
-            pass  # none of ours
+            pass  # not ours
         raise StoreUnavailable(
             f"another file was put in the place of the store {self.path} while it was in use;"
             " move it away, and put it there when spantap does not run"
         )
 
     def _move_on(self, former: sqlite3.Connection, connection: sqlite3.Connection) -> None:
-        """Go on in another file with the spans of the former one, and say it."""
+        """Go on in another file with the spans of the former one, and log it."""
         has = sum(read_tally(connection).counts.values())  # an older copy has what it has
-        saved = copy_spans(former, connection, self._last_seq)
+        saved = copy_spans(former, connection, self.last_seq)
         saved = replace(saved, missing=max(0, saved.missing - has))
         _logger.error(
             "the store %s was removed, moved away or replaced while it was in use: it is written"
@@ -358,8 +338,8 @@ class StoreFile:
         self._anew_seconds = now_seconds
 
     def _recover(self, damaged: Path, connection: sqlite3.Connection) -> None:
-        """Carry over what can be read, and say it all."""
-        saved = carry_over(damaged, connection, self._last_seq)
+        """Carry over what can be read, and log it."""
+        saved = carry_over(damaged, connection, self.last_seq)
         if saved.tally is not None:  # what was in the write-ahead log alone
             known = self._owner.recorded(saved.tally.store_id)
             saved = replace(saved, missing=saved.missing + max(0, known - saved.tally.recorded))
@@ -377,7 +357,7 @@ class StoreFile:
 
 
 def _refuse_unownable(path: Path) -> None:
-    """Refuse what rule 9 wants refused; what may be a store that is damaged is not.
+    """Refuse what cannot be owned (rule 9), but for what may be a damaged store.
 
     Raises:
         StoreError: one of its children says why.
@@ -390,14 +370,14 @@ def _refuse_unownable(path: Path) -> None:
 
 
 def _damage(path: Path, words: str) -> StoreDamaged:
-    """What SQLite would have raised."""
+    """Make the error that SQLite would have caused."""
     damage = StoreDamaged(f"the store {path} is damaged: {words}")
     damage.__cause__ = sqlite3.DatabaseError(words)
     return damage
 
 
 def _lack(saved: CarriedOver) -> str:
-    """What was not carried over."""
+    """Say what was not carried over."""
     if saved.missing:
         return f" ({saved.missing} more could not be read)"
     return "" if saved.complete else " (not all could be read)"

@@ -2,13 +2,13 @@
 
 Rules:
 
-1. It either knows, in order of age, all that is pending and has not failed alone, or the oldest of
-   that; or it knows nothing, and the file is read. It never guesses.
-2. It comes to know where a read of the file found everything. It forgets all where the order is no
-   longer that of adding (a clock that was put back), and where the store says so: a span was put
-   off, or lost, spans may have been added by a call that failed, or the file is another one.
+1. :class:`FreshSpans` knows, in order of age, all that is pending and has not failed alone, or the
+   oldest of that; or it knows nothing, and the file is read. It never guesses.
+2. It begins to know when a read of the file found everything. It forgets all when the order is no
+   longer that of adding (a clock was put back), and when the store says so: a span was put off or
+   lost, spans may have been added by a call that failed, or the file is another one.
 3. It holds no more than :data:`MAX_FRESH_BYTES` (R5): newer spans are left to the file.
-4. Only what is committed is told to it, within the lock of the file.
+4. It is told only what is committed, under the lock of the file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ("MAX_FRESH_BYTES", "FreshSpans")
 
 MAX_FRESH_BYTES = 8 << 20
-"""Of spans that wait for their batch: a second of 800 long chats. Where the backend is slower than
-that it is the file that they wait in."""
+"""Of spans that wait for their batch: a second of 800 long chats. For a slower backend they wait in
+the file."""
 
 
 class FreshSpans:
@@ -51,7 +51,7 @@ class FreshSpans:
             self.forget()
 
     def forget(self) -> None:
-        """Nothing is known."""
+        """Forget all spans."""
         self._spans.clear()
         self._size_bytes = 0
         self._knows = self._knows_all = False
@@ -79,18 +79,18 @@ class FreshSpans:
             self._spans = deque(span for span in self._spans if span.seq not in seqs)
             self._size_bytes = sum(len(span.span) for span in self._spans)
 
-    def take(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
-        """What :meth:`telemetry.store.store.Store.take` finds; ``None`` where that is not known."""
+    def read(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
+        """Return what :meth:`telemetry.store.store.Store.read_due` finds, ``None`` if unknown."""
         if not self._knows:
             return None
-        taken: list[PendingSpan] = []
+        found: list[PendingSpan] = []
         total_bytes = 0
         for span in self._spans:
             total_bytes += len(span.span)
-            if len(taken) == limit_spans or (taken and total_bytes > limit_bytes):
-                return taken
-            taken.append(span)
-        if not self._knows_all and len(taken) < limit_spans:
+            if len(found) == limit_spans or (found and total_bytes > limit_bytes):
+                return found
+            found.append(span)
+        if not self._knows_all and len(found) < limit_spans:
             self.forget()  # what comes next is in the file alone
             return None
-        return taken
+        return found

@@ -1,21 +1,18 @@
 """One owner per store: an advisory lock with the holder's process id in it.
 
-The lock is ``flock`` on ``<store>.lock``, so the kernel frees it when its holder dies, however it
-dies. The file itself stays: removing it would let two processes hold locks on two files of one
-name. Where the store is named by a symbolic link the lock lies beside the file that it leads to.
+The lock is ``flock`` on ``<store>.lock``, so the kernel frees it when its holder dies. The file
+itself stays: if it were removed, two processes could hold locks on two files of one name. If the
+store is a symbolic link, the lock lies beside the file that it leads to.
 
-Its first line is the process id of the one to end: the supervisor, followed by the holder's own,
-for whom the supervisor leaves behind.
+:func:`find_holder` shares the lock for some microseconds and writes nothing; an owner that comes
+just then waits. The lines of the file:
 
-Who only wants to know whether it is free (:func:`find_holder`) shares the lock for some
-microseconds and writes nothing; an owner that comes just then waits.
-
-Its second line, where there is one, says which file an owner has last found to be a store: device
-and inode. So a store that is damaged beyond recognition is known from a file that never was one.
-
-The third says in which store how many spans were ever recorded: its id, and the number. It is
-written after a commit, never before. So a store that has lost its write-ahead log is known from one
-that lacks nothing.
+1. The process id of the one to end: the supervisor's, then the holder's own, in case the supervisor
+   is gone.
+2. The file that an owner has last found to be a store: device and inode. It tells a store that is
+   damaged beyond recognition from a file that never was one.
+3. A store's id, and how many spans were ever recorded in it; written after a commit, never before.
+   It tells a store that has lost its write-ahead log from one that has lost nothing.
 """
 
 from __future__ import annotations
@@ -31,11 +28,10 @@ from telemetry.errors import StoreLocked, StoreUnavailable
 __all__ = ("StoreLock", "find_holder", "has_lock_file")
 
 _MAX_BYTES = 160
-"""Five numbers of 64 bits and an id, and room to spare."""
-
+"""Of a lock file: five numbers of 64 bits and an id, and room to spare."""
 
 _WAIT_SECONDS = 0.5
-"""How long an owner waits for those who only look: far longer than one takes on a busy machine."""
+"""How long an owner waits for one who only looks: far longer than a look takes."""
 
 _RETRY_SECONDS = 0.01
 
@@ -44,11 +40,9 @@ class StoreLock:
     """The right to write to one store, held until :meth:`release` or the end of the process."""
 
     def __init__(self, path: Path, holder_pid: int | None = None) -> None:
-        """Take the lock of the store at `path`.
+        """Acquire the lock of the store at `path`.
 
-        Args:
-            path: of the store.
-            holder_pid: whom others are told to end; this process where not given.
+        The others are told to end `holder_pid`, this process by default.
 
         Raises:
             StoreLocked: another process has it, or another owner in this one.
@@ -87,7 +81,7 @@ class StoreLock:
             ) from error
 
     def vouch_for(self, path: Path) -> None:
-        """Write down that the file at `path` is a store; where that fails it is forgotten."""
+        """Write down that the file at `path` is a store, if that is possible."""
         with contextlib.suppress(OSError):
             self._store = _identify(path)
             self._write()
@@ -100,19 +94,19 @@ class StoreLock:
             return False
 
     def note_recorded(self, store_id: str, recorded: int) -> None:
-        """Write down that so many spans were ever recorded; where that fails fewer are known."""
+        """Write down how many spans were ever recorded, if that is possible."""
         self._recorded = f"{store_id} {recorded}"
         with contextlib.suppress(OSError):
             self._write()
 
     def recorded(self, store_id: str | None = None) -> int:
-        """How many spans the store with that id had, or the last one, as far as written down."""
+        """Read how many spans the store with that id had, or the last one; 0 if unknown."""
         known_id, _, recorded = self._recorded.partition(" ")
         is_it = store_id in {None, known_id}
         return int(recorded) if is_it and recorded.isdecimal() else 0
 
     def is_in_place(self, path: Path) -> bool:
-        """Whether who wants the store at `path` now would find this lock, and find it taken."""
+        """Whether another process that wants the store at `path` would find this lock."""
         held = os.fstat(self._descriptor)
         try:
             return _identify(_lock_path(path)) == f"{held.st_dev}:{held.st_ino}"
@@ -135,7 +129,7 @@ class StoreLock:
 
 
 def find_holder(path: Path) -> str | None:
-    """The process that owns the store at `path`, ``None`` where nobody does; nothing is changed.
+    """Find the process that owns the store at `path`, ``None`` if there is none.
 
     Raises:
         StoreUnavailable: the lock cannot be looked at.
@@ -157,7 +151,7 @@ def find_holder(path: Path) -> str | None:
 
 
 def has_lock_file(path: Path) -> bool:
-    """Whether an owner has come so far for the store at `path`, now or before."""
+    """Whether the store at `path` has, or once had, an owner."""
     return _lock_path(path).exists()
 
 
@@ -166,10 +160,10 @@ def _lock_path(path: Path) -> Path:
 
 
 def _lock(descriptor: int) -> None:
-    """Take the lock; who holds it for longer than a look keeps it.
+    """Acquire the lock; wait for those who only look.
 
     Raises:
-        OSError: it is taken, or there are no locks.
+        OSError: it is held, or there are no locks.
     """
     until_seconds = time.monotonic() + _WAIT_SECONDS
     while True:
@@ -189,10 +183,10 @@ def _identify(path: Path) -> str:
 
 
 def _read_pid(descriptor: int) -> int | None:
-    """Whom a lock file says to end, ``None`` where the holder has not written it yet.
+    """Read whom a lock file says to end, ``None`` if the holder has not written it yet.
 
-    The first of its process ids that lives, or the first where none does here: the holder may be
-    in another container.
+    That is the first of its process ids that lives, or the first if none lives here: the holder may
+    be in another container.
     """
     words = _read_line(descriptor, 0).split()
     if not words or not all(word.isdecimal() for word in words):
@@ -212,6 +206,6 @@ def _lives(pid: int) -> bool:
 
 
 def _read_line(descriptor: int, number: int) -> str:
-    """One line of a lock file, empty where it has none."""
+    """Read one line of a lock file, empty if it has none."""
     lines = os.pread(descriptor, _MAX_BYTES, 0).decode("ascii", "replace").splitlines()
     return lines[number].strip() if number < len(lines) else ""

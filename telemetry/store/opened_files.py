@@ -1,7 +1,7 @@
 """Whether the files of an open store are still those at its path.
 
-SQLite does not look: it goes on in a file that was removed or moved away, where nobody finds what
-it writes, and in a write-ahead log that was cut, until the file itself is damaged by it.
+SQLite does not look: it goes on in a file that was removed or moved away, and in a write-ahead log
+that was cut, until that damages the file itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from telemetry.store.schema import shm_path, wal_path
+from telemetry.store.opening import shm_path, wal_path
 
 __all__ = ("Change", "OpenedFiles")
 
@@ -27,27 +27,23 @@ class OpenedFiles:
     """The file and the write-ahead log that a connection has just opened, by inode and device."""
 
     def __init__(self, path: Path) -> None:
-        """Remember the files of the store at `path`.
-
-        Raises:
-            OSError: they cannot be looked at.
-        """
+        """Remember the files of the store at `path`."""
         self._path, self._wal, self._shm = str(path), str(wal_path(path)), str(shm_path(path))
         self._file_id = _identify(self._path)
         self._wal_id = _identify(self._wal)
         self._wal_bytes = 0
 
     def note_wal(self) -> None:
-        """Remember how long the log is; nobody else has it shorter."""
+        """Remember how long the log is; nobody else makes it shorter."""
         try:
             self._wal_bytes = os.stat(self._wal).st_size  # noqa: PTH116 - Path.stat costs twice
         except OSError:
             return
 
     def find_change(self) -> Change | None:
-        """What was done to them since they were opened, and since the log was last noted.
+        """Find what was done to them since they were opened, and since the log was last noted.
 
-        ``None`` where nothing was, or nothing that the system tells. Each use of a store asks.
+        ``None`` if nothing was done, or nothing is known. Each use of a store asks.
         """
         try:
             file, wal = os.stat(self._path), os.stat(self._wal)  # noqa: PTH116 - as above
@@ -64,22 +60,14 @@ class OpenedFiles:
         return Change.WAL_CUT if wal.st_size < self._wal_bytes else None
 
     def remove_wal(self) -> None:
-        """Remove the log and its index where they still lie: beside another file they are damage.
-
-        Raises:
-            OSError: they stay.
-        """
+        """Remove the log and its index: beside another file they would damage it."""
         if self._wal_id == _identify(self._wal):
             for path in (self._wal, self._shm):
                 Path(path).unlink(missing_ok=True)
 
 
 def _identify(path: str) -> tuple[int, ...] | None:
-    """Inode and device of a file, ``None`` where there is none.
-
-    Raises:
-        OSError: the system does not tell.
-    """
+    """Return inode and device of a file, ``None`` if there is none."""
     try:
         return os.stat(path)[1:3]  # noqa: PTH116 - as above
     except (FileNotFoundError, NotADirectoryError):

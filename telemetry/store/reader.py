@@ -4,26 +4,24 @@ Rules:
 
 1. No read is long: it would keep the owner's WAL from being folded in (``design.md`` section 3).
    Many spans are read in pages of :data:`MAX_LISTED`, their bytes one by one.
-2. Numbers (``seq``) say where the next read goes on, so that spans added or pruned in between are
+2. The next read goes on from a number (``seq``), so that spans added or pruned in between are
    neither shown twice nor skipped.
-3. What a listed span costs does not depend on how many there are: it is found by its number.
+3. The cost of a listed span does not depend on how many there are: it is found by its number.
 4. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
    error says so.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
+from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.rows import SpanState, SpanSummary, StoredSpan
-from telemetry.store.schema import connect_reader, explain_sqlite_errors
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
@@ -52,7 +50,8 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 class StoreReader:
     """A read-only view of a store; use it as a context manager, or :meth:`close` it.
 
-    It is for one thread. It sees what its owner has committed when a method is called.
+    It is for one thread. It sees what its owner has committed when a method is called, which raises
+    :exc:`~telemetry.errors.StoreError` if the store cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,9 +62,9 @@ class StoreReader:
         """
         self.path = path
         self._connection = connect_reader(path)
-        with self._use() as connection:
+        with explain_sqlite_errors(path):
             # A store that no owner has migrated yet has no checksums.
-            has_checksum = connection.execute(_HAS_CHECKSUM).fetchone() is not None
+            has_checksum = self._connection.execute(_HAS_CHECKSUM).fetchone() is not None
         self._span_bytes = _SPAN_BYTES.format(checksum="checksum" if has_checksum else "NULL")
 
     def __enter__(self) -> Self:
@@ -79,14 +78,7 @@ class StoreReader:
         self._connection.close()
 
     def newest(self, limit: int) -> Iterator[StoredSpan]:
-        """The newest spans, the oldest of them first, each read when it is asked for.
-
-        Args:
-            limit: how many at most, as many as there are.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Yield up to `limit` of the newest spans, the oldest first, each read when needed."""
         page = self.latest(limit)
         if not page:
             return
@@ -102,51 +94,27 @@ class StoreReader:
             yield stored
 
     def since(self, seq: int) -> Iterator[StoredSpan]:
-        """The spans recorded after number `seq`, oldest first, each read when it is asked for.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Yield the spans recorded after number `seq`, oldest first, each read when needed."""
         while page := self.after(seq):
             seq = page[-1].seq
             yield from self._with_bytes(page)
 
     def latest(self, limit: int, before: int = _LAST_SEQ) -> list[SpanSummary]:
-        """The newest spans, newest first, without their bytes.
+        """Read up to `limit` (:data:`MAX_LISTED`) spans, newest first, without their bytes.
 
-        Args:
-            limit: how many at most, up to :data:`MAX_LISTED`.
-            before: only spans with a smaller ``seq``: the last of the page before.
-
-        Raises:
-            StoreError: the store cannot be read.
+        `before`: only spans with a smaller ``seq``, the last of the page before.
         """
         return self._summaries("seq < ? ORDER BY seq DESC", (before,), limit)
 
     def after(self, seq: int, limit: int = MAX_LISTED) -> list[SpanSummary]:
-        """The spans recorded after number `seq`, oldest first, without their bytes.
-
-        Args:
-            seq: 0 begins with the first.
-            limit: how many at most, up to :data:`MAX_LISTED`.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Read the spans recorded after number `seq`, oldest first, without their bytes."""
         return self._summaries("seq > ? ORDER BY seq", (seq,), limit)
 
     def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:
-        """The spans whose span id or trace id begins with `id_prefix`, newest first, with bytes.
+        """Find the spans whose span id or trace id begins with `id_prefix`, newest first.
 
         A whole span id finds its span alone, and at once. Anything else reads all rows: of 100,000
-        spans in some 20 ms, once.
-
-        Args:
-            id_prefix: hexadecimal digits of either case; anything else finds nothing.
-            limit: how many at most; small, because each may be megabytes.
-
-        Raises:
-            StoreError: the store cannot be read.
+        spans in some 20 ms, once. What is not hexadecimal, of either case, finds nothing.
         """
         prefix = id_prefix.lower()
         if not prefix or not _HEXADECIMAL.issuperset(prefix):
@@ -165,41 +133,32 @@ class StoreReader:
         return list(self._with_bytes(summaries))
 
     def _with_bytes(self, summaries: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
-        """Spans with their bytes; one that was pruned meanwhile is left out."""
+        """Read the bytes of spans; one that was pruned meanwhile is left out."""
         for summary in summaries:
-            with self._use() as connection:
-                row = connection.execute(self._span_bytes, (summary.seq,)).fetchone()
+            with explain_sqlite_errors(self.path):
+                row = self._connection.execute(self._span_bytes, (summary.seq,)).fetchone()
             if row is None:
                 continue
             if is_whole(*row):
                 yield StoredSpan(summary=summary, span=row[0])
             else:
-                told = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
-                yield StoredSpan(summary=told, span=b"")
+                damaged = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
+                yield StoredSpan(summary=damaged, span=b"")
 
     def unobserved(self) -> list[UnobservedCalls]:
-        """The calls that were relayed and not observed, the most frequent path first.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
-        with self._use() as connection:
-            return read_unobserved(connection)
+        """Read the calls that were relayed and not observed, the most frequent path first."""
+        with explain_sqlite_errors(self.path):
+            return read_unobserved(self._connection)
 
     def _summaries(
         self, where: str, values: tuple[int | str, ...], limit: int
     ) -> list[SpanSummary]:
-        with self._use() as connection:
-            rows = connection.execute(
+        with explain_sqlite_errors(self.path):
+            rows = self._connection.execute(
                 f"SELECT {', '.join(_COLUMNS)} FROM spans WHERE {where} LIMIT ?",  # noqa: S608 - constants
                 (*values, max(0, min(limit, MAX_LISTED))),
             ).fetchall()
         return [_summary(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
-
-    @contextlib.contextmanager
-    def _use(self) -> Iterator[sqlite3.Connection]:
-        with explain_sqlite_errors(self.path):
-            yield self._connection
 
 
 def _summary(columns: dict[str, Any]) -> SpanSummary:

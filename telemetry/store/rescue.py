@@ -1,32 +1,33 @@
-"""What becomes of a store that is damaged: it is set aside whole, and what it still tells is kept.
+"""What becomes of a damaged store: it is set aside whole, and what can be read is kept.
 
 Rules:
 
 1. Nothing is overwritten: the file and its companions are renamed to ``<store>.damaged-<UTC>``,
    where ``sqlite3 <file> .recover`` may find more than we do.
-2. At most :data:`MAX_DAMAGED_KEPT` of them stay; the oldest goes.
+2. At most :data:`MAX_DAMAGED_KEPT` of them stay; the oldest is removed.
 3. Spans that exist here alone (pending, then rejected, then kept) are carried over to the new
    store under their numbers, as far as they can be read and are what was recorded, in
    :data:`MAX_CARRY_SECONDS`.
-4. No number is given twice, to spans that were not carried over either: whoever holds a number
-   means the same span by it in the new store, or none.
+4. No number is given twice, not even that of a span that was not carried over: in the new store a
+   number means the same span, or none.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import re
 import sqlite3
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from telemetry.store.checksum import is_whole
-from telemetry.store.rows import SpanState, SpanStatus
-from telemetry.store.schema import APPLICATION_ID, explain_os_errors, open_file, transaction
+from telemetry.store.opening import explain_os_errors, open_file
+from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
+from telemetry.store.schema import APPLICATION_ID, transaction
 from telemetry.store.tally import count_added, read_tally
 
 if TYPE_CHECKING:
@@ -45,18 +46,17 @@ __all__ = (
 )
 
 MAX_DAMAGED_KEPT = 2
-"""The last one and the one before it. Each may be as large as the store's limit, and what could be
-read of it was carried over."""
+"""The last two. Each may be as large as the store's limit."""
 
 MAX_CARRY_SECONDS = 10.0
-"""How long recording waits for what can be read: some 900 MB of small spans, at the 1.1 s that
-100 MB took. Frames queue meanwhile."""
+"""How long recording waits for what can be read: some 900 MB of small spans. Frames queue
+meanwhile."""
 
 _COMMIT_ROWS = 200
-"""Spans per transaction while carrying over: what was written when the disk fills stays."""
+"""Spans per transaction while carrying over: if the disk fills, earlier ones stay."""
 
 _MAX_SEQ = 1 << 53
-"""A greater number is damage too: from one near 2**63 on no span could be added."""
+"""A greater number is damage too: after one near 2**63 no span could be added."""
 
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID_AT = 68
@@ -66,38 +66,19 @@ _COMPANIONS = ("-shm", "-wal")
 
 _STAMP = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 
-_COLUMNS = (
-    "seq",
-    "span_id",
-    "span",
-    "size_bytes",
-    "trace_id",
-    "name",
-    "start_ns",
-    "end_ns",
-    "model",
-    "status",
-    "outcome",
-    "prompt_tokens",
-    "completion_tokens",
-    "total_tokens",
-    "state",
-    "attempts",
-    "last_error",
-    "recorded_ns",
-    "checksum",
+_COLUMNS = tuple(
+    field.name for field in dataclasses.fields(SpanSummary) if field.name != "next_try_ns"
 )
-"""What is carried over: all but the wait of a span, which is over."""
+"""What is carried over beside checksum and bytes: all but the wait of a span, which is over."""
 
-# Not by an index, which may be what is damaged, and the tables in this order: a span whose bytes
-# cannot be read does not hide those behind it. "+" keeps the planner from the index as well.
+# Not by an index, which may be damaged, and the tables in this order: a span whose bytes cannot be
+# read does not hide those behind it. "+" keeps the planner from the index as well.
 _READ = f"""
-SELECT {", ".join(_COLUMNS[:-1])}, {{checksum}}
+SELECT {", ".join(_COLUMNS)}, {{checksum}}, span
 FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
 """  # noqa: S608 - constants
 
-_STATE_AT, _STATUS_AT = map(_COLUMNS.index, ("state", "status"))
 _STATUSES = get_args(SpanStatus)
 
 _HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
@@ -105,30 +86,28 @@ _HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
 _CARRIED = (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT)
 """States of spans that exist here alone, in the order of their worth (rule 3)."""
 
-_SPAN_COLUMNS = tuple(name for name in _COLUMNS if name != "span")
-
-# What the new store's own rules do not admit is damage: left out, alone.
+# What the new store's own rules do not allow is damage: left out, alone.
 _WRITE = f"""
-INSERT OR IGNORE INTO spans ({", ".join(_SPAN_COLUMNS)})
-VALUES ({", ".join("?" * len(_SPAN_COLUMNS))})
+INSERT OR IGNORE INTO spans ({", ".join(_COLUMNS)}, checksum)
+VALUES ({", ".join("?" * len(_COLUMNS))}, ?)
 """  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedOver:
     """What could be saved.
 
     Attributes:
         spans: how many.
         complete: all that was there was read, and written.
-        missing: how many more there were by the store's own count, where that can be read.
+        missing: how many more there were by the store's own count, if that can be read.
         tally: that count.
     """
 
     spans: int
     complete: bool
     missing: int = 0
-    tally: Tally | None = field(default=None, compare=False)
+    tally: Tally | None = dataclasses.field(default=None, compare=False)
 
 
 def is_marked_as_store(path: Path) -> bool:
@@ -144,9 +123,9 @@ def is_marked_as_store(path: Path) -> bool:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename the store at `path`, to which nobody writes; its new path (rules 1, 2).
+    """Rename the store at `path`, to which nobody writes; return its new path (rules 1, 2).
 
-    Where `path` is a link, what it leads to is renamed, and the link stays.
+    If `path` is a link, what it leads to is renamed, and the link stays.
 
     Raises:
         StoreUnavailable: the folder cannot be written.
@@ -154,7 +133,7 @@ def set_aside(path: Path) -> Path:
     target = path.resolve()
     with explain_os_errors(path):
         damaged = _free_name(target)
-        # The file last: SQLite would throw away a WAL that it finds beside a new file.
+        # The file last: SQLite would remove a WAL that it finds beside a new file.
         for suffix in (*_COMPANIONS, ""):
             with contextlib.suppress(FileNotFoundError):
                 moved = Path(f"{target}{suffix}").rename(f"{damaged}{suffix}")
@@ -164,12 +143,9 @@ def set_aside(path: Path) -> Path:
 
 
 def carry_over(damaged: Path, connection: sqlite3.Connection, last_seq: int) -> CarriedOver:
-    """Copy spans from a damaged store into a new one (rules 3 and 4).
+    """Copy spans from a store that was set aside into a new one (rules 3 and 4).
 
-    Args:
-        damaged: the file that was set aside.
-        connection: to the new store.
-        last_seq: the greatest number that is known to have been given.
+    `last_seq` is the greatest number that was given, as far as is known.
 
     Raises:
         sqlite3.Error: the new store cannot be written at all.
@@ -183,7 +159,7 @@ def carry_over(damaged: Path, connection: sqlite3.Connection, last_seq: int) -> 
 
 
 def _open_damaged(damaged: Path) -> sqlite3.Connection | None:
-    """A connection to what was set aside, ``None`` where nothing of it can be read."""
+    """Open what was set aside; ``None`` if nothing of it can be read."""
     with contextlib.suppress(sqlite3.Error), open_file(damaged, "ro") as source:
         source.execute("SELECT 1 FROM sqlite_master").fetchall()
         return source
@@ -193,7 +169,7 @@ def _open_damaged(damaged: Path) -> sqlite3.Connection | None:
 def copy_spans(
     source: sqlite3.Connection | None, connection: sqlite3.Connection, last_seq: int
 ) -> CarriedOver:
-    """Do the same from an open store, or from one of which nothing can be read."""
+    """Copy spans from an open store, if any, into another (rules 3 and 4)."""
     reading = _Reading(source, last_seq, time.monotonic() + MAX_CARRY_SECONDS)
     with transaction(connection):
         connection.execute("DELETE FROM sqlite_sequence WHERE name = 'spans'")
@@ -237,7 +213,7 @@ class _Reading:
                     self.expected = sum(self.tally.counts[state] for state in _CARRIED)
 
     def rows(self) -> Iterator[tuple[object, ...]]:
-        """The rows that are whole, those that are waited for first."""
+        """Yield the rows that are whole, those that are waited for first."""
         if self._source is None:
             return
         for state in _CARRIED:
@@ -259,7 +235,7 @@ class _Reading:
             self.complete = self.complete and not ranges
 
     def _greatest_seqs(self, source: sqlite3.Connection) -> Iterator[int]:
-        """What each of the places that know the last number says, where it can be believed."""
+        """Yield what each place that knows the last number says, if that is possible."""
         for table in ("sqlite_sequence", "spans"):
             try:
                 (found,) = source.execute(f"SELECT max(seq) FROM {table}").fetchone()  # noqa: S608 - constants
@@ -274,24 +250,27 @@ class _Reading:
 
 
 def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
-    """Write rows of :data:`_COLUMNS`; how many were new, by state."""
+    """Write rows that were read; count those that were new, by state."""
     written = Counter[str]()
+    state_at = _COLUMNS.index("state")
     for row in rows:
-        if connection.execute(_WRITE, row[:2] + row[3:]).rowcount:
-            connection.execute("INSERT INTO span_bytes (seq, span) VALUES (?, ?)", (row[0], row[2]))
-            written[row[_STATE_AT]] += 1
+        if connection.execute(_WRITE, row[:-1]).rowcount:
+            bytes_row = (row[0], row[-1])
+            connection.execute("INSERT INTO span_bytes (seq, span) VALUES (?, ?)", bytes_row)
+            written[row[state_at]] += 1
     return written
 
 
 def _is_whole(row: tuple[object, ...]) -> bool:
     """Whether the parts of a row that can be checked fit together."""
-    _, span_id, span, size_bytes, *_, recorded = row
+    *values, recorded, span = row
+    known = dict(zip(_COLUMNS, values, strict=True))
     return (
-        row[_STATUS_AT] in _STATUSES
-        and isinstance(span_id, str)
+        known["status"] in _STATUSES
+        and isinstance(span_id := known["span_id"], str)
         and len(span_id) == 16
         and isinstance(span, bytes)
-        and len(span) == size_bytes
+        and len(span) == known["size_bytes"]
         and is_whole(span, recorded)
     )
 
@@ -301,7 +280,7 @@ def _decode(text: bytes) -> str:
 
 
 def _free_name(target: Path) -> Path:
-    """A name beside `target` that neither a file nor a companion of one has."""
+    """Find a name beside `target` that neither a file nor a companion has."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     for number in itertools.count(1):
         name = Path(f"{target}.damaged-{stamp}" + (f"-{number}" if number > 1 else ""))
@@ -311,7 +290,7 @@ def _free_name(target: Path) -> Path:
 
 
 def _forget_oldest(target: Path, newest: Path) -> None:
-    """Remove what is past :data:`MAX_DAMAGED_KEPT`; by name, which tells the time."""
+    """Remove all but :data:`MAX_DAMAGED_KEPT`; their names tell the time."""
     prefix = f"{target.name}.damaged-"
     older = sorted(
         file

@@ -1,4 +1,4 @@
-"""What a store removes, and when: by age, by size, and where the disk is full.
+"""What a store removes, and when: by age, by size, and if the disk is full.
 
 Functions on an open connection; :class:`telemetry.store.store.Store` calls them.
 
@@ -8,12 +8,12 @@ Rules:
 2. By size delivered spans go first, then rejected ones, then kept ones, and pending ones only when
    nothing else is left; of each the oldest first.
 3. On a full disk delivered, rejected and kept spans go in that order, never pending ones, and no
-   more than what gives the next commits their room.
-4. A pruning is one bounded step: a transaction of removing, and one of giving room back to the
-   disk. What cannot be divided is folding in a WAL that grew under a long reader.
-5. Room is made before it lacks, so that what is added goes where something was removed: at its
-   limit a file needs no vacuuming. Where it is over its limit, room is given back only while the
-   WAL can be folded in: to a pinned WAL vacuuming would add pages, and take none from the disk.
+   more than the next commits need.
+4. A pruning is one bounded step: a transaction that removes, and one that gives room back to the
+   disk. Only folding in a WAL that grew under a long reader cannot be divided.
+5. Room is made before it is needed, so that what is added goes where something was removed: at its
+   limit a file needs no vacuuming. Above its limit room is given back only if the WAL can be folded
+   in: to a pinned WAL vacuuming would add pages, and free none of the disk.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from telemetry.store.opening import fold_wal, wal_path
 from telemetry.store.rows import SpanState
-from telemetry.store.schema import fold_wal, transaction, wal_path
+from telemetry.store.schema import transaction
 from telemetry.store.tally import count_removed
 
 if TYPE_CHECKING:
@@ -49,17 +50,17 @@ MAX_PRUNE_ROWS = 500
 """Spans that one step of pruning removes: 5 ms for spans of 4 KB."""
 
 MAX_PRUNE_BYTES = 64 << 20
-"""Bytes that it removes, but always one span: 10 ms, each page of a span is visited."""
+"""Bytes that a step removes, but always one span: 10 ms, each page of a span is visited."""
 
 MAX_VACUUM_BYTES = 1 << 20
-"""Bytes that it gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
+"""Bytes that a step gives back to the disk: 10 ms, and the WAL holds them until it is folded."""
 
 ROOM_BYTES = 8 << 20
-"""Room in the file that a full disk makes us see to: one commit of spans fits into it."""
+"""Free room in the file that a full disk requires: one commit of spans fits into it."""
 
 _FULL_SHARE = 0.9
-"""Share of the size limit where removing begins (rule 5). The rest is for what is added between
-two prunings, and for the WAL."""
+"""Share of the size limit above which spans are removed (rule 5). The rest is for what is added
+between two prunings, and for the WAL."""
 
 _EXPIRED = """
 SELECT seq, state, size_bytes FROM spans
@@ -72,7 +73,6 @@ SELECT seq, state, size_bytes FROM spans WHERE state = ? ORDER BY recorded_ns, s
 
 _UNAWAITED = (SpanState.DELIVERED, SpanState.REJECTED, SpanState.KEPT)
 """Spans that nobody waits for, in the order in which they go (rules 2 and 3)."""
-
 
 _Row: TypeAlias = "tuple[int, str, int]"
 """Number, state and bytes of a span."""
@@ -93,7 +93,7 @@ class Surplus(NamedTuple):
 
 
 def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: int) -> Surplus:
-    """What is past the limits: up to :data:`MAX_PRUNE_ROWS` spans, :data:`MAX_PRUNE_BYTES`."""
+    """Find up to :data:`MAX_PRUNE_ROWS` spans, :data:`MAX_PRUNE_BYTES`, beyond the limits."""
     expired = connection.execute(
         _EXPIRED, (now_ns - retention.max_age_ns, MAX_PRUNE_ROWS)
     ).fetchall()
@@ -124,12 +124,12 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
 
 
 def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
-    """Give some room back where file and WAL are over the limit; whether more is to be had."""
+    """Give some room back if file and WAL are over the limit; true if there is more to give."""
     if measure_disk_bytes(path) <= limit_bytes:
         return False
     if not fold_wal(connection) or measure_disk_bytes(path) <= limit_bytes:
         return False
-    # As a script, because `execute` stops at the first of its empty rows: after one page.
+    # As a script: `execute` would stop at the first empty row, after one page.
     pages = MAX_VACUUM_BYTES // _pragma(connection, "page_size")
     connection.executescript(f"PRAGMA incremental_vacuum({pages})")
     fold_wal(connection)
@@ -137,13 +137,10 @@ def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool
 
 
 def make_room(connection: sqlite3.Connection) -> None:
-    """See to it that the next commits need nothing from a disk that is full (rule 3).
+    """Make the next commits need nothing from a disk that is full (rule 3).
 
-    What is in the WAL is folded in, so that it is written from its beginning again, in the blocks
-    that it has; it is not cut, or somebody else would take them.
-
-    Raises:
-        sqlite3.Error: not even this can be written.
+    The WAL is folded in, so that it is written from its beginning again, in the blocks that it has.
+    It is not cut, or somebody else would get them.
     """
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
     free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
@@ -153,15 +150,12 @@ def make_room(connection: sqlite3.Connection) -> None:
 
 
 def measure_disk_bytes(path: Path) -> int:
-    """Size of the store at `path`, its write-ahead log included."""
+    """Measure the store at `path`, its write-ahead log included."""
     return _size_bytes(path) + _size_bytes(wal_path(path))
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:
-    """What is in use of the file.
-
-    The WAL does not count: no removal makes it smaller, and it is folded in time.
-    """
+    """Measure what is in use of the file, without the WAL: no removal makes that smaller."""
     pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
     return pages * _pragma(connection, "page_size")
 
@@ -171,7 +165,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _oldest(connection: sqlite3.Connection, states: Iterable[SpanState]) -> list[_Row]:
-    """The oldest spans of the first of `states` that has any."""
+    """Find the oldest spans of the first of `states` that has any."""
     for state in states:
         if rows := connection.execute(_OLDEST, (state, MAX_PRUNE_ROWS)).fetchall():
             return rows
@@ -179,7 +173,7 @@ def _oldest(connection: sqlite3.Connection, states: Iterable[SpanState]) -> list
 
 
 def _up_to(limit_bytes: int, rows: Sequence[_Row]) -> list[_Row]:
-    """The first of `rows`, until they make up `limit_bytes`."""
+    """Choose the first of `rows`, until they make up `limit_bytes`."""
     chosen = []
     total_bytes = 0
     for row in rows:
@@ -191,7 +185,7 @@ def _up_to(limit_bytes: int, rows: Sequence[_Row]) -> list[_Row]:
 
 
 def _size_bytes(path: Path) -> int:
-    """Size of a file, 0 where there is none."""
+    """Return the size of a file, 0 if there is none."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

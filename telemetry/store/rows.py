@@ -35,11 +35,10 @@ class SpanState(StrEnum):
     DELIVERED = "delivered"
     """The backend answered 2xx and rejected nothing."""
     REJECTED = "rejected"
-    """The backend refused this very span, or its stored bytes are damaged; the last error says
-    which."""
+    """The backend refused this very span, or its stored bytes are damaged: see the last error."""
     KEPT = "kept"
-    """Recorded while no endpoint was configured: the store is its backend. Not sent later either:
-    whoever sets an endpoint does not expect last month's prompts to go out to it."""
+    """Recorded while no endpoint was configured, and never sent: nobody who sets one later expects
+    last month's prompts to go out to it."""
 
 
 class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -48,13 +47,12 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         span_id: 16 lower-case hexadecimal digits; a span is recorded once under it.
         trace_id: 32 lower-case hexadecimal digits.
-        name: the span's name.
         model: the model that answered, else the one asked for.
         outcome: what the exchange came to (:class:`telemetry.observing.exchange.Outcome`).
-        prompt_tokens: as the provider reported them, ``None`` where it did not (R6).
-        span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
-            messages are one batch: protobuf appends repeated fields.
+        prompt_tokens: as the provider reported them, ``None`` if it did not (R6).
         recorded_ns: when it is recorded, by the caller's clock.
+        span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
+            messages are one batch: protobuf appends repeated fields. It stays the last field.
     """
 
     span_id: str
@@ -68,8 +66,8 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
-    span: bytes
     recorded_ns: int
+    span: bytes
 
 
 class PendingSpan(NamedTuple):
@@ -77,8 +75,7 @@ class PendingSpan(NamedTuple):
 
     Attributes:
         seq: its number in the store, by which its fate is reported back.
-        span: the bytes that were recorded.
-        failed_alone: how often it failed by itself while the backend took others.
+        failed_alone: how often it failed by itself while the backend accepted others.
     """
 
     seq: int
@@ -92,10 +89,10 @@ class SpanSummary:
     """What the store knows about a span without reading its bytes.
 
     Attributes:
-        seq: its number in the store: later recorded is greater, and none is given twice.
+        seq: its number in the store: later ones are greater, and none is given twice.
         attempts: how often sending it has failed.
-        next_try_ns: the earliest time of the next try; 0 where none has failed.
-        last_error: why the last try failed, in the backend's words where it spoke.
+        next_try_ns: the earliest time of the next try; 0 if none has failed.
+        last_error: why the last try failed, if possible in the backend's words.
     """
 
     seq: int
@@ -123,7 +120,7 @@ class StoredSpan:
     """A span with its bytes.
 
     Attributes:
-        span: a serialised ``ExportTraceServiceRequest``; empty where it is damaged.
+        span: a serialised ``ExportTraceServiceRequest``; empty if it is damaged.
     """
 
     summary: SpanSummary
@@ -135,8 +132,8 @@ class StoreCounts:
     """How many spans are in each state.
 
     Attributes:
-        oldest_pending_ns: when the oldest pending span was recorded; ``None`` where none waits.
-        lost: spans that this owner removed before they were sent, for want of room.
+        oldest_pending_ns: when the oldest pending span was recorded; ``None`` if none waits.
+        lost: spans that this owner removed before they were sent, to make room.
         damaged: spans that this owner found damaged or missing in its files.
         size_bytes: of the file, its write-ahead log included.
     """
@@ -156,11 +153,11 @@ class Retention:
     """How much the store keeps.
 
     Attributes:
-        max_age_ns: spans that nobody waits for go when they are older. A pending span never goes
-            by age: a backend may be away as long as it likes.
-        max_bytes: the file and its WAL together are held to this by every pruning; between two
-            they grow by what is added, and while a foreign reader pins the WAL it cannot be cut.
-            Pending spans go too when nothing else is left, because a full disk would hurt more.
+        max_age_ns: older spans that nobody waits for are removed. A pending span never is: a
+            backend may be away for long.
+        max_bytes: of the file and its WAL after every pruning; between two they grow by what is
+            added, and while a foreign reader pins the WAL it cannot be cut. Pending spans are
+            removed only when nothing else is left, because a full disk would hurt more.
     """
 
     max_age_ns: int = 7 * 24 * 3600 * 1_000_000_000

@@ -2,23 +2,23 @@
 
 Rules (``design.md`` section 3, "The store"; R8):
 
-1. One owner per file: a second one is told the holder's process id.
-2. A span is recorded once. :meth:`Store.add` leaves a span id that it knows alone, so that replays
-   are harmless.
-3. What :meth:`Store.add` returned from survives a kill of any process. It survives a crash of the
-   machine too when every commit is synced; otherwise such a crash may take the last commits (since
+1. One owner per file: a second one gets the holder's process id.
+2. A span is recorded once. :meth:`Store.add` leaves a known span id alone, so that replays are
+   harmless.
+3. What :meth:`Store.add` has recorded survives a kill of any process. It survives a crash of the
+   machine too if every commit is synced; otherwise such a crash may undo the last commits (since
    the last checkpoint, some 4 MB), but never damages what is older.
 4. Spans go out oldest first. One that has failed by itself goes alone, at its own time, and stays
-   pending; the others do not wait for it. What was just added comes from memory where that is
-   known to say the same as the file (:mod:`telemetry.store.fresh_spans`).
+   pending; the others do not wait for it. What was just added comes from memory if that is known
+   to equal the file (:mod:`telemetry.store.fresh_spans`).
 5. Retention: what nobody waits for goes by age; by size delivered spans go first, pending ones
    last (:mod:`telemetry.store.retention`). A span removed unsent is counted as lost.
 6. Any thread may call any method: one lock serialises them. Each call is short, but for the one
    that finds the file damaged.
 7. A file that is damaged, a disk that is full, read-only or away: each is mended as far as it can
    be (:mod:`telemetry.store.file`), else the call raises, has done nothing, and may be repeated.
-8. Bytes that were read are given out only if they are what was recorded
-   (:mod:`telemetry.store.checksum`). A span of which that is not true is set aside, counted, told.
+8. Bytes that were read are used only if they are what was recorded
+   (:mod:`telemetry.store.checksum`). Any other span is set aside, counted and logged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_ERROR_CHARS", "Store")
 
 MAX_ERROR_CHARS = 500
-"""A backend's words are kept up to here: enough to see the reason, not enough to fill the file."""
+"""Of a backend's words that are kept: enough for the reason, too few to fill the file."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines about spans that are damaged."""
@@ -71,10 +71,13 @@ WHERE state = 'pending' AND failed_alone > 0 AND next_try_ns <= ? ORDER BY next_
 
 
 class Store:
-    """The one owner of a store; use it as a context manager, or :meth:`close` it."""
+    """The one owner of a store; use it as a context manager, or :meth:`close` it.
+
+    A method that fails raises :exc:`~telemetry.errors.StoreError`, and has changed nothing.
+    """
 
     def __init__(self, file: StoreFile, *, delivers: bool, retention: Retention) -> None:
-        """Take over what :meth:`open` opened."""
+        """Own what :meth:`open` opened."""
         self._file = file
         self._first_state = SpanState.PENDING if delivers else SpanState.KEPT
         self._retention = retention
@@ -94,16 +97,15 @@ class Store:
         fsync_each_commit: bool = False,
         holder_pid: int | None = None,
     ) -> Self:
-        """Own the store at `path`, made (mode 0600) where there is none.
+        """Own the store at `path`, made (mode 0600) if there is none.
 
         Args:
-            path: the file; its folder is made (mode 0700) where missing.
+            path: the file; its folder is made (mode 0700) if missing.
             delivers: new spans are to be sent; otherwise the store is their backend.
-            retention: how much to keep; 7 days and 1 GiB where not given.
+            retention: how much to keep; 7 days and 1 GiB by default.
             fsync_each_commit: rule 3's promise against a crash of the machine, for a disk flush
                 per commit.
-            holder_pid: whom others that want the store are told to end; this process where not
-                given.
+            holder_pid: whom others that want the store are told to end; this process by default.
 
         Raises:
             StoreError: one of its children says why the store cannot be opened.
@@ -127,26 +129,19 @@ class Store:
         self._file.close()
 
     def add(self, rows: Sequence[SpanRow]) -> int:
-        """Record `rows` in one transaction; how many of them were new (rule 2).
-
-        Raises:
-            StoreError: nothing of them was recorded.
-        """
+        """Record `rows` in one transaction; return how many of them were new (rule 2)."""
         try:
             return self._file.run(lambda connection: self._insert(connection, rows))
         except (OverflowError, UnicodeEncodeError):
             storable = [as_storable(row) for row in rows]
         return self._file.run(lambda connection: self._insert(connection, storable))
 
-    def take(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
-        """The oldest spans that are due at `now_ns`, in order of age (rule 4).
+    def read_due(self, limit_spans: int, limit_bytes: int, now_ns: int) -> list[PendingSpan]:
+        """Read the oldest spans that are due at `now_ns`, in order of age (rule 4).
 
-        At most `limit_spans` spans and `limit_bytes` bytes, but always one where one is due: a
+        At most `limit_spans` spans and `limit_bytes` bytes, but always one if one is due: a
         single span larger than the limit comes alone. Nothing is changed: they stay pending until
         their fate is reported. Spans that have failed alone are not among them.
-
-        Raises:
-            StoreError: the store cannot be read.
         """
 
         def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
@@ -168,35 +163,29 @@ class Store:
             if self._set_aside_damaged(connection, rows):
                 return None
             spans = [PendingSpan(*row[:-1]) for row in rows]
-            if len(spans) == len(sizes) < limit_spans and not self._has_waiting(connection, now_ns):
-                self._fresh.begin(spans, sizes[-1][1] if sizes else 0)
-                self._fresh_of = self._file.openings
+            if len(spans) == len(sizes) < limit_spans:
+                waiting = connection.execute(_WAITING, (now_ns,)).fetchone()
+                if waiting is None:
+                    self._fresh.begin(spans, sizes[-1][1] if sizes else 0)
+                    self._fresh_of = self._file.openings
             return spans
 
         while (spans := self._file.run(select)) is None:
             pass  # those were damaged: the next ones
         return spans
 
-    def take_fresh(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
-        """What :meth:`take` would give at any time, without reading the file.
+    def read_fresh(self, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan] | None:
+        """Return what :meth:`read_due` would find at any time, without reading the file.
 
-        ``None`` where only :meth:`take` can tell, as at the beginning; what it finds makes this
-        one know again (:mod:`telemetry.store.fresh_spans`).
-
-        Raises:
-            StoreError: the store cannot be used.
+        ``None`` if only :meth:`read_due` can tell (:mod:`telemetry.store.fresh_spans`).
         """
         with self._file.use():
             if self._fresh_of != self._file.openings:
                 self._fresh.forget()
-            return self._fresh.take(limit_spans, limit_bytes)
+            return self._fresh.read(limit_spans, limit_bytes)
 
-    def take_alone(self, now_ns: int) -> PendingSpan | None:
-        """Read the span that has failed alone and is due the longest at `now_ns`.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+    def read_alone(self, now_ns: int) -> PendingSpan | None:
+        """Read the span that has failed alone and is due the longest at `now_ns`."""
 
         def select(connection: sqlite3.Connection) -> list[PendingSpan] | None:
             rows = connection.execute(_DUE_ALONE, (now_ns,)).fetchall()
@@ -209,19 +198,11 @@ class Store:
         return spans[0] if spans else None
 
     def mark_delivered(self, seqs: Iterable[int]) -> None:
-        """The backend has these spans.
-
-        Raises:
-            StoreError: they stay pending and will be sent again.
-        """
+        """Note that the backend has these spans."""
         self._settle("last_error = NULL", (), seqs, state=SpanState.DELIVERED)
 
     def mark_retry(self, seqs: Iterable[int], next_try_ns: int, error: str) -> None:
-        """Note that spans could not be sent because of `error`; try again at `next_try_ns`.
-
-        Raises:
-            StoreError: they stay pending and due.
-        """
+        """Note that spans could not be sent because of `error`; try again at `next_try_ns`."""
         self._settle(
             "attempts = attempts + 1, next_try_ns = ?, last_error = ?",
             (next_try_ns, as_text(error[:MAX_ERROR_CHARS])),
@@ -230,11 +211,7 @@ class Store:
         )
 
     def mark_failed_alone(self, seq: int, next_try_ns: int, error: str) -> None:
-        """Note that a span makes the backend fail with `error`; try it alone at `next_try_ns`.
-
-        Raises:
-            StoreError: it stays pending and due, as it was.
-        """
+        """Note that a span makes the backend fail with `error`; try it alone at `next_try_ns`."""
         self._settle(
             "attempts = attempts + 1, failed_alone = failed_alone + 1,"
             " next_try_ns = ?, last_error = ?",
@@ -243,11 +220,7 @@ class Store:
         )
 
     def mark_rejected(self, seqs: Iterable[int], error: str) -> None:
-        """The backend refused these very spans with the words `error`: set them aside.
-
-        Raises:
-            StoreError: they stay pending and due.
-        """
+        """Set spans aside that the backend refused with the words `error`."""
         self._settle(
             "attempts = attempts + 1, last_error = ?",
             (as_text(error[:MAX_ERROR_CHARS]),),
@@ -256,11 +229,7 @@ class Store:
         )
 
     def counts(self) -> StoreCounts:
-        """How many spans are in each state, since when the oldest waits, and the size of it all.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Count the spans in each state; find since when the oldest waits, and the size of all."""
 
         def count(connection: sqlite3.Connection) -> StoreCounts:
             (oldest_ns,) = connection.execute(
@@ -277,11 +246,7 @@ class Store:
         return self._file.run(count)
 
     def keep_unobserved(self, run_ns: int, counts: Mapping[str, int], now_ns: int) -> None:
-        """Remember how many calls a run relayed unobserved (:mod:`.unobserved_calls`).
-
-        Raises:
-            StoreError: nothing of it was recorded.
-        """
+        """Remember how many calls a run relayed unobserved (:mod:`.unobserved_calls`)."""
         max_age_ns = self._retention.max_age_ns
         self._file.run(lambda it: write_unobserved(it, run_ns, counts, now_ns, max_age_ns))
 
@@ -290,9 +255,6 @@ class Store:
 
         Call it every second or so, because between two calls the file grows by what is added, and
         again soon while there is more to do.
-
-        Raises:
-            StoreError: the store cannot be written.
         """
 
         def step(connection: sqlite3.Connection) -> PruneResult:
@@ -309,13 +271,9 @@ class Store:
         return self._file.run(step)
 
     def _insert(self, connection: sqlite3.Connection, rows: Sequence[SpanRow]) -> int:
-        """Record `rows`; how many were new.
-
-        Raises:
-            OverflowError, UnicodeEncodeError: SQLite cannot hold what is in one; none is recorded.
-        """
+        """Record `rows`; return how many were new."""
         first_seq = self._file.last_seq + 1
-        self._file.note_seq(self._file.last_seq + len(rows))  # never again, if this fails too
+        self._file.last_seq += len(rows)  # never given again, even if this fails
         try:
             with self._file.growth(connection):
                 new, recorded = insert(connection, rows, first_seq, self._first_state)
@@ -327,10 +285,6 @@ class Store:
             self._fresh.add(new)
         return len(new)
 
-    def _has_waiting(self, connection: sqlite3.Connection, now_ns: int) -> bool:
-        """Whether spans are pending that are not due yet, and have not failed alone."""
-        return connection.execute(_WAITING, (now_ns,)).fetchone() is not None
-
     def _settle(
         self,
         change: str,
@@ -340,7 +294,7 @@ class Store:
         state: SpanState | None = None,
         put_off: bool = False,
     ) -> None:
-        """Report the fate of spans, in one transaction; a settled span is not changed again."""
+        """Write down what became of spans, in one transaction; once settled they do not change."""
         settled = set(seqs)
 
         def update(connection: sqlite3.Connection) -> None:
@@ -355,11 +309,9 @@ class Store:
     def _set_aside_damaged(
         self, connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]
     ) -> bool:
-        """Set those aside whose bytes are not what was recorded (rule 8); whether there were any.
+        """Set those aside whose bytes are not what was recorded (rule 8); true if there were any.
 
-        Args:
-            connection: to the store.
-            rows: number, span id and bytes of pending spans first, the checksum last.
+        Rows begin with number, span id and bytes of a pending span, and end with the checksum.
         """
         damaged = {row[0]: row[1] for row in rows if not is_whole(row[2], row[-1])}
         if damaged:

@@ -1,10 +1,10 @@
-"""What is in a store, for whoever looks after it, without changing a byte of it.
+"""What is in a store, read without changing a byte of it.
 
 Rules:
 
-1. Nothing is made or written. SQLite's companions (``-wal``, ``-shm``) would be made by any other
-   reader of a store that nobody has open; here such a file is read as one that does not change.
-2. A whole check of the file is bounded in time, and left out while somebody writes to it: a long
+1. Nothing is made or written. Any other reader of a store that nobody has open would make SQLite's
+   companions (``-wal``, ``-shm``); here such a file is read as one that does not change.
+2. A check of the whole file is bounded in time, and left out while somebody writes to it: a long
    read would hold the owner's WAL (``design.md`` section 3).
 """
 
@@ -16,10 +16,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from telemetry.errors import StoreForeign, StoreTooNew
-from telemetry.store.schema import (
-    APPLICATION_ID,
-    MIGRATIONS,
+from telemetry.store.opening import (
+    check_readable,
     connect_reader,
     explain_sqlite_errors,
     open_unchanging,
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_CHECK_SECONDS", "StoreSurvey", "find_damage", "survey_store")
 
 MAX_CHECK_SECONDS = 5.0
-"""A store of a gigabyte takes about as long from a disk of its time."""
+"""About as long as a store of a gigabyte takes."""
 
 _PROGRESS_STEPS = 10_000
 """SQLite's steps between two looks at the clock: some tenths of a millisecond."""
@@ -56,15 +54,13 @@ class StoreSurvey:
     """What is in a store.
 
     Attributes:
-        pending: spans that wait to be sent.
-        rejected: spans that the backend refused.
         others: spans that nobody waits for.
-        oldest_pending_ns: when the oldest pending span was recorded; ``None`` where none waits.
+        oldest_pending_ns: when the oldest pending span was recorded; ``None`` if none waits.
         pending_error: why the last pending span that was tried could not be sent.
         rejected_error: why the last rejected one was refused.
         unobserved: calls that were relayed and are in no span.
-        damage: what SQLite finds wrong with the file; empty where nothing was found.
-        is_checked: the file was looked through to its end.
+        damage: what SQLite finds wrong with the file; empty if nothing was found.
+        is_checked: the file was read to its end.
     """
 
     pending: int
@@ -79,11 +75,7 @@ class StoreSurvey:
 
 
 def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
-    """Look into the store at `path`.
-
-    Args:
-        path: the file, which exists and is not empty.
-        is_in_use: another process writes to it (rule 2).
+    """Look into the store at `path`, to which another process may be writing (rule 2).
 
     Raises:
         StoreError: one of its children says why it cannot be read.
@@ -108,30 +100,21 @@ def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """A connection that makes nothing (rule 1)."""
+    """Open a connection that makes nothing (rule 1)."""
     if wal_path(path).exists():
         return connect_reader(path)
     with explain_sqlite_errors(path):
         connection = open_unchanging(path)
         try:
-            _check_kind(connection, path)
+            check_readable(connection, path)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application_id != APPLICATION_ID:
-        raise StoreForeign(f"{path} is another program's database; name another file")
-    if version > len(MIGRATIONS):
-        raise StoreTooNew(f"a newer spantap wrote {path}; use that one, or name another file")
-
-
 def find_damage(connection: sqlite3.Connection, max_seconds: float) -> str | None:
-    """What is wrong, in SQLite's words; ``None`` where there was no time to find out."""
+    """Find what is wrong, in SQLite's words; ``None`` if the time was too short."""
     until = time.monotonic() + max_seconds
     connection.set_progress_handler(lambda: time.monotonic() > until, _PROGRESS_STEPS)
     try:

@@ -1,14 +1,14 @@
 """How many spans a store has, and how many it ever had, kept beside them.
 
-Functions on an open connection; whoever changes spans calls them.
+Functions on an open connection.
 
 Rules:
 
-1. There is one row. It is changed in the transaction that adds, settles or removes spans: who wants
-   to know how many there are each second does not count them.
-2. The number of those that were ever recorded only grows. An owner writes it down outside of the
+1. There is one row. It is changed in the transaction that adds, settles or removes spans, so that
+   they need not be counted each second.
+2. The number of spans that were ever recorded only grows. An owner writes it down outside of the
    database as well (:mod:`telemetry.store.lock`): a file that knows of fewer has lost the others.
-3. The row has an id of the store, made with it, for whoever finds another file in its place.
+3. The row has an id of the store, made with it, which tells another file in its place.
 """
 
 from __future__ import annotations
@@ -31,13 +31,7 @@ _NONE = dict.fromkeys(_COUNTED, 0)
 
 
 class Tally(NamedTuple):
-    """What the row says.
-
-    Attributes:
-        store_id: 16 hexadecimal digits.
-        recorded: spans that were ever recorded.
-        counts: how many there are in each state.
-    """
+    """A store's id, how many spans were ever recorded, and how many there are in each state."""
 
     store_id: str
     recorded: int
@@ -45,7 +39,7 @@ class Tally(NamedTuple):
 
 
 def read_tally(connection: sqlite3.Connection) -> Tally:
-    """The row as it is."""
+    """Read the row."""
     store_id, recorded, *counts = connection.execute(
         f"SELECT store_id, recorded, {', '.join(_COUNTED)} FROM tally"  # noqa: S608 - constants
     ).fetchone()
@@ -53,7 +47,7 @@ def read_tally(connection: sqlite3.Connection) -> Tally:
 
 
 def count_added(connection: sqlite3.Connection, added: Mapping[str, int]) -> int:
-    """Count spans that were added, by state; how many there ever were."""
+    """Count spans that were added, by state; return how many there ever were."""
     (recorded,) = connection.execute(
         f"{_CHANGE}, recorded = recorded + :recorded RETURNING recorded",
         {**_NONE, **added, "recorded": sum(added.values())},
@@ -62,7 +56,7 @@ def count_added(connection: sqlite3.Connection, added: Mapping[str, int]) -> int
 
 
 def count_moved(connection: sqlite3.Connection, count: int, state: SpanState) -> None:
-    """Count spans that were pending and are in `state` now."""
+    """Count spans that were pending and now are in `state`."""
     connection.execute(_CHANGE, _NONE | {SpanState.PENDING.value: -count, state.value: count})
 
 

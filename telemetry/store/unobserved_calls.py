@@ -2,23 +2,28 @@
 
 Rules:
 
-1. A count is that of one run of the proxy, named by when it began, and only grows. To tell it again
-   changes nothing, so that a telemetry process that was started anew counts no call twice.
-2. Bounded (R5): what is old goes, and of the rest the :data:`MAX_ROWS` last ones stay.
+1. A count belongs to one run of the proxy, named by when it began, and only grows. To write it
+   again changes nothing, so that a restarted telemetry process counts no call twice.
+2. Bounded (R5): old counts go, and of the rest the last :data:`MAX_ROWS` stay.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from telemetry.errors import StoreError
+from telemetry.metrics.instruments import REQUESTS_UNOBSERVED
 from telemetry.store.schema import transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from telemetry.metrics.snapshot import Snapshot
+    from telemetry.store.store import Store
 
-__all__ = ("UnobservedCalls", "read_unobserved", "write_unobserved")
+__all__ = ("UnobservedCalls", "UnobservedKeeper", "read_unobserved", "write_unobserved")
 
 MAX_ROWS = 200
 """Some runs with all the paths that a worker names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
@@ -40,12 +45,9 @@ SELECT path, sum(calls), max(last_ns) FROM unobserved GROUP BY path ORDER BY sum
 
 
 class UnobservedCalls(NamedTuple):
-    """Unobserved calls to one path.
+    """Unobserved calls to one path, without its query, and when the last was counted.
 
-    Attributes:
-        path: without its query; ``_other`` stands for paths that were too many.
-        calls: how many.
-        last_ns: when the last of them was told, nanoseconds since the epoch.
+    The path ``_other`` stands for those that were too many.
     """
 
     path: str
@@ -60,7 +62,7 @@ def write_unobserved(
     now_ns: int,
     max_age_ns: int,
 ) -> None:
-    """Write the counts of a run, and let go what is old (rule 2)."""
+    """Write the counts of a run, and remove what is old (rule 2)."""
     with transaction(connection):
         connection.executemany(
             _WRITE, [(run_ns, path, calls, now_ns) for path, calls in counts.items()]
@@ -69,7 +71,27 @@ def write_unobserved(
 
 
 def read_unobserved(connection: sqlite3.Connection) -> list[UnobservedCalls]:
-    """Unobserved calls, the most frequent path first; none of a store without a table of them."""
+    """Read unobserved calls, the most frequent path first; none if there is no table of them."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unobserved'").fetchone():
         return []
     return [UnobservedCalls(*row) for row in connection.execute(_READ)]
+
+
+class UnobservedKeeper:
+    """Keeps in the store what the workers have counted."""
+
+    def __init__(self, store: Store, now_ns: Callable[[], int]) -> None:
+        self._store = store
+        self._now_ns = now_ns
+        self._kept: dict[str, int] | None = None  # differs from no counts: what is old goes
+
+    def keep(self, numbers: Snapshot | None) -> None:
+        """Keep the numbers of all workers since the proxy began; if that fails, the next ones."""
+        if numbers is None:
+            return
+        series = numbers.numbers.get(REQUESTS_UNOBSERVED.name, ())
+        counts = {str(one.labels[0]): int(one.value) for one in series}
+        if counts != self._kept:
+            with contextlib.suppress(StoreError):
+                self._store.keep_unobserved(numbers.start_ns, counts, self._now_ns())
+                self._kept = counts

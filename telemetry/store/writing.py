@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from telemetry.store.checksum import checksum
+from telemetry.store.rows import SpanRow
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_added, count_moved
 
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
-    from telemetry.store.rows import SpanRow, SpanState
+    from telemetry.store.rows import SpanState
 
 __all__ = ("as_storable", "as_text", "insert", "settle")
 
-_INSERT = """
-INSERT INTO spans (
-    seq, span_id, trace_id, name, start_ns, end_ns, model, status, outcome,
-    prompt_tokens, completion_tokens, total_tokens, size_bytes, state, recorded_ns, checksum
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_COLUMNS = (*SpanRow.__struct_fields__[:-1], "seq", "size_bytes", "state", "checksum")
+"""What is said of a span in one table; its bytes, the last field, are in the other."""
+
+_INSERT = f"""
+INSERT INTO spans ({", ".join(_COLUMNS)}) VALUES ({", ".join("?" * len(_COLUMNS))})
 ON CONFLICT (span_id) DO NOTHING
-"""
+"""  # noqa: S608 - constants
 
 _INSERT_BYTES = "INSERT INTO span_bytes (seq, span) VALUES (?, ?)"
 
@@ -38,31 +39,14 @@ def insert(
     """Record `rows` from number `first_seq` on, in one transaction.
 
     Returns:
-        Those that were new, with their numbers; and how many spans were ever recorded.
+        The new ones with their numbers, and how many spans were ever recorded.
 
     Raises:
-        OverflowError, UnicodeEncodeError: SQLite cannot hold what is in one; none is recorded.
+        OverflowError, UnicodeEncodeError: SQLite cannot hold a value; nothing is recorded.
     """
     numbered = list(enumerate(rows, first_seq))
     values = [
-        (
-            seq,
-            row.span_id,
-            row.trace_id,
-            row.name,
-            row.start_ns,
-            row.end_ns,
-            row.model,
-            row.status,
-            row.outcome,
-            row.prompt_tokens,
-            row.completion_tokens,
-            row.total_tokens,
-            len(row.span),
-            state.value,
-            row.recorded_ns,
-            checksum(row.span),
-        )
+        (*astuple(row)[:-1], seq, len(row.span), state.value, checksum(row.span))
         for seq, row in numbered
     ]
     with transaction(connection):
@@ -82,14 +66,9 @@ def settle(
     values: tuple[str | int, ...],
     state: SpanState | None = None,
 ) -> int:
-    """Change pending spans, in one transaction; how many of `seqs` were pending.
+    """Change pending spans, in one transaction; return how many of `seqs` were pending.
 
-    Args:
-        connection: to the store.
-        seqs: the numbers of the spans.
-        change: what to set; its parameters are `values`.
-        values: see there.
-        state: what they are from now on; pending where not given.
+    The `change` is SQL that sets columns, with parameters for `values`.
     """
     if state is not None:
         change = f"state = '{state.value}', {change}"
@@ -104,7 +83,7 @@ def settle(
 
 
 def as_storable(row: SpanRow) -> SpanRow:
-    """A row as SQLite can hold it."""
+    """Change a row so that SQLite can hold it."""
     return replace(
         row,
         name=as_text(row.name),
@@ -117,17 +96,17 @@ def as_storable(row: SpanRow) -> SpanRow:
 
 
 def as_text(value: str) -> str:
-    """`value` as SQLite takes it: JSON can spell lone surrogates, UTF-8 cannot."""
+    """Replace what UTF-8 cannot spell, but JSON can: lone surrogates."""
     return value.encode("utf-8", "replace").decode()
 
 
 def _int64(value: int | None) -> int | None:
-    """`value` where SQLite can hold it: a larger one is no count, and would cost all the rows."""
+    """Leave out a value that SQLite cannot hold: it is no count, and would cost all the rows."""
     return value if value is not None and -(1 << 63) <= value < 1 << 63 else None
 
 
 def _runs(seqs: Iterable[int]) -> list[tuple[int, int]]:
-    """Numbers as ranges (first, last): a statement for each, usually one for them all."""
+    """Group numbers as ranges (first, last): usually one statement is enough for all."""
     runs: list[tuple[int, int]] = []
     first = last = 0
     for seq in sorted(seqs):

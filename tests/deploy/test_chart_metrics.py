@@ -79,7 +79,7 @@ def test_a_store_that_fills_up_is_told_before_it_drops(tmp_path: Path) -> None:
 
         for _ in range(100):  # a backend that takes everything: full of what was sent
             assert add() == 0
-            store.mark_delivered([s.seq for s in store.take(1000, 2**40, 2**62)])
+            store.mark_delivered([s.seq for s in store.read_due(1000, 2**40, 2**62)])
             assert not fires(store)
         assert store.counts().delivered < 1000
         told = 0

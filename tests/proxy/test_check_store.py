@@ -13,7 +13,7 @@ import pytest
 from proxy.commands.check_findings import Verdict
 from proxy.commands.check_store import check_store
 from proxy.settings.settings import Settings
-from telemetry.store.schema import PAGE_BYTES
+from telemetry.store.opening import PAGE_BYTES
 from telemetry.store.store import Store
 from tests.telemetry.span_rows import make_row
 

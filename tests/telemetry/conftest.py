@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.store.store import Store
+from tests.telemetry.exporting import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,3 +25,9 @@ def store(path: Path) -> Iterator[Store]:
     """A new store."""
     with Store.open(path) as opened:
         yield opened
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still."""
+    return Clock()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.store.schema import PAGE_BYTES, fold_wal
+from telemetry.store.opening import PAGE_BYTES, fold_wal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from telemetry.export.delivery import Sender
     from telemetry.store.rows import SpanState, SpanSummary
     from telemetry.store.store import Store
 
@@ -65,14 +66,20 @@ def stepwise(store: Store, sender: ScriptedSender, clock: Clock) -> Exporter:
     return Exporter(store, sender, clock_ns=clock, jitter=lambda: 1.0)
 
 
+def make_sender(endpoint: str, **variables: str) -> Sender:
+    """A sender with settings from variables (their common prefix left out)."""
+    settings = read_otlp_settings(
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+        | {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
+    )
+    assert settings is not None
+    return open_sender(settings)
+
+
 @contextlib.contextmanager
 def running(store: Store, endpoint: str, protocol: str = "http/protobuf") -> Iterator[Exporter]:
     """An exporter in its thread, as the application runs it."""
-    settings = read_otlp_settings(
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
-    )
-    assert settings is not None
-    sender = open_sender(settings)
+    sender = make_sender(endpoint, PROTOCOL=protocol)
     exporter = Exporter(store, sender, backoff=SOON)
     exporter.start()
     try:

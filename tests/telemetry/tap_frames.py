@@ -47,6 +47,8 @@ USAGE = (
 DONE = b"data: [DONE]\n\n"
 WHOLE_STREAM = (ROLE, HEL, LO, STOP, USAGE, DONE)
 
+GZIP = [("content-encoding", "gzip")]
+
 
 def add_frame(outbox: FrameOutbox, frame: Frame) -> None:
     """Add a frame to its exchange, which is a new one if none is kept."""

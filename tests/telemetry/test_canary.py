@@ -281,7 +281,7 @@ def seen(
             service.feed(frame)
         service.commit()
         assert service.counts.failed == 0
-        [pending] = store.take(2, 1 << 30, time.time_ns())
+        [pending] = store.read_due(2, 1 << 30, time.time_ns())
         [span] = decode_spans(pending.span)
         files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     told = f"{span!r}\n{caplog.text}".encode()

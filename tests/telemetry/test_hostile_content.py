@@ -105,7 +105,7 @@ def record(store: Store, asked: dict[str, Any], answered: dict[str, Any]) -> Map
         service.feed(frame)
     service.commit()
     assert service.counts.failed == 0
-    [pending] = store.take(10, MAX_MESSAGE_BYTES, time.time_ns())
+    [pending] = store.read_due(10, MAX_MESSAGE_BYTES, time.time_ns())
     assert len(pending.span) < MAX_MESSAGE_BYTES
     [span] = decode_spans(pending.span)
     return span.attributes

@@ -62,7 +62,7 @@ def test_frames_become_a_row_with_what_lists_need(tmp_path: Path) -> None:
         assert store.counts().pending == 0
         bench.service.commit()
         assert store.counts().pending == 1
-        (pending,) = store.take(1, 1 << 20, bench.now_ns)
+        (pending,) = store.read_due(1, 1 << 20, bench.now_ns)
     (span,) = decode_spans(pending.span)
     assert pending.span_id == span.span_id == tap_frames.identity().span_id
     assert span.name == "ChatCompletion"

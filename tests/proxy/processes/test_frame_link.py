@@ -188,15 +188,15 @@ async def test_a_defect_in_sending_does_not_end_it(
     """It is said, and all is sent over another connection."""
     intake = Intake(listener)
     intake.start()
-    take = FrameOutbox.take
+    read = FrameOutbox.read
     defects = [RuntimeError("a defect")]
 
-    def take_later(outbox: FrameOutbox, limit_bytes: int) -> list[bytes]:
+    def read_later(outbox: FrameOutbox, limit_bytes: int) -> list[bytes]:
         if defects and len(outbox):
             raise defects.pop()
-        return take(outbox, limit_bytes)
+        return read(outbox, limit_bytes)
 
-    monkeypatch.setattr(FrameOutbox, "take", take_later)
+    monkeypatch.setattr(FrameOutbox, "read", read_later)
     async with linked(listener) as link:
         emit(link, 1)
         assert await link.finish(10, 20) == 0

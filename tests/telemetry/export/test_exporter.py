@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from telemetry.store.store import Store
 
 
-@pytest.fixture
-def clock() -> Clock:
-    """A clock that stands still."""
-    return Clock()
-
-
 # Batches
 
 

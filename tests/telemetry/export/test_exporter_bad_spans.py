@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-@pytest.fixture
-def clock() -> Clock:
-    """A clock that stands still."""
-    return Clock()
-
-
 # Refusals
 
 

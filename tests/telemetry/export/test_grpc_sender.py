@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,8 @@ from google.protobuf.any_pb2 import Any as AnyMessage  # type: ignore[import-unt
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]  # as grpc
 
 from telemetry.export.delivery import Answer, Verdict
-from telemetry.export.grpc_sender import GrpcSender
-from telemetry.export.settings import read_otlp_settings
 from tests.otlp_sink import GrpcSink, SinkAnswer
+from tests.telemetry.exporting import make_sender
 from tests.telemetry.span_rows import make_row, make_rows, span_id
 
 if TYPE_CHECKING:
@@ -31,23 +31,10 @@ def sink() -> Iterator[GrpcSink]:
         yield opened
 
 
-def open_sender(endpoint: str, **variables: str) -> GrpcSender:
-    """A sender with settings from variables (their common prefix left out)."""
-    settings = read_otlp_settings(
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-        | {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
-    )
-    assert settings is not None
-    return GrpcSender(settings)
-
-
 def send(endpoint: str, **variables: str) -> Answer:
     """One batch sent."""
-    sender = open_sender(endpoint, **variables)
-    try:
+    with contextlib.closing(make_sender(endpoint, PROTOCOL="grpc", **variables)) as sender:
         return sender.send(BATCH)
-    finally:
-        sender.close()
 
 
 def test_request(sink: GrpcSink) -> None:
@@ -123,7 +110,7 @@ def test_a_proxy_of_the_environment_is_not_used(
 
 def test_message_too_large(sink: GrpcSink) -> None:
     """A span over the backend's message limit is refused, not tried for ever."""
-    sender = open_sender(f"http://{sink.address}")
+    sender = make_sender(f"http://{sink.address}", PROTOCOL="grpc")
     answer = sender.send(make_row(1, padding_bytes=5 << 20).span)
     sender.close()
     assert answer.verdict is Verdict.REFUSED
@@ -149,7 +136,7 @@ def test_backend_away_and_back() -> None:
     """While nobody listens each call fails at once; a backend that came back is reached soon."""
     with GrpcSink() as sink:
         port = sink.port
-        sender = open_sender(f"http://{sink.address}")
+        sender = make_sender(f"http://{sink.address}", PROTOCOL="grpc")
         assert sender.send(BATCH).verdict is Verdict.DELIVERED
     for _ in range(3):
         answer = sender.send(BATCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import subprocess
@@ -15,9 +16,8 @@ import pytest
 import trustme
 
 from telemetry.export.delivery import MAX_ANSWER_BYTES, Answer, Verdict
-from telemetry.export.http_sender import HttpSender
-from telemetry.export.settings import read_otlp_settings
 from tests.otlp_sink import HttpSink, SinkAnswer
+from tests.telemetry.exporting import make_sender
 from tests.telemetry.span_rows import make_row, make_rows, span_id
 
 if TYPE_CHECKING:
@@ -36,16 +36,8 @@ def sink() -> Iterator[HttpSink]:
 
 def send(endpoint: str, batch: bytes = BATCH, /, **variables: str) -> Answer:
     """A batch sent with settings from variables (their common prefix left out)."""
-    settings = read_otlp_settings(
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
-        | {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
-    )
-    assert settings is not None
-    sender = HttpSender(settings)
-    try:
+    with contextlib.closing(make_sender(endpoint, **variables)) as sender:
         return sender.send(batch)
-    finally:
-        sender.close()
 
 
 def test_request(sink: HttpSink) -> None:
@@ -260,9 +252,7 @@ def test_endless_answer_is_cut(sink: HttpSink) -> None:
 
 def test_connection_is_kept(sink: HttpSink) -> None:
     """Batches share a connection, errors included; a backend that came back is reached again."""
-    settings = read_otlp_settings({"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url})
-    assert settings is not None
-    sender = HttpSender(settings)
+    sender = make_sender(sink.url)
     sink.script.extend([SinkAnswer(), SinkAnswer(status=503, words="busy"), SinkAnswer()])
     verdicts = [sender.send(make_row(number).span).verdict for number in range(3)]
     assert verdicts == [Verdict.DELIVERED, Verdict.RETRY, Verdict.DELIVERED]

@@ -2,94 +2,97 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import threading
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.sdk.resources import Resource
 
 from telemetry.export.delivery import Answer, Verdict
-from telemetry.export.metrics_exporter import MetricsExporter, open_metrics_sender
+from telemetry.export.exporter import open_sender
+from telemetry.export.metrics_exporter import MetricsExporter
 from telemetry.export.metrics_settings import read_metrics_settings
 from telemetry.metrics.instruments import REQUESTS
 from telemetry.metrics.registry import MetricsRegistry
-from tests.telemetry.metrics.metrics_sink import (
-    GrpcMetricsSink,
-    HttpMetricsSink,
-    partial_success,
-)
+from tests.otlp_sink import GrpcSink, HttpSink, SinkAnswer
+from tests.telemetry.exporting import DELIVERED, ScriptedSender, lines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from telemetry.export.delivery import Sender
     from telemetry.metrics.snapshot import Snapshot
 
 RESOURCE = Resource({"service.name": "spantap"})
 NEVER = 3600.0
 SOON = 0.02
+EMPTY = MetricsRegistry().snapshot
 
 
-def open_sender(endpoint: str, **variables: str) -> Sender:
+def make_sender(endpoint: str | HttpSink, **variables: str) -> Sender:
     """A sender with settings from variables (their common prefix left out)."""
+    if isinstance(endpoint, HttpSink):
+        endpoint = f"{endpoint.url}/v1/metrics"
     settings = read_metrics_settings(
         {"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": endpoint}
         | {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
     )
     assert settings is not None
-    return open_metrics_sender(settings.otlp)
+    return open_sender(settings.otlp)
 
 
-class FakeSender:
-    """Answers as it is told, then takes everything."""
+def counted(sink: HttpSink | GrpcSink) -> list[int]:
+    """How many requests were counted, request by request."""
+    return [request.metrics[REQUESTS.name].sum.data_points[0].as_int for request in sink.requests]
 
-    backend = "fake://backend"
 
-    def __init__(self, *answers: Answer | Exception) -> None:
-        self._answers = [*answers]
-        self.sent = 0
+def wait_for(sender: ScriptedSender, count: int) -> None:
+    """Wait until so many requests were sent."""
+    until = time.monotonic() + 10.0
+    while len(sender.batches) < count:
+        assert time.monotonic() < until
+        time.sleep(0.005)
 
-    def send(self, batch: bytes) -> Answer:
-        assert batch
-        self.sent += 1
-        answer = self._answers.pop(0) if self._answers else Answer(verdict=Verdict.DELIVERED)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def wait_for(self, count: int) -> None:
-        until = time.monotonic() + 10.0
-        while self.sent < count:
-            assert time.monotonic() < until
-            time.sleep(0.005)
+@contextlib.contextmanager
+def exporting(
+    sender: Sender,
+    read_snapshot: Callable[[], Snapshot] = EMPTY,
+    *,
+    interval_seconds: float = NEVER,
+) -> Iterator[MetricsExporter]:
+    """An exporter in its thread, which sends its last request at the end."""
+    exporter = MetricsExporter(read_snapshot, sender, RESOURCE, interval_seconds=interval_seconds)
+    exporter.start()
+    yield exporter
+    assert exporter.close(10.0)
+    sender.close()
 
 
 def test_rule_1_metrics_are_sent_at_every_interval() -> None:
     """Each request has all since the start, so a later one holds what an earlier one had."""
     registry = MetricsRegistry()
-    with HttpMetricsSink() as sink:
-        sender = open_sender(f"{sink.url}/v1/metrics", HEADERS="x-key=1")
-        exporter = MetricsExporter(registry.snapshot, sender, RESOURCE, interval_seconds=SOON)
+    with HttpSink() as sink:
         registry.add(REQUESTS)
-        exporter.start()
-        sink.wait_for(2)
-        registry.add(REQUESTS, 5)
-        assert exporter.close(10.0)
-        sender.close()
-    counted = sink.counted(REQUESTS.name)
-    assert (counted[:2], counted[-1]) == ([1, 1], 6)
-    path, headers, _ = sink.requests[0]
-    assert path == "/v1/metrics"
+        sender = make_sender(sink, HEADERS="x-key=1")
+        with exporting(sender, registry.snapshot, interval_seconds=SOON):
+            sink.wait_for_requests(2)
+            registry.add(REQUESTS, 5)
+    counts = counted(sink)
+    assert (counts[:2], counts[-1]) == ([1, 1], 6)
+    headers = sink.requests[0].headers
     assert headers["content-type"] == "application/x-protobuf"
     assert headers["x-key"] == "1"
     ids = [
         pair.value.string_value
-        for _, _, request in sink.requests
-        for pair in request.resource_metrics[0].resource.attributes
+        for request in sink.requests
+        for pair in ExportMetricsServiceRequest.FromString(request.body)
+        .resource_metrics[0]
+        .resource.attributes
         if pair.key == "service.instance.id"
     ]
     assert len(ids) == len(sink.requests)
@@ -99,39 +102,24 @@ def test_rule_1_metrics_are_sent_at_every_interval() -> None:
 def test_rule_1_the_last_numbers_are_sent_at_the_end() -> None:
     """Even where no interval has passed."""
     registry = MetricsRegistry()
-    with HttpMetricsSink() as sink:
-        sender = open_sender(sink.url)
-        exporter = MetricsExporter(registry.snapshot, sender, RESOURCE, interval_seconds=NEVER)
-        exporter.start()
+    with HttpSink() as sink, exporting(make_sender(sink), registry.snapshot):
         registry.add(REQUESTS, 7)
-        assert exporter.close(10.0)
-        sender.close()
-    assert sink.counted(REQUESTS.name) == [7]
+    assert counted(sink) == [7]
 
 
 def test_rule_1_the_end_waits_no_longer_than_it_is_told() -> None:
     """A backend that does not answer holds nobody up."""
-    with HttpMetricsSink() as sink:
-        sink.hold = threading.Event()
-        sender = open_sender(sink.url)
-        exporter = MetricsExporter(
-            MetricsRegistry().snapshot, sender, RESOURCE, interval_seconds=NEVER
-        )
-        exporter.start()
-        began = time.monotonic()
+    with HttpSink() as sink, exporting(make_sender(sink)) as exporter:
+        sink.script.append(SinkAnswer(delay_seconds=0.5))
         assert not exporter.close(0.1)
-        assert time.monotonic() - began < 2.0
-        sink.hold.set()
-        assert exporter.close(10.0)
-        sender.close()
 
 
 def test_an_exporter_that_was_not_started_can_be_closed() -> None:
     """It sends nothing."""
-    sender = FakeSender()
-    exporter = MetricsExporter(MetricsRegistry().snapshot, sender, RESOURCE, interval_seconds=NEVER)
+    sender = ScriptedSender()
+    exporter = MetricsExporter(EMPTY, sender, RESOURCE, interval_seconds=NEVER)
     assert exporter.close(0.0)
-    assert sender.sent == 0
+    assert sender.batches == []
 
 
 def test_rule_2_nothing_ends_the_thread(caplog: pytest.LogCaptureFixture) -> None:
@@ -139,99 +127,72 @@ def test_rule_2_nothing_ends_the_thread(caplog: pytest.LogCaptureFixture) -> Non
     registry = MetricsRegistry()
     troubles = [KeyError("sekret")]
 
-    def take_snapshot() -> Snapshot:
+    def read_snapshot() -> Snapshot:
         if troubles:
             raise troubles.pop()
         return registry.snapshot()
 
     caplog.set_level("INFO")
-    sender = FakeSender(RuntimeError("sekret"))
-    exporter = MetricsExporter(take_snapshot, sender, RESOURCE, interval_seconds=SOON)
-    exporter.start()
-    sender.wait_for(3)
-    assert exporter.close(10.0)
+    sender = ScriptedSender(RuntimeError("sekret"))
+    with exporting(sender, read_snapshot, interval_seconds=SOON):
+        wait_for(sender, 3)
     warning, recovery = (record.getMessage() for record in caplog.records)
-    assert warning.startswith("fake://backend takes no metrics (KeyError in take_snapshot, ")
-    assert recovery == "fake://backend takes metrics again"
+    assert warning.startswith(f"{sender.backend} takes no metrics (KeyError in read_snapshot, ")
+    assert recovery == f"{sender.backend} takes metrics again"
     assert "sekret" not in caplog.text
 
 
 def test_rule_3_failures_are_one_line_in_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     """With the backend's words; a backend that flaps is no reason for more."""
     fails = Answer(verdict=Verdict.RETRY, words="HTTP 503: busy")
-    takes = Answer(verdict=Verdict.DELIVERED)
-    sender = FakeSender(fails, fails, takes, fails, takes)
-    exporter = MetricsExporter(MetricsRegistry().snapshot, sender, RESOURCE, interval_seconds=SOON)
+    sender = ScriptedSender(fails, fails, DELIVERED, fails, DELIVERED)
     caplog.set_level("INFO")
-    exporter.start()
-    sender.wait_for(5)
-    assert exporter.close(10.0)
-    assert [record.getMessage() for record in caplog.records] == [
-        "fake://backend takes no metrics (HTTP 503: busy)",
-        "fake://backend takes metrics again",
+    with exporting(sender, interval_seconds=SOON):
+        wait_for(sender, 5)
+    assert lines(caplog) == [
+        f"WARNING {sender.backend} takes no metrics (HTTP 503: busy)",
+        f"INFO {sender.backend} takes metrics again",
     ]
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ((404, b"no such path"), "HTTP 404"),
-        ((200, partial_success(3, "too many series")), "partial success"),
-        ((401, b"who is sekret-1?"), "HTTP 401"),
+        (SinkAnswer(status=404, words="no such path"), "HTTP 404"),
+        (SinkAnswer(rejected_spans=3, words="too many series"), "partial success"),
+        (SinkAnswer(status=401, words="who is sekret-1?"), "HTTP 401"),
     ],
 )
 def test_rule_3_refusals_are_told_without_credentials(
-    answer: tuple[int, bytes], words: str, caplog: pytest.LogCaptureFixture
+    answer: SinkAnswer, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A backend that takes traces only, or not all, is told of in our words alone (R7)."""
-    with HttpMetricsSink(answer) as sink:
-        sender = open_sender(sink.url, HEADERS="authorization=Bearer%20sekret-1")
-        exporter = MetricsExporter(
-            MetricsRegistry().snapshot, sender, RESOURCE, interval_seconds=NEVER
-        )
-        exporter.start()
-        assert exporter.close(10.0)
-        sender.close()
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{sink.url} takes no metrics ({words})"
-    ]
+    with (
+        HttpSink() as sink,
+        exporting(make_sender(sink, HEADERS="authorization=Bearer%20sekret-1")),
+    ):
+        sink.script.append(answer)
+    assert lines(caplog) == [f"WARNING {sink.url} takes no metrics ({words})"]
 
 
 def test_rule_3_a_backend_that_is_away_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """Nobody listens there; the endpoint's credentials stay out of the line."""
-    sender = open_sender("http://user:sekret@127.0.0.1:9/v1/metrics")
-    exporter = MetricsExporter(MetricsRegistry().snapshot, sender, RESOURCE, interval_seconds=NEVER)
-    exporter.start()
-    assert exporter.close(10.0)
-    sender.close()
-    (record,) = caplog.records
-    assert record.getMessage() == (
-        "http://127.0.0.1:9 takes no metrics (no connection: Connection refused)"
-    )
+    with exporting(make_sender("http://user:sekret@127.0.0.1:9/v1/metrics")):
+        pass
+    assert lines(caplog) == [
+        "WARNING http://127.0.0.1:9 takes no metrics (no connection: Connection refused)"
+    ]
 
 
 def test_metrics_over_grpc() -> None:
     """The service of metrics is called, with headers as metadata."""
     registry = MetricsRegistry()
     registry.add(REQUESTS, 3)
-    with GrpcMetricsSink() as sink:
-        sender = open_sender(f"http://{sink.address}", PROTOCOL="grpc", HEADERS="x-key=1")
-        exporter = MetricsExporter(registry.snapshot, sender, RESOURCE, interval_seconds=NEVER)
-        exporter.start()
-        assert exporter.close(10.0)
-        sender.close()
-    assert sink.counted(REQUESTS.name) == [3]
-    ((path, headers, _),) = sink.requests
-    assert path == "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
-    assert headers["x-key"] == "1"
-
-
-def test_grpc_is_imported_on_demand() -> None:
-    """Who sends over HTTP does not pay for it."""
-    code = (
-        "import sys, telemetry.export.metrics_exporter as e, telemetry.export.metrics_settings as"
-        " s; e.open_metrics_sender(s.read_metrics_settings("
-        "{'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT': 'http://h'}).otlp); print('grpc' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
+    with GrpcSink() as sink:
+        sender = make_sender(f"http://{sink.address}", PROTOCOL="grpc", HEADERS="x-key=1")
+        with exporting(sender, registry.snapshot):
+            pass
+    assert counted(sink) == [3]
+    (request,) = sink.requests
+    assert request.path == "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+    assert request.headers["x-key"] == "1"

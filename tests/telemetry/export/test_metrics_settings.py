@@ -35,6 +35,7 @@ def test_rule_1_sent_when_the_exporter_is_named() -> None:
     """Then the general endpoint will do; the interval is the specification's minute."""
     assert read_metrics_settings(ON) == MetricsSettings(
         otlp=OtlpSettings(
+            signal="metrics",
             protocol=OtlpProtocol.HTTP_PROTOBUF,
             endpoint="http://127.0.0.1:4318/v1/metrics",
             backend="http://127.0.0.1:4318",

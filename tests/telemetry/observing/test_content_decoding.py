@@ -58,6 +58,11 @@ def _decode(name: str, *pieces: bytes) -> tuple[bytes, Exception | None]:
     return b"".join([decoder.feed(piece) for piece in pieces]), decoder.error
 
 
+def _bytewise(name: str, encoded: bytes) -> tuple[bytes, type[Exception] | None]:
+    decoded, error = _decode(name, *(encoded[at : at + 1] for at in range(len(encoded))))
+    return decoded, type(error) if error is not None else None
+
+
 @every_coding
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, bytes(3_000_000)], ids=len)
 def test_what_was_encoded_is_decoded(name: str, encode: Encode, data: bytes) -> None:
@@ -73,22 +78,15 @@ def test_rule_2_the_cuts_do_not_matter(
 ) -> None:
     """Any split of the encoded bytes, empty pieces included."""
     assert _decode(name, *cut(encode(data), at), b"") == (data, None)
-    encoded = encode(data)
-    assert _decode(name, *(encoded[at : at + 1] for at in range(len(encoded)))) == (data, None)
+    assert _bytewise(name, encode(data)) == (data, None)
 
 
-@pytest.mark.parametrize(
-    ("name", "join"),
-    [("gzip", gzip.compress), ("zstd", compress_zstd)],
-)
+@pytest.mark.parametrize(("name", "join"), [("gzip", gzip.compress), ("zstd", compress_zstd)])
 def test_several_members_or_frames_are_one_body(name: str, join: Encode) -> None:
     """RFC 1952 and RFC 8878 let them follow one another, cut anywhere."""
     encoded = join(b"one, ") + join(b"") + join(b"two")
     assert _decode(name, encoded) == (b"one, two", None)
-    assert _decode(name, *(encoded[at : at + 1] for at in range(len(encoded)))) == (
-        b"one, two",
-        None,
-    )
+    assert _bytewise(name, encoded) == (b"one, two", None)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +133,6 @@ def test_what_is_not_encoded_is_an_error(name: str, encode: Encode, garbage: byt
     assert decoder.feed(garbage) == b""
     assert isinstance(decoder.error, UndecodableContent)
     assert decoder.feed(encode(TEXT)) == b""
-
-
-def _bytewise(name: str, encoded: bytes) -> tuple[bytes, type[Exception] | None]:
-    decoded, error = _decode(name, *(encoded[at : at + 1] for at in range(len(encoded))))
-    return decoded, type(error) if error is not None else None
 
 
 @real_coding

@@ -20,6 +20,7 @@ from tests.telemetry.observed import content, observe
 from tests.telemetry.tap_frames import (
     ANSWER,
     ASKED_STREAM,
+    GZIP,
     HEL,
     ROLE,
     WHOLE_STREAM,
@@ -33,15 +34,11 @@ UNREAD: dict[str, tuple[str, list[bytes], dict[str, Any]]] = {
         [*WHOLE_STREAM],
         {"headers": [("content-encoding", "sdch")]},
     ),
-    "not encoded as it says": (
-        "response_undecodable",
-        [*WHOLE_STREAM],
-        {"headers": [("content-encoding", "gzip")]},
-    ),
+    "not encoded as it says": ("response_undecodable", [*WHOLE_STREAM], {"headers": GZIP}),
     "garbage after some of it": (
         "response_undecodable",
         [gzip.compress(ROLE + HEL), b"\x1f\x8b\x08 and no member", b"more of it"],
-        {"headers": [("content-encoding", "gzip")]},
+        {"headers": GZIP},
     ),
     "shed": ("observer_limit", [ROLE, HEL], {"shed_bytes": 1000}),
     "an event over the limit": (
@@ -81,11 +78,7 @@ def test_rule_3_a_plain_answer_over_the_limit_is_not_kept(
 
 
 @pytest.mark.parametrize(
-    "defect",
-    [
-        "codec.apis.api.decode_request_object",
-        "telemetry.observing.observation.judge",
-    ],
+    "defect", ["codec.apis.api.decode_request_object", "telemetry.observing.observation.judge"]
 )
 def test_rule_3_after_a_defect_nothing_is_held(
     defect: str, monkeypatch: pytest.MonkeyPatch
@@ -104,11 +97,8 @@ def test_rule_3_a_bomb_is_observed_up_to_the_limit(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         "telemetry.observing.content_decoding.MAX_DECODED_BYTES", len(ROLE + HEL) + 10
     )
-    headers = [("content-encoding", "gzip")]
-    frames = exchange_frames(
-        gzip.compress(ROLE + HEL + b": " + bytes(1 << 20)), asked=ASKED_STREAM, headers=headers
-    )
-    exchange = observe(frames)
+    bomb = gzip.compress(ROLE + HEL + b": " + bytes(1 << 20))
+    exchange = observe(exchange_frames(bomb, asked=ASKED_STREAM, headers=GZIP))
     assert content(exchange) == "Hel"
     assert exchange.anomalies[0] == "observer_limit"
     assert exchange.outcome is Outcome.COMPLETED

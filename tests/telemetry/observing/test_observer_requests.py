@@ -9,7 +9,7 @@ import pytest
 from telemetry.observing.client_context import HeaderMap
 from telemetry.observing.observer import Observer
 from tests.telemetry.observed import chat_answer, content, observe
-from tests.telemetry.tap_frames import ANSWER, ASKED, exchange_frames
+from tests.telemetry.tap_frames import ANSWER, ASKED, GZIP, exchange_frames
 
 
 @pytest.mark.parametrize("asked", [b"", b"{", b"[]", b"\xff"])
@@ -25,8 +25,7 @@ def test_a_request_that_is_no_json_object_is_marked(asked: bytes) -> None:
 def test_an_encoded_request_is_decoded() -> None:
     """The size is that of the bytes on the wire."""
     encoded = gzip.compress(ASKED)
-    frames = exchange_frames(ANSWER, asked=encoded, request_headers=[("content-encoding", "gzip")])
-    exchange = observe(frames)
+    exchange = observe(exchange_frames(ANSWER, asked=encoded, request_headers=GZIP))
     assert (exchange.request_body, exchange.request_size_bytes) == (ASKED, len(encoded))
 
 
@@ -46,9 +45,7 @@ def test_a_request_over_a_limit_is_marked(monkeypatch: pytest.MonkeyPatch) -> No
     assert exchange.request_size_bytes == 1 << 30
     assert exchange.anomalies == ("observer_limit",)
     monkeypatch.setattr("telemetry.observing.content_decoding.MAX_DECODED_BYTES", 10)
-    headers = [("content-encoding", "gzip")]
-    frames = exchange_frames(ANSWER, asked=gzip.compress(ASKED), request_headers=headers)
-    exchange = observe(frames)
+    exchange = observe(exchange_frames(ANSWER, asked=gzip.compress(ASKED), request_headers=GZIP))
     assert (exchange.request, exchange.request_body) == (None, None)
     assert exchange.anomalies == ("observer_limit",)
 

@@ -42,7 +42,7 @@ def store(path: Path) -> Iterator[Store]:
 
 OPERATIONS: dict[str, Callable[[Store], object]] = {
     "add": lambda store: store.add([make_row(1000)]),
-    "take": lambda store: store.take(1000, MANY_BYTES, FOREVER_NS),
+    "take": lambda store: store.read_due(1000, MANY_BYTES, FOREVER_NS),
     "mark_delivered": lambda store: store.mark_delivered(range(1, 201)),
     "mark_retry": lambda store: store.mark_retry(range(1, 201), 0, "down"),
     "mark_rejected": lambda store: store.mark_rejected(range(1, 201), "no"),
@@ -79,13 +79,13 @@ def test_rule_2_pending_spans_go_along(
     store: Store, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What can be read around one bad page is carried over; the numbers mean what they meant."""
-    before = {span.seq: span.span_id for span in store.take(1000, MANY_BYTES, FOREVER_NS)}
+    before = {span.seq: span.span_id for span in store.read_due(1000, MANY_BYTES, FOREVER_NS)}
     damage_page(path, pages_of(path, "spans")[2])
     forget_pages(store)
     store.mark_retry(before, 0, "down")
     store.add([make_row(1000)])
     assert len(damaged_sets(path)) == 1
-    after = {span.seq: span.span_id for span in store.take(1000, MANY_BYTES, FOREVER_NS)}
+    after = {span.seq: span.span_id for span in store.read_due(1000, MANY_BYTES, FOREVER_NS)}
     new = {seq: one for seq, one in after.items() if seq > 200}
     assert list(new.values()) == [span_id(1000)]
     kept = {seq: one for seq, one in after.items() if seq <= 200}
@@ -97,7 +97,7 @@ def test_rule_2_pending_spans_go_along(
 
 def test_numbers_in_hand_settle_no_other_span(store: Store, path: Path) -> None:
     """R8: a fate that is reported after a new beginning is that of the same span, or of none."""
-    in_hand = [span.seq for span in store.take(1000, MANY_BYTES, FOREVER_NS)]
+    in_hand = [span.seq for span in store.read_due(1000, MANY_BYTES, FOREVER_NS)]
     damage_page(path, 1, DAMAGED_HEAD)  # nothing can be read of this one
     forget_pages(store)
     assert store.add(make_rows([1000, 1001])) == 2
@@ -220,7 +220,8 @@ def test_rule_3_another_file_in_the_place_of_a_store_stays(store: Store, path: P
 
 
 def test_closed_store_stays_closed(store: Store) -> None:
-    """Nothing opens a file again that was closed."""
+    """Nothing opens a file again that was closed, be it twice."""
+    store.close()
     store.close()
     for operation in OPERATIONS.values():
         with pytest.raises(StoreError, match="is closed"):

@@ -46,7 +46,7 @@ def _carry_out(store: Store, operation: tuple[object, ...], clock_ns: list[int])
             clock_ns[0] += step_ns
             store.add([make_row(n, padding_bytes=s, recorded_ns=clock_ns[0]) for n, s in added])
         case "take", int() as limit_spans:
-            store.take(limit_spans, MANY_BYTES, NOW_NS)
+            store.read_due(limit_spans, MANY_BYTES, NOW_NS)
         case "deliver", int() as first, int() as count:
             store.mark_delivered([span.seq for span in pending[first : first + count]])
         case "reject", int() as index:
@@ -65,7 +65,7 @@ def _carry_out(store: Store, operation: tuple[object, ...], clock_ns: list[int])
 def _read(store: Store, limit_spans: int, limit_bytes: int) -> Sequence[PendingSpan]:
     """What the file says, and nothing learnt from it."""
     with patch.object(store._fresh, "begin"):
-        return store.take(limit_spans, limit_bytes, NOW_NS)
+        return store.read_due(limit_spans, limit_bytes, NOW_NS)
 
 
 @settings(deadline=None, max_examples=120)
@@ -80,23 +80,23 @@ def test_rule_1_what_is_remembered_is_what_is_in_the_file(
         tempfile.TemporaryDirectory() as folder,
         Store.open(Path(folder) / "s.db", retention=Retention(max_bytes=150_000)) as store,
     ):
-        store.take(1, MANY_BYTES, NOW_NS)
+        store.read_due(1, MANY_BYTES, NOW_NS)
         for operation in operations:
             _carry_out(store, operation, clock_ns)
             for limits in ((100, MANY_BYTES), (2, MANY_BYTES), (100, 6_000), (1, 1)):
-                remembered = store.take_fresh(*limits)
+                remembered = store.read_fresh(*limits)
                 assert remembered is None or list(remembered) == list(_read(store, *limits))
 
 
 def test_rule_2_what_a_read_found_whole_is_known_from_then_on(store: Store) -> None:
     """Not before; and from then on nothing that is added need be read."""
     store.add(make_rows([1]))
-    assert store.take_fresh(10, MANY_BYTES) is None
-    store.take(10, MANY_BYTES, NOW_NS)
+    assert store.read_fresh(10, MANY_BYTES) is None
+    store.read_due(10, MANY_BYTES, NOW_NS)
     store.add(make_rows([1, 2]))
     with store._file.use() as connection:
         connection.execute("UPDATE span_bytes SET span = x'00'")
-    remembered = store.take_fresh(10, MANY_BYTES)
+    remembered = store.read_fresh(10, MANY_BYTES)
     assert remembered is not None
     assert [span.span for span in remembered] == [make_row(1).span, make_row(2).span]
 
@@ -104,74 +104,80 @@ def test_rule_2_what_a_read_found_whole_is_known_from_then_on(store: Store) -> N
 def test_rule_2_a_read_that_left_some_teaches_nothing(store: Store) -> None:
     """Neither where the batch was full, nor where some wait for their next try."""
     store.add(make_rows([1, 2]))
-    store.take(1, MANY_BYTES, NOW_NS)
-    assert store.take_fresh(10, MANY_BYTES) is None
+    store.read_due(1, MANY_BYTES, NOW_NS)
+    assert store.read_fresh(10, MANY_BYTES) is None
     store.mark_retry([1], 2 * NOW_NS, "down")
-    store.take(10, MANY_BYTES, NOW_NS)
-    assert store.take_fresh(10, MANY_BYTES) is None
+    store.read_due(10, MANY_BYTES, NOW_NS)
+    assert store.read_fresh(10, MANY_BYTES) is None
 
 
 def test_rule_3_memory_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest are remembered as far as there is room; then the file is read."""
     monkeypatch.setattr(fresh_spans, "MAX_FRESH_BYTES", 2_500)
-    store.take(10, MANY_BYTES, NOW_NS)
+    store.read_due(10, MANY_BYTES, NOW_NS)
     store.add([make_row(number, padding_bytes=1_000) for number in range(1, 5)])
     assert sum(len(span.span) for span in store._fresh._spans) <= 2_500
-    remembered = store.take_fresh(2, MANY_BYTES)
+    remembered = store.read_fresh(2, MANY_BYTES)
     assert remembered is not None
     assert [span.span_id for span in remembered] == [span_id(1), span_id(2)]
-    assert store.take_fresh(3, MANY_BYTES) is None
+    assert store.read_fresh(3, MANY_BYTES) is None
     assert not store._fresh._spans
 
 
 def test_spans_that_are_kept_are_not_to_be_sent(path: Path) -> None:
     """Where the store is the backend there is nothing to remember."""
     with Store.open(path, delivers=False) as store:
-        store.take(10, MANY_BYTES, NOW_NS)
+        store.read_due(10, MANY_BYTES, NOW_NS)
         store.add(make_rows([1]))
-        assert not store.take_fresh(10, MANY_BYTES)
+        assert not store.read_fresh(10, MANY_BYTES)
 
 
 def test_rule_2_a_clock_that_was_put_back(store: Store) -> None:
     """What is added then is older than what was: the file is asked who comes first."""
-    store.take(10, MANY_BYTES, NOW_NS)
+    store.read_due(10, MANY_BYTES, NOW_NS)
     store.add([make_row(1, recorded_ns=5)])
     store.add([make_row(2, recorded_ns=4)])
-    assert store.take_fresh(10, MANY_BYTES) is None
-    assert [span.span_id for span in store.take(10, MANY_BYTES, NOW_NS)] == [span_id(2), span_id(1)]
+    assert store.read_fresh(10, MANY_BYTES) is None
+    assert [span.span_id for span in store.read_due(10, MANY_BYTES, NOW_NS)] == [
+        span_id(2),
+        span_id(1),
+    ]
 
 
 def test_rule_2_spans_that_were_lost_are_not_sent(path: Path) -> None:
     """What size took from the file is in no memory either."""
     with Store.open(path, retention=Retention(max_bytes=1)) as store:
-        store.take(10, MANY_BYTES, NOW_NS)
+        store.read_due(10, MANY_BYTES, NOW_NS)
         store.add(make_rows([1, 2]))
         assert store.prune(NOW_NS).lost == 2
-        assert not store.take_fresh(10, MANY_BYTES)
+        assert not store.read_fresh(10, MANY_BYTES)
 
 
 def test_rule_2_another_file(store: Store) -> None:
     """What is known of the file as it was opened need not be true in the next one."""
-    store.take(10, MANY_BYTES, NOW_NS)
+    store.read_due(10, MANY_BYTES, NOW_NS)
     store.add(make_rows([1]))
     with store._file.use() as connection:
         connection.execute("DELETE FROM spans")
     store._file._disconnect()
-    assert store.take_fresh(10, MANY_BYTES) is None
+    assert store.read_fresh(10, MANY_BYTES) is None
 
 
 def test_rule_2_a_call_that_failed_may_have_added_spans_all_the_same(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were committed, and nobody was told: the file is asked, and takes more of them."""
-    store.take(10, MANY_BYTES, NOW_NS)
+    store.read_due(10, MANY_BYTES, NOW_NS)
     with monkeypatch.context() as patched:
         patched.setattr(store._file, "growth", _fail_afterwards)
         with pytest.raises(StoreUnavailable):
             store.add(make_rows([1]))
     store.add(make_rows([1, 2]))
-    assert store.take_fresh(10, MANY_BYTES) is None
-    assert [span.span_id for span in store.take(10, MANY_BYTES, NOW_NS)] == [span_id(1), span_id(2)]
+    assert store.read_fresh(10, MANY_BYTES) is None
+    assert [span.span_id for span in store.read_due(10, MANY_BYTES, NOW_NS)] == [
+        span_id(1),
+        span_id(2),
+    ]
 
 
 @contextlib.contextmanager

@@ -10,9 +10,9 @@ import pytest
 
 from telemetry.errors import StoreUnavailable
 from telemetry.store.checksum import DAMAGED_WORDS
+from telemetry.store.opening import wal_path
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
-from telemetry.store.schema import wal_path
 from telemetry.store.store import Store
 from tests.telemetry.damage import fold, forget_pages, make_older
 from tests.telemetry.due_spans import FOREVER_NS, taken
@@ -211,11 +211,11 @@ def test_rule_8_a_span_that_is_tried_alone_is_no_exception(path: Path) -> None:
         store.mark_failed_alone(1, 0, "broke")
         store.mark_failed_alone(2, 1, "broke")
         turn_bit(store, 1)
-        alone = store.take_alone(FOREVER_NS)
+        alone = store.read_alone(FOREVER_NS)
         assert alone is not None
         assert alone.span_id == span_id(2)
         turn_bit(store, 2)
-        assert store.take_alone(FOREVER_NS) is None
+        assert store.read_alone(FOREVER_NS) is None
         assert store.counts().rejected == 2
 
 
@@ -226,7 +226,7 @@ def test_rule_8_bytes_that_became_text_are_bytes(store: Store) -> None:
         connection.execute("UPDATE span_bytes SET span = CAST(span AS TEXT)")
     assert len(taken(store)) == 1
     store.mark_failed_alone(1, 0, "broke")
-    assert store.take_alone(FOREVER_NS) is not None
+    assert store.read_alone(FOREVER_NS) is not None
     with StoreReader(store.path) as reader:
         (found,) = reader.find(span_id(1))
     assert found.span == make_row(1, padding_bytes=200).span

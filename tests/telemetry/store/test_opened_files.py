@@ -13,8 +13,8 @@ import pytest
 from telemetry.errors import StoreLocked, StoreUnavailable
 from telemetry.store.lock import StoreLock
 from telemetry.store.opened_files import Change, OpenedFiles
+from telemetry.store.opening import shm_path, wal_path
 from telemetry.store.reader import StoreReader
-from telemetry.store.schema import shm_path, wal_path
 from telemetry.store.store import Store
 from tests.telemetry.damage import damage_page, damaged_sets, fold, integrity, pages_of
 from tests.telemetry.due_spans import FOREVER_NS, MANY_BYTES, taken
@@ -66,14 +66,14 @@ def test_a_store_that_is_taken_away_is_begun_anew(
     """What comes and what waited is in the new one, under its number; one line tells."""
     with Store.open(path) as store:
         store.add(make_rows([1, 2, 3]))
-        before = {span.seq: span.span_id for span in store.take(9, MANY_BYTES, FOREVER_NS)}
+        before = {span.seq: span.span_id for span in store.read_due(9, MANY_BYTES, FOREVER_NS)}
         store.mark_delivered([1])
         take_away(path)
         store.add(make_rows([4]))
         store.mark_delivered([2])
         assert taken(store) == [span_id(3), span_id(4)]
         assert readable(path) == [span_id(2), span_id(3), span_id(4)]
-        after = {span.seq: span.span_id for span in store.take(9, MANY_BYTES, FOREVER_NS)}
+        after = {span.seq: span.span_id for span in store.read_due(9, MANY_BYTES, FOREVER_NS)}
         assert after.items() & before.items() == {(3, span_id(3))}
         with pytest.raises(StoreLocked):
             StoreLock(path)

@@ -147,7 +147,7 @@ def test_rule_6_a_disk_that_is_away_for_a_time(tmp_path: Path) -> None:
 
 def test_locked_by_somebody_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program's transaction makes calls fail, whole; they work when it has ended."""
-    monkeypatch.setattr("telemetry.store.schema._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("telemetry.store.opening._BUSY_SECONDS", 0.05)
     with Store.open(path) as store:
         store.add([make_row(1)])
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as foreign:

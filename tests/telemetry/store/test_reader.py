@@ -13,19 +13,13 @@ import pytest
 from telemetry.errors import StoreUnavailable
 from telemetry.store import reader as store_reader
 from telemetry.store.reader import MAX_LISTED, StoreReader
-from telemetry.store.store import Store
 from tests.telemetry.span_rows import make_row, make_rows, span_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
-    with Store.open(tmp_path / "spans.db") as opened:
-        yield opened
+    from telemetry.store.store import Store
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.store import rescue as store_rescue
+from telemetry.store.opening import connect_owner
 from telemetry.store.rescue import (
     MAX_DAMAGED_KEPT,
     CarriedOver,
@@ -18,7 +19,6 @@ from telemetry.store.rescue import (
     is_marked_as_store,
     set_aside,
 )
-from telemetry.store.schema import connect_owner
 from telemetry.store.store import Store
 from telemetry.store.tally import read_tally
 from tests.telemetry.damage import damage_page, damaged_sets, fold, make_older, pages_of
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANY = 10_000
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the store is."""
-    return tmp_path / "spans.db"
 
 
 @pytest.fixture
@@ -264,7 +258,9 @@ def test_rule_4_no_number_is_given_twice(
         carry_over(damaged, new, known)
     with Store.open(tmp_path / "new.db") as store:
         store.add([make_row(5000)])
-        (span,) = [one for one in store.take(MANY, 2**40, 2**62) if one.span_id == span_id(5000)]
+        (span,) = [
+            one for one in store.read_due(MANY, 2**40, 2**62) if one.span_id == span_id(5000)
+        ]
     # With a page 1 that is damaged nothing can be read.
     assert span.seq == max(known, 0 if page == 1 else 310) + 1
 

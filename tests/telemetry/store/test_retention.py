@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from telemetry.store.opening import PAGE_BYTES, fold_wal, wal_path
 from telemetry.store.reader import StoreReader
 from telemetry.store.retention import MAX_PRUNE_ROWS, MAX_VACUUM_BYTES
 from telemetry.store.rows import PruneResult, Retention, SpanState
-from telemetry.store.schema import PAGE_BYTES, fold_wal, wal_path
 from telemetry.store.store import Store
 from tests.telemetry.due_spans import FOREVER_NS, seqs, taken
 from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows, span_id
@@ -215,14 +215,6 @@ def test_what_is_removed_is_not_written_anew(path: Path) -> None:
             assert fold_wal(connection)
         assert store.prune(FOREVER_NS).removed == 50
         assert 0 < wal_bytes(path) < 500_000
-
-
-def test_file_taken_away(path: Path) -> None:
-    """A file that somebody removed under its owner does not make pruning fail."""
-    with Store.open(path) as store:
-        store.add([make_row(1)])
-        path.unlink()
-        assert store.prune(0).removed == 0
 
 
 def test_small_wal_is_no_reason_to_remove(path: Path) -> None:

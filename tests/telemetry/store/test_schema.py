@@ -1,4 +1,4 @@
-"""``telemetry.store.schema``: what a file has to be, and what becomes of it."""
+"""``telemetry.store.schema`` and ``opening``: what a file has to be, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,13 @@ import pytest
 
 from telemetry.errors import StoreForeign, StoreTooNew, StoreUnavailable
 from telemetry.store import schema
-from telemetry.store.schema import (
-    APPLICATION_ID,
-    MIGRATIONS,
-    PAGE_BYTES,
-    WAL_BYTES,
-    connect_owner,
-    connect_reader,
-)
+from telemetry.store.opening import PAGE_BYTES, WAL_BYTES, connect_owner, connect_reader
+from telemetry.store.schema import APPLICATION_ID, MIGRATIONS
 from telemetry.store.store import Store
 from tests.telemetry.span_rows import make_row
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the store is to be."""
-    return tmp_path / "spans.db"
 
 
 def execute(path: Path, *statements: str) -> list[object]:
@@ -61,7 +49,7 @@ def test_the_wal_is_folded_in_at_the_same_size_whatever_the_pages(
 ) -> None:
     """A file keeps the pages that it was made with, and a crash takes no more of it for that."""
     with monkeypatch.context() as made:
-        made.setattr(schema, "PAGE_BYTES", page_bytes)
+        made.setattr("telemetry.store.opening.PAGE_BYTES", page_bytes)
         make_store(path)
     with contextlib.closing(connect_owner(path, fsync_each_commit=False)) as connection:
         (found_bytes,) = connection.execute("PRAGMA page_size").fetchone()
@@ -118,40 +106,19 @@ def test_any_file_name(tmp_path: Path, name: str) -> None:
     connect_reader(tmp_path / name).close()
 
 
-@pytest.mark.parametrize("content", [b"no database " * 100, b"SQLite format 3\0" + b"x" * 5000])
-def test_no_database(path: Path, content: bytes) -> None:
-    """Rule 1: a file that is no database is refused and left as it is."""
-    path.write_bytes(content)
-    path.chmod(0o644)
-    with pytest.raises(StoreForeign, match="damaged or no SQLite database"):
-        make_store(path)
-    with pytest.raises(StoreForeign):
-        connect_reader(path)
-    assert path.read_bytes() == content
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+NO_STORES = {"text": b"hello" * 1000, "broken": b"SQLite format 3\0" + b"x" * 5000}
 
 
-def test_other_programs_database(path: Path) -> None:
-    """Rule 1: another program's database is refused and left as it is."""
-    execute(path, "CREATE TABLE bookmarks (url TEXT)")
-    path.chmod(0o644)
-    content = path.read_bytes()
-    with pytest.raises(StoreForeign, match="another program's database"):
-        make_store(path)
-    with pytest.raises(StoreForeign):
-        connect_reader(path)
-    assert path.read_bytes() == content
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
-
-
-@pytest.mark.parametrize("kind", ["text", "database", "folder", "fifo", "device", "hard link"])
+@pytest.mark.parametrize(
+    "kind", ["text", "broken", "database", "folder", "fifo", "device", "hard link"]
+)
 def test_what_cannot_be_owned_stays_as_it_is(tmp_path: Path, kind: str) -> None:
-    """A start that is refused changes no mode and leaves nothing behind."""
+    """Rule 1: a start that is refused changes no mode and leaves nothing behind."""
     path = tmp_path / "x"
-    if kind == "text":
-        path.write_bytes(b"hello" * 1000)
+    if kind in NO_STORES:
+        path.write_bytes(NO_STORES[kind])
     elif kind == "database":
-        execute(path, "CREATE TABLE a (b)")
+        execute(path, "CREATE TABLE bookmarks (url TEXT)")
     elif kind == "folder":
         path.mkdir()
     elif kind == "fifo":
@@ -166,10 +133,17 @@ def test_what_cannot_be_owned_stays_as_it_is(tmp_path: Path, kind: str) -> None:
         path.hardlink_to(tmp_path / "other")
     path.chmod(0o755)
     before = sorted(tmp_path.iterdir())
+    content = path.read_bytes() if path.is_file() else b""
     with pytest.raises(StoreForeign) as refused:
         Store.open(path)
     assert str(refused.value).startswith(str(path))
     assert sorted(tmp_path.iterdir()) == before
+    if kind in {"text", "broken", "database"}:
+        words = "another program's" if kind == "database" else "damaged or no SQLite database"
+        for opens in (make_store, connect_reader):
+            with pytest.raises(StoreForeign, match=words):
+                opens(path)
+        assert path.read_bytes() == content
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
 
 

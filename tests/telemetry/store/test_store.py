@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telemetry.errors import StoreError, StoreLocked, StoreUnavailable
+from telemetry.errors import StoreLocked, StoreUnavailable
+from telemetry.store.opening import wal_path
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanState
-from telemetry.store.schema import wal_path
 from telemetry.store.store import MAX_ERROR_CHARS, Store
 from tests.telemetry.due_spans import FOREVER_NS, MANY_BYTES, seqs, taken
 from tests.telemetry.span_rows import SECOND_NS, make_row, make_rows, span_id
@@ -84,7 +84,7 @@ while True:
     number += len(rows)
     print(number, flush=True)
     if number % 3 == 0:
-        store.mark_delivered([span.seq for span in store.take(2, 10**9, 2**62)])
+        store.mark_delivered([span.seq for span in store.read_due(2, 10**9, 2**62)])
     if number % 5 == 0:
         store.prune(0)
 """
@@ -122,14 +122,6 @@ def test_failed_open_leaves_the_lock_free(path: Path) -> None:
         Store.open(path)
     wal_path(path).rmdir()
     Store.open(path).close()
-
-
-def test_closed_store_says_so(store: Store) -> None:
-    """After close, twice over, every method tells that the store is closed."""
-    store.close()
-    store.close()
-    with pytest.raises(StoreError, match="is closed"):
-        store.counts()
 
 
 # Recording
@@ -190,8 +182,10 @@ def test_rule_2_replays_among_new_spans(path: Path, known: set[int]) -> None:
     with Store.open(path) as store:
         store.add(make_rows(sorted(known)))
         assert store.add(make_rows([1, 2, 3, 4, 4])) == 4 - len(known)
-        taken_spans = {span.span_id: span.span for span in store.take(10, MANY_BYTES, FOREVER_NS)}
-        assert taken_spans == {span_id(number): make_row(number).span for number in range(1, 5)}
+        due = store.read_due(10, MANY_BYTES, FOREVER_NS)
+        assert {span.span_id: span.span for span in due} == {
+            span_id(number): make_row(number).span for number in range(1, 5)
+        }
         assert store.add(make_rows([5])) == 1
         with store._file.use() as connection:
             (bare,) = connection.execute(
@@ -221,13 +215,6 @@ def test_batch_is_bounded_by_spans_and_bytes(store: Store) -> None:
     assert taken(store, limit_bytes=1) == [span_id(1)]
 
 
-def test_taken_bytes_join_to_one_batch(store: Store) -> None:
-    """What comes out is what went in."""
-    rows = make_rows([1, 2])
-    store.add(rows)
-    assert [span.span for span in store.take(10, MANY_BYTES, 0)] == [row.span for row in rows]
-
-
 # Fates
 
 
@@ -235,8 +222,8 @@ def test_retry_waits_for_its_time(store: Store) -> None:
     """A failed span is due again at its next try, with its error and one attempt more."""
     store.add([make_row(1)])
     store.mark_retry(seqs(store), 50, "HTTP 503: busy")
-    assert store.take(10, MANY_BYTES, 49) == []
-    assert len(store.take(10, MANY_BYTES, 50)) == 1
+    assert store.read_due(10, MANY_BYTES, 49) == []
+    assert len(store.read_due(10, MANY_BYTES, 50)) == 1
     with StoreReader(store.path) as reader:
         summary = reader.latest(1)[0]
     assert (summary.state, summary.attempts, summary.next_try_ns) == (SpanState.PENDING, 1, 50)
@@ -249,7 +236,7 @@ def test_new_owner_tries_at_once(path: Path) -> None:
         store.add([make_row(1)])
         store.mark_retry(seqs(store), FOREVER_NS, "down")
     with Store.open(path) as store:
-        assert len(store.take(10, MANY_BYTES, 0)) == 1
+        assert len(store.read_due(10, MANY_BYTES, 0)) == 1
 
 
 def test_delivered_and_rejected_are_settled(store: Store) -> None:
@@ -299,7 +286,7 @@ def test_any_thread_may_call(store: Store) -> None:
 
     def export() -> None:
         while len(done) < total:
-            spans = store.take(7, MANY_BYTES, FOREVER_NS)
+            spans = store.read_due(7, MANY_BYTES, FOREVER_NS)
             store.mark_delivered([span.seq for span in spans])
             done.extend(span.span_id for span in spans)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telemetry.errors import StoreForeign, StoreTooNew, StoreUnavailable
+from telemetry.errors import StoreError, StoreForeign, StoreTooNew, StoreUnavailable
 from telemetry.store.schema import MIGRATIONS
 from telemetry.store.store import Store
 from telemetry.store.survey import find_damage, survey_store
@@ -19,11 +19,6 @@ from tests.telemetry.span_rows import make_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "traces.db"
 
 
 def files(path: Path) -> dict[str, tuple[int, bytes]]:
@@ -74,26 +69,21 @@ def test_rule_2_a_store_in_use_is_not_looked_through(path: Path) -> None:
         assert (survey.pending, survey.is_checked) == (1, False)
 
 
-def test_another_programs_database_is_refused(path: Path) -> None:
-    """By its application id."""
-    alter(path, "CREATE TABLE spans (state)")
-    with pytest.raises(StoreForeign, match="another program's"):
-        survey_store(path, is_in_use=False)
-
-
-def test_a_newer_store_is_refused(path: Path) -> None:
-    """As ``serve`` refuses it."""
+@pytest.mark.parametrize(
+    ("statement", "error", "words"),
+    [
+        ("PRAGMA application_id = 7", StoreForeign, "another program's"),
+        (f"PRAGMA user_version = {len(MIGRATIONS) + 1}", StoreTooNew, "newer"),
+        ("DROP TABLE spans", StoreUnavailable, "cannot be used"),
+    ],
+)
+def test_a_store_that_cannot_be_read_is_explained(
+    path: Path, statement: str, error: type[StoreError], words: str
+) -> None:
+    """Another program's database, one of a newer version, one of which a part is missing."""
     Store.open(path).close()
-    alter(path, f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    with pytest.raises(StoreTooNew, match="newer"):
-        survey_store(path, is_in_use=False)
-
-
-def test_a_store_that_cannot_be_read_is_explained(path: Path) -> None:
-    """A part of it is missing."""
-    Store.open(path).close()
-    alter(path, "DROP TABLE spans")
-    with pytest.raises(StoreUnavailable, match="cannot be used"):
+    alter(path, statement)
+    with pytest.raises(error, match=words):
         survey_store(path, is_in_use=False)
 
 

@@ -14,8 +14,7 @@ from telemetry.metrics.registry import MetricsRegistry
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
-from telemetry.store.unobserved_calls import MAX_ROWS, UnobservedCalls
-from telemetry.store.unobserved_keeper import UnobservedKeeper
+from telemetry.store.unobserved_calls import MAX_ROWS, UnobservedCalls, UnobservedKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +23,6 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Snapshot
 
 DAY_NS = 24 * 3600 * 1_000_000_000
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "traces.db"
 
 
 @pytest.fixture
@@ -53,20 +47,20 @@ def read(path: Path) -> list[UnobservedCalls]:
 def test_counts_of_runs_add_up_and_what_is_told_again_does_not(store: Store, path: Path) -> None:
     """Rule 1: a new telemetry process is told all that its predecessor was told."""
     first = UnobservedKeeper(store, lambda: 5)
-    first.take(None)
-    first.take(numbers(1, a=2, b=1))
-    UnobservedKeeper(store, lambda: 6).take(numbers(1, a=2, b=2))
+    first.keep(None)
+    first.keep(numbers(1, a=2, b=1))
+    UnobservedKeeper(store, lambda: 6).keep(numbers(1, a=2, b=2))
     assert read(path) == [("/a", 2, 5), ("/b", 2, 6)]
-    UnobservedKeeper(store, lambda: 7).take(numbers(2, b=3))
+    UnobservedKeeper(store, lambda: 7).keep(numbers(2, b=3))
     assert read(path) == [("/b", 5, 7), ("/a", 2, 5)]
 
 
 def test_what_is_old_or_too_much_goes(store: Store, path: Path) -> None:
     """Rule 2, also where nothing new is counted."""
     for run in range(MAX_ROWS + 1):
-        UnobservedKeeper(store, lambda run=run: run).take(numbers(run, a=1))  # type: ignore[misc]
+        UnobservedKeeper(store, lambda run=run: run).keep(numbers(run, a=1))  # type: ignore[misc]
     assert read(path) == [("/a", MAX_ROWS, MAX_ROWS)]
-    UnobservedKeeper(store, lambda: MAX_ROWS + DAY_NS).take(numbers(MAX_ROWS + 1))
+    UnobservedKeeper(store, lambda: MAX_ROWS + DAY_NS).keep(numbers(MAX_ROWS + 1))
     assert read(path) == [("/a", 1, MAX_ROWS)]
 
 
@@ -81,9 +75,9 @@ def test_a_store_that_fails_is_told_the_next_time(
     keeper = UnobservedKeeper(store, lambda: 5)
     with monkeypatch.context() as broken:
         broken.setattr(store, "keep_unobserved", fail)
-        keeper.take(numbers(1, a=1))
+        keeper.keep(numbers(1, a=1))
     assert read(path) == []
-    keeper.take(numbers(1, a=1))
+    keeper.keep(numbers(1, a=1))
     assert read(path) == [("/a", 1, 5)]
 
 
