@@ -32,7 +32,7 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from telemetry.pricing.billing import BilledTokens
+    from codec.usage import Usage
     from telemetry.pricing.listing import Listing
     from telemetry.pricing.span_cost import SpanCost
 
@@ -61,7 +61,7 @@ class Catalogue:
 
     def price(
         self,
-        tokens: BilledTokens,
+        tokens: Usage,
         models: Iterable[str],
         *,
         provider: str | None,
@@ -72,7 +72,7 @@ class Catalogue:
         """What the tokens cost.
 
         Args:
-            tokens: to be billed.
+            tokens: as :func:`telemetry.pricing.billing.count_billed_tokens` has them.
             models: names of the model; the first that is listed counts.
             provider: that the settings name, ``None`` to tell it from the host.
             host: of the upstream.

@@ -42,36 +42,8 @@ MAX_NAMES = 16
 MAX_NAME_CHARS = 64
 """Of what was left out with a usage event: llama.cpp has one such member, others have none."""
 
-_OWN_NAMES: Final = frozenset(member.value for member in MetadataMember)
-
-_TOLD: Final = tuple(
-    member.value
-    for member in (
-        MetadataMember.UPSTREAM,
-        MetadataMember.REQUEST_ID,
-        MetadataMember.PROXY_REWRITES,
-        MetadataMember.RETRY_COUNT,
-        MetadataMember.TTFT_MS,
-        MetadataMember.FIRST_CONTENT_MS,
-        MetadataMember.CHUNK_COUNT,
-        MetadataMember.CHUNK_WAIT_MS,
-        MetadataMember.LONGEST_CHUNK_WAIT_MS,
-        MetadataMember.OUTCOME,
-        MetadataMember.ON_DISCONNECT,
-        MetadataMember.REFUSED_CHOICES,
-        MetadataMember.USAGE_SOURCE,
-        MetadataMember.USAGE_RAW,
-        MetadataMember.COST_SOURCE,
-        MetadataMember.RATE_LIMITS,
-        MetadataMember.ANOMALIES,
-        MetadataMember.KEPT_BY,
-        MetadataMember.CONTENT_HIDDEN_BY,
-        MetadataMember.USAGE_EVENT_NOT_STRIPPED,
-        MetadataMember.LEFT_OUT_WITH_USAGE,
-        MetadataMember.CUT,
-    )
-)
-"""The order of our own members, which is that of the values below."""
+_OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
+"""In the order of the values below."""
 
 
 def build_metadata(
@@ -116,6 +88,7 @@ def dump_metadata(
 def _own_members(
     exchange: Exchange, cut: Mapping[str, int], cost_source: str | None
 ) -> dict[str, Any]:
+    """Our own members that apply; the values stand in the order of :class:`MetadataMember`."""
     response = exchange.response
     usage = response.usage if response is not None else None
     source = None if response is None else "none" if usage is None else "provider"
@@ -140,7 +113,7 @@ def _own_members(
         _left_out(response) or None if response is not None else None,
         dict(cut) or None,
     )
-    return {name: v for name, v in zip(_TOLD, values, strict=True) if v is not None}
+    return {name: v for name, v in zip(_OWN_NAMES, values, strict=True) if v is not None}
 
 
 def _left_out(response: Said) -> list[str]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.usage import Usage
 from telemetry.pricing import listing
-from telemetry.pricing.billing import BilledTokens
 from telemetry.pricing.catalogue import MAX_CACHED_LOOKUPS, Catalogue
 
 if TYPE_CHECKING:
     from telemetry.pricing.span_cost import SpanCost
 
-TOKENS = BilledTokens(prompt=1000, cache_read=400, completion=200)
+TOKENS = Usage(prompt=1000, cache_read=400, completion=200)
 AT_NS = 1_793_880_000_000_000_000  # November 2026
 
 
@@ -109,7 +109,7 @@ def test_a_time_beyond_the_calendar_is_no_cost(at_ns: int) -> None:
 
 def test_what_the_package_refuses_is_no_cost() -> None:
     """Rule 5: cached tokens and audio, where the two have a rate together."""
-    tokens = BilledTokens(prompt=9, cache_read=2, prompt_audio=2, completion=1)
+    tokens = Usage(prompt=9, cache_read=2, prompt_audio=2, completion=1)
     assert price(Catalogue(), "gemini-2.5-flash", provider="google", tokens=tokens) is None
 
 
@@ -154,12 +154,12 @@ def refuse(*_, **__):
 socket.socket.connect = socket.socket.bind = socket.getaddrinfo = socket.create_connection = refuse
 from telemetry.pricing.pricing import Pricing
 from telemetry.pricing.price_table import PriceTable
-from telemetry.pricing.billing import BilledTokens
+from codec.usage import Usage
 from telemetry.pricing.catalogue import Catalogue
 Pricing(PriceTable())
 assert "genai_prices" not in sys.modules, "imported before its time"
 cost = Catalogue().price(
-    BilledTokens(prompt=1000, cache_read=400, completion=200), ["gpt-4o-mini-2024-07-18"],
+    Usage(prompt=1000, cache_read=400, completion=200), ["gpt-4o-mini-2024-07-18"],
     provider=None, host="api.openai.com", service_tier="default", at_ns=1_793_880_000_000_000_000,
 )
 assert "genai_prices" in sys.modules
