@@ -16,9 +16,10 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from codec.apis.api import Content
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -79,6 +80,20 @@ class PrivacySwitches:
     def everything(cls) -> PrivacySwitches:
         """All switches on: no content is shown at all."""
         return cls(**dict.fromkeys(_HIDE_FIELDS, True))
+
+    def for_content(self, content: Content) -> PrivacySwitches:
+        """What the switches come to for calls with that content.
+
+        Prompts and choices are the text of legacy completions, what is embedded that of embeddings.
+        """
+        match content:
+            case Content.MESSAGES:
+                return self
+            case Content.TEXTS:
+                prompts, choices = self.hides_prompts, self.hides_choices
+                return replace(self, hide_input_text=prompts, hide_output_text=choices)
+            case Content.VECTORS:
+                return replace(self, hide_input_text=self.hides_embedded_text)
 
     @property
     def hides_input_messages(self) -> bool:

@@ -18,11 +18,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
 
 from codec.apis.api import Content
 from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.pricing.span_cost import build_cost_attributes
+from telemetry.privacy.hiding import hide_item_tools
 from telemetry.spans.embedding_attributes import (
     build_embedding_attributes,
     build_embedding_output_attributes,
@@ -76,6 +78,8 @@ def build_span_content(
         rules: what the settings say about every span.
         mask: what of this exchange must not be shown (:meth:`SpanRules.mask`).
     """
+    if rules.privacy.hides_tools:
+        exchange = _hide_item_tools(exchange)
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
     cost = rules.pricing.price(exchange) if rules.pricing is not None else None
@@ -113,6 +117,13 @@ def build_span_content(
         cut[SpanAttributes.METADATA] = cut_bytes
     fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
     return WrittenAttributes(fitting), cut
+
+
+def _hide_item_tools(exchange: Exchange) -> Exchange:
+    if exchange.request is None:
+        return exchange
+    body = hide_item_tools(exchange.request.body)
+    return replace(exchange, request=replace(exchange.request, body=body))
 
 
 def _write_whole(
@@ -190,7 +201,7 @@ def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
     if exchange.error_is_providers and rules.privacy.hides_provider_words:
         # An error inside a stream stands in the answer, and may quote the request.
         return iter(())
-    return build_output_attributes(exchange, quotes_request=not rules.privacy.hides_of_request)
+    return build_output_attributes(exchange, rules.privacy)
 
 
 def build_context_attributes(context: ClientContext) -> AttributePairs:

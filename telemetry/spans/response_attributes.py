@@ -21,6 +21,8 @@ from openinference.semconv.trace import (
 )
 
 from telemetry.attribute_values import json_text
+from telemetry.privacy.hiding import hide_item_tools
+from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TEXT_CHOICES
 from telemetry.spans.message_attributes import build_message_attributes
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from codec.call import Answer
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
+    from telemetry.privacy.switches import PrivacySwitches
     from telemetry.spans.flattening import Flattening
 
 __all__ = (
@@ -83,22 +86,24 @@ def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> 
     )
 
 
-def build_output_attributes(exchange: Exchange, *, quotes_request: bool = True) -> AttributePairs:
-    """``output.*``: the answer as the client received it.
+def build_output_attributes(exchange: Exchange, privacy: PrivacySwitches) -> AttributePairs:
+    """``output.*``: the answer as the client received it, without what is hidden of the request.
 
     Args:
         exchange: what the span is of.
-        quotes_request: in it may stand what was asked; else that is left out.
+        privacy: what is hidden; the answer's own words are left to the mask.
     """
     response = exchange.response
-    if exchange.undecoded_body:
-        yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body  # text/plain is the default
+    quoted = exchange.api.quoted_members if privacy.hides_of_request else frozenset()
+    if exchange.undecoded_body:  # text/plain is the default
+        yield SpanAttributes.OUTPUT_VALUE, REDACTED if quoted else exchange.undecoded_body
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 2
     body = response.output(streamed=exchange.streamed)
-    if not quotes_request:
-        quoted = exchange.api.quoted_members
+    if quoted:
         body = {name: value for name, value in body.items() if name not in quoted}
+    if privacy.hides_tools:
+        body = hide_item_tools(body)
     text = json_text(body) if body else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text

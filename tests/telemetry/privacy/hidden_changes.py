@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from codec.apis.api import Content
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.switches import PrivacySwitches
 
@@ -16,9 +17,12 @@ Changes = dict[str, Any]
 DROPPED = None
 
 
-def changes(attributes: Mapping[str, AttributeValue], *switches: str) -> Changes:
+def changes(
+    attributes: Mapping[str, AttributeValue], *switches: str, content: Content = Content.MESSAGES
+) -> Changes:
     """What is not as it was: the new values, ``None`` for what was left out."""
-    hidden = hide_attributes(attributes, PrivacySwitches(**dict.fromkeys(switches, True)))
+    on = PrivacySwitches(**dict.fromkeys(switches, True))
+    hidden = hide_attributes(attributes, on.for_content(content))
     assert list(hidden) == [key for key in attributes if key in hidden]  # the order stays
     return {
         key: hidden.get(key, DROPPED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.apis.api import Content
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.switches import PrivacySwitches
 
@@ -14,6 +15,9 @@ OPEN = Mask(PrivacySwitches())
 EVERYTHING = Mask(PrivacySwitches.everything())
 
 
-def mask_of(*switches: str, redaction: Redaction | None = None) -> Mask:
+def mask_of(
+    *switches: str, redaction: Redaction | None = None, content: Content = Content.MESSAGES
+) -> Mask:
     """A mask with these switches and no others."""
-    return Mask(PrivacySwitches(**dict.fromkeys(switches, True)), redaction)
+    on = PrivacySwitches(**dict.fromkeys(switches, True))
+    return Mask(on.for_content(content), redaction)
