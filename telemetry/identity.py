@@ -38,8 +38,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from telemetry.span_identity import SpanIdentity
-from telemetry.trace_parent import TraceParentPolicy
+from telemetry.span_identity import SpanIdentity, TraceParentPolicy
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler

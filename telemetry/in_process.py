@@ -47,11 +47,7 @@ CLOSE_SECONDS = 5.0
 
 
 class FrameByFrame:
-    """An exchange's frames, each handed to one function.
-
-    Args:
-        emit: the function.
-    """
+    """An exchange's frames, each handed to one function."""
 
     __slots__ = ("_emit",)
 
@@ -66,10 +62,6 @@ class FrameByFrame:
 
 class InProcessTelemetry:
     """A queue, a thread and the service that it feeds.
-
-    Args:
-        service: is fed, and told to commit.
-        shedding: with other limits than the usual ones.
 
     Attributes:
         shedding: what was left out (rule 2).
@@ -121,12 +113,7 @@ class InProcessTelemetry:
 
 
 class InProcessPipeline:
-    """A pipeline that is emitted into.
-
-    Attributes:
-        pipeline: what the queue feeds.
-        telemetry: the queue.
-    """
+    """A pipeline and the queue that feeds it."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -135,12 +122,7 @@ class InProcessPipeline:
 
     @classmethod
     def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
-        """See :meth:`telemetry.pipeline.Pipeline.open`.
-
-        Raises:
-            ConfigurationError: an ``OTEL_*`` variable cannot be followed.
-            StoreError: the store cannot be opened.
-        """
+        """Open both; see :meth:`telemetry.pipeline.Pipeline.open`."""
         return cls(Pipeline.open(path, retention=retention, environ=environ))
 
     def start(self) -> None:

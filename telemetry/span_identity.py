@@ -1,16 +1,30 @@
 """The identity of a span, apart from :mod:`telemetry.identity`, which needs the SDK to decide it.
 
-Frames and exchanges hold it, and what they are in must not wait for the SDK.
+Frames and exchanges hold it, and the settings name its policy: they must not wait for the SDK, nor
+import it before its variables are known to be good (:mod:`telemetry.export.otel_environment`).
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
-__all__ = ("SpanIdentity",)
+__all__ = ("SpanIdentity", "TraceParentPolicy")
 
 _SAMPLED = 0x01
 """W3C Trace Context, section 3.2.2.5.1."""
+
+
+class TraceParentPolicy(StrEnum):
+    """What a valid ``traceparent`` of the client's request does."""
+
+    HONOR = "honor"
+    """The caller's span is the parent."""
+    LINK = "link"
+    """The span is a root that links to the caller's."""
+    IGNORE = "ignore"
+    """The span is a root that knows nothing of the caller."""
 
 
 class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):

@@ -47,7 +47,7 @@ Reading = tuple[Instrument, Labels, int | float]
 
 
 class MetricsRegistry:
-    """The numbers of a process.
+    """The numbers of a process. Labels that are not as many as the instrument's are a ValueError.
 
     Args:
         now_ns: nanoseconds since the epoch.
@@ -72,39 +72,19 @@ class MetricsRegistry:
                 self._numbers[instrument.name] = {(): 0} if counts_at_once else {}
 
     def add(self, counter: Instrument, amount: int = 1, labels: Labels = ()) -> None:
-        """Let a series of a counter grow by `amount`, at least 0.
-
-        Raises:
-            ValueError: `labels` are not as many as the counter's.
-        """
+        """Let a series of a counter grow by `amount`, at least 0."""
         with self._lock:
             numbers, labels = self._number(counter, labels)
             numbers[labels] = numbers.get(labels, 0) + amount
 
     def set(self, gauge: Instrument, value: float, labels: Labels = ()) -> None:
-        """Let a series of a gauge be `value`.
-
-        Raises:
-            ValueError: `labels` are not as many as the gauge's.
-        """
+        """Let a series of a gauge be `value`."""
         with self._lock:
             numbers, labels = self._number(gauge, labels)
             numbers[labels] = value
 
-    def observe(self, histogram: Instrument, value: float, labels: Labels = ()) -> None:
-        """Put `value`, a finite number in the instrument's unit, into a series of a histogram.
-
-        Raises:
-            ValueError: `labels` are not as many as the histogram's.
-        """
-        self.observe_all(((histogram, value, labels),))
-
     def observe_all(self, observed: Iterable[tuple[Instrument, float, Labels]]) -> None:
-        """Put values into series of histograms, one after the other; see :meth:`observe`.
-
-        Raises:
-            ValueError: the labels of one are not as many as its histogram's; others were put in.
-        """
+        """Put finite numbers, in the unit of each histogram, into series of these."""
         with self._lock:
             for histogram, value, labels in observed:
                 cell = self._cells[histogram.name].get(labels)
@@ -123,9 +103,6 @@ class MetricsRegistry:
             counts: how many values fell into each of its buckets, the last included.
             total: the sum of the values, in its unit.
             labels: of the series.
-
-        Raises:
-            ValueError: `counts` or `labels` are not as many as the histogram's.
         """
         if len(counts) != len(histogram.bounds) + 1:
             raise ValueError(f"{histogram.name} has {len(histogram.bounds) + 1} buckets")

@@ -69,19 +69,15 @@ class Catalogue:
         service_tier: str | None,
         at_ns: int,
     ) -> SpanCost | None:
-        """What the tokens cost.
+        """What the tokens cost, ``None`` where that is not known whole (rule 3).
 
         Args:
             tokens: as :func:`telemetry.pricing.billing.count_billed_tokens` has them.
             models: names of the model; the first that is listed counts.
             provider: that the settings name, ``None`` to tell it from the host.
             host: of the upstream.
-            service_tier: as answered, ``None`` where it was not told.
-            at_ns: when the request was made, nanoseconds since the epoch: prices change, some by
-                the hour.
-
-        Returns:
-            ``None`` where that is not known whole (rule 3).
+            service_tier: as answered.
+            at_ns: when the request was made: prices change, some by the hour.
         """
         try:
             for model in models:

@@ -103,15 +103,12 @@ class Listing:
     """By the ordinary tiers that were met, the price at which the sums are done here."""
 
     def price(self, tokens: Usage, tier: str | None, at: datetime) -> SpanCost | None:
-        """What the tokens cost, ``None`` where that is not known whole.
+        """What the tokens cost, ``None`` where that is not known whole; raises what the package does.
 
         Args:
             tokens: to be billed.
             tier: the service tier as answered.
             at: when the request was made.
-
-        Raises:
-            Exception: whatever the package raises.
         """
         if tokens.prompt is None or tokens.completion is None:
             return None
@@ -218,16 +215,13 @@ def _exact_cost(count: Any, rate: Any, *details: tuple[int | None, Any]) -> Deci
 
 
 def find_listing(model: str, provider: str | None, host: str | None) -> Listing | None:
-    """Look a model up.
+    """Look a model up; ``None`` where the provider is not known, or does not list it.
 
     Args:
         model: its name at the provider.
         provider: that the settings name: a value of ``llm.provider``, or an id of the package;
             ``None`` to tell it from the host.
         host: of the upstream.
-
-    Returns:
-        ``None`` where the provider is not known, or does not list the model.
     """
     found = _find_named(provider) if provider else _find_at(host)
     listed = found and found.find_model(model, all_providers=providers)

@@ -93,12 +93,7 @@ _IN_AUTHORITY = re.compile(r"^[a-z]{2,5}://([^/?#]+)@", re.IGNORECASE)
 
 
 def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) -> Credentials:
-    """The credentials that the body of a request carries.
-
-    Args:
-        body: its members; ``None`` where it could not be decoded.
-        text: what was read of it, which is looked at where it could not be decoded.
-    """
+    """The credentials that a body carries: in its members, or in its text where it has none."""
     if body is not None:
         if _LOOKED_AT.isdisjoint(body) and body.keys().isdisjoint(_HOLDERS):
             return NO_CREDENTIALS

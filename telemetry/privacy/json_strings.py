@@ -125,7 +125,7 @@ def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
 
     Args:
         text: any.
-        pieces: start and end of each, from the first to the last, with what takes its place.
+        pieces: in their order, start and end of each with what takes its place.
     """
     spliced, done = StringIO(), 0
     for start, end, replacement in pieces:

@@ -45,18 +45,14 @@ class PrivacySwitches:
         hide_inputs: the request: messages, prompts, tools, parameters and images.
         hide_outputs: the answer.
         hide_input_messages: the messages of the request, their roles and ids too.
-        hide_output_messages: the messages of the answer, their roles and ids too.
+        hide_output_messages: those of the answer.
         hide_input_text: what the messages of the request say.
-        hide_output_text: what the messages of the answer say.
-        hide_input_images: images of the request.
-        hide_llm_invocation_parameters: the parameters of the request; where nothing is said, as
-            `hide_inputs`. Said to be shown beside it, they lose their words.
+        hide_output_text: what those of the answer say.
+        hide_llm_invocation_parameters: where nothing is said, as `hide_inputs`. Said to be shown
+            beside it, the parameters lose their words.
         hide_llm_tools: the tools on offer; where nothing is said, as `hide_inputs`.
         hide_prompts: prompts of legacy completions.
         hide_choices: answers of legacy completions.
-        hide_embeddings_vectors: vectors of embeddings.
-        hide_embeddings_text: texts that are embedded.
-        hide_retrieval_documents: see rule 2.
         base64_image_max_length: a ``data:image/…;base64`` URL of more characters is hidden.
     """
 

@@ -136,7 +136,7 @@ def _write_whole(
         return None  # of one name that comes twice, the last value that is clean counts
     values[SpanAttributes.METADATA] = metadata
     written = WrittenAttributes(values)
-    if surely_fits(written, sizes) and not mask.may_change(written):
+    if surely_fits(written, sizes) and not mask.may_change(written.whole, written.over):
         return written
     return None
 

@@ -68,7 +68,7 @@ class Flattening:
         self.cut: dict[str, int] = {}
         self._room = MAX_FLATTENED_ATTRIBUTES
 
-    def take(
+    def flatten(
         self,
         name: str,
         entries: Sequence[Any],
@@ -124,12 +124,7 @@ class Flattening:
         return islice(enumerate(entries), limit)
 
     def opaque(self, name: str, text: str | None) -> str | None:
-        """A text that says nothing to people, and is left out where it is long.
-
-        Args:
-            name: for ``cut``.
-            text: any.
-        """
+        """A text that says nothing to people, left out and noted under `name` where it is long."""
         if text is None or len(text) <= MAX_OPAQUE_CHARS:
             return text
         self._note(name, len(text))

@@ -51,14 +51,14 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
         message = answers[0].message
         return iter(((_ROLE_KEY, message.role), (_CONTENT_KEY, message.content)))
 
-    def flatten(_: int, answer: Answer) -> AttributePairs:
+    def build(_: int, answer: Answer) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{answer.index}"
         return build_message_attributes(prefix, answer.message, flattening)
 
-    return flattening.take(
+    return flattening.flatten(
         SpanAttributes.LLM_OUTPUT_MESSAGES,
         answers,
-        flatten,
+        build,
         limit=MAX_FLATTENED_CHOICES,
     )
 
@@ -73,15 +73,15 @@ def _is_plain(answer: Answer) -> bool:
 def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.choices.<choice index>.*`` of a legacy completion (contract 1.6)."""
 
-    def flatten(_: int, answer: Answer) -> AttributePairs:
+    def build(_: int, answer: Answer) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_CHOICES}.{answer.index}"
         text = next((part for part in answer.message.parts if isinstance(part, str)), None)
         yield f"{prefix}.{ChoiceAttributes.COMPLETION_TEXT}", text
 
-    return flattening.take(
+    return flattening.flatten(
         SpanAttributes.LLM_CHOICES,
         exchange.response.answers if exchange.response is not None else (),
-        flatten,
+        build,
         limit=MAX_FLATTENED_TEXT_CHOICES,
     )
 
