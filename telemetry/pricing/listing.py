@@ -103,7 +103,9 @@ class Listing:
     """By the ordinary tiers that were met, the price at which the sums are done here."""
 
     def price(self, tokens: Usage, tier: str | None, at: datetime) -> SpanCost | None:
-        """What the tokens cost, ``None`` where that is not known whole; raises what the package does.
+        """What the tokens cost, ``None`` where that is not known whole.
+
+        Whatever the package raises comes through.
 
         Args:
             tokens: to be billed.
