@@ -37,7 +37,6 @@ __all__ = (
     "count_chars",
     "is_readable",
     "json_text",
-    "non_empty_text",
     "strict_json_text",
 )
 
@@ -131,14 +130,6 @@ def clean_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return str(text)
-
-
-def non_empty_text(value: object) -> str | None:
-    """The value if it is a string with something in it, else ``None``.
-
-    An empty string is skipped as the in-process instrumentor does (contract 1.2).
-    """
-    return value if isinstance(value, str) and value else None
 
 
 def is_readable(text: str) -> bool:

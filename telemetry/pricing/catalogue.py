@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from codec.usage import Usage
+    from telemetry.observing.exchange import Exchange
     from telemetry.pricing.listing import Listing
     from telemetry.pricing.span_cost import SpanCost
 
@@ -59,31 +60,22 @@ class Catalogue:
     def __init__(self, *, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
 
-    def price(
-        self,
-        tokens: Usage,
-        models: Iterable[str],
-        *,
-        provider: str | None,
-        host: str | None,
-        service_tier: str | None,
-        at_ns: int,
-    ) -> SpanCost | None:
-        """What the tokens cost, ``None`` where that is not known whole (rule 3).
+    def price(self, tokens: Usage, models: Iterable[str], exchange: Exchange) -> SpanCost | None:
+        """What the tokens of an exchange cost, ``None`` where that is not known whole (rule 3).
 
         Args:
             tokens: as :func:`telemetry.pricing.billing.count_billed_tokens` has them.
             models: names of the model; the first that is listed counts.
-            provider: that the settings name, ``None`` to tell it from the host.
-            host: of the upstream.
-            service_tier: as answered.
-            at_ns: when the request was made: prices change, some by the hour.
+            exchange: says whose model it is, and when it was asked: prices change, some by the
+                hour.
         """
+        tier = exchange.response.service_tier if exchange.response is not None else None
         try:
             for model in models:
-                if (listing := self._find(model, provider, host)) is not None:
-                    at = datetime.fromtimestamp(at_ns / 1e9, UTC)
-                    return listing.price(tokens, service_tier, at)
+                found = self._find(model, exchange.provider, exchange.server_address)
+                if found is not None:
+                    at = datetime.fromtimestamp(exchange.start_ns / 1e9, UTC)
+                    return found.price(tokens, tier, at)
         except Exception as error:  # noqa: BLE001 - rule 5
             self._tell(error)
         return None

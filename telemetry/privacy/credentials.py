@@ -219,7 +219,8 @@ def _find_escaped(
         values: what is looked for.
         probes: one of them is in each piece that is looked at; in all where it is ``None``.
     """
-    wanted = [plain for plain in {_unescape(value)[0] for value in values} if _is_long(plain)]
+    plain_values = {_unescape(value)[0] for value in values}
+    wanted = [plain for plain in plain_values if len(plain) >= MIN_CREDENTIAL_CHARS]
     overlap = 6 * max(map(len, values)) + _PIECE_CHARS // 64
     step = max(_PIECE_CHARS, overlap)
     pieces = 0
@@ -236,10 +237,6 @@ def _find_escaped(
             for value in found:
                 for first, last in _find(plain, value):
                     yield start + places[first], start + places[last]
-
-
-def _is_long(value: str) -> bool:
-    return len(value) >= MIN_CREDENTIAL_CHARS
 
 
 def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:

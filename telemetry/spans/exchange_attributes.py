@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from telemetry.attribute_values import AttributePairs, AttributeValue
-    from telemetry.observing.exchange import ClientContext, Exchange
+    from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
 
 __all__ = ("build_exchange_attributes", "build_span_content")
@@ -90,7 +90,8 @@ def build_span_content(
         *tools,
         *outputs,
         *_build_genai_content(exchange, rules),
-        *build_context_attributes(exchange.context),
+        *exchange.context.attributes.items(),
+        (SpanAttributes.TAG_TAGS, exchange.context.tags),
         *opentelemetry,
         *build_cost_attributes(cost),
         # Its text comes last, because it says what was cut; its place is kept.
@@ -202,9 +203,3 @@ def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
         # An error inside a stream stands in the answer, and may quote the request.
         return iter(())
     return build_output_attributes(exchange, rules.privacy)
-
-
-def build_context_attributes(context: ClientContext) -> AttributePairs:
-    """What the client says of the call in more than a word (contract 1.1)."""
-    yield from context.attributes.items()
-    yield SpanAttributes.TAG_TAGS, context.tags

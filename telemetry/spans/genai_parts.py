@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codec.call import Media, Reasoning, Refusal, Text, ToolCall, ToolResult
-from telemetry.attribute_values import is_readable, non_empty_text
+from telemetry.attribute_values import is_readable
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS
 
@@ -71,8 +71,8 @@ def build_parts(parts: Iterable[Part], *, image_max_length: int) -> Iterator[Jso
 
 def build_text_part(part_type: str, text: object) -> Iterator[JsonObject]:
     """One part that is all text, none where there is no text."""
-    if (content := non_empty_text(text)) is not None:
-        yield {"type": part_type, "content": content}
+    if isinstance(text, str) and text:
+        yield {"type": part_type, "content": text}
 
 
 def _call(call: ToolCall) -> JsonObject:

@@ -27,7 +27,6 @@ from openinference.semconv.trace import (
 
 from codec.call import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 from telemetry.attribute_values import json_text
-from telemetry.semconv import ContentType
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS, MAX_FLATTENED_TOOL_CALLS
 
 if TYPE_CHECKING:
@@ -46,6 +45,11 @@ _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
 _CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
 _TYPE: Final = MessageContentAttributes.MESSAGE_CONTENT_TYPE
 _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
+_ID: Final = MessageContentAttributes.MESSAGE_CONTENT_ID
+_ENCRYPTED: Final = MessageContentAttributes.MESSAGE_CONTENT_ENCRYPTED_CONTENT
+
+_MEDIA: Final = frozenset({"image", "audio", "document"})
+"""Kinds that are values of ``message_content.type`` (contract 1.2); there is none for a video."""
 
 
 def build_message_attributes(
@@ -99,27 +103,23 @@ def _part(prefix: str, part: Part, flattening: Flattening) -> AttributePairs:
     if isinstance(part, Media):
         yield from _media(prefix, part)
     elif isinstance(part, Reasoning):
-        yield f"{prefix}.{_TYPE}", ContentType.REASONING
+        yield f"{prefix}.{_TYPE}", "reasoning"
         yield f"{prefix}.{_TEXT}", part.text or None
         yield f"{prefix}.{_ID}", flattening.opaque(_ID, part.id)
         yield f"{prefix}.{_ENCRYPTED}", flattening.opaque(_ENCRYPTED, part.encrypted)
     elif isinstance(part, (str, Text, Refusal)):
-        yield f"{prefix}.{_TYPE}", ContentType.TEXT
+        yield f"{prefix}.{_TYPE}", "text"
         yield f"{prefix}.{_TEXT}", (part if isinstance(part, str) else part.text) or None
 
 
-_ID: Final = MessageContentAttributes.MESSAGE_CONTENT_ID
-_ENCRYPTED: Final = MessageContentAttributes.MESSAGE_CONTENT_ENCRYPTED_CONTENT
-
-
 def _media(prefix: str, media: Media) -> AttributePairs:
+    if media.kind in _MEDIA:
+        yield f"{prefix}.{_TYPE}", media.kind
     match media.kind:
         case "image":
-            yield f"{prefix}.{_TYPE}", ContentType.IMAGE
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_IMAGE}"
             yield f"{key}.{ImageAttributes.IMAGE_URL}", media.url
         case "audio":
-            yield f"{prefix}.{_TYPE}", ContentType.AUDIO
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_AUDIO}"
             url = media.url
             if media.data is not None and media.mime_type is not None:
@@ -128,7 +128,6 @@ def _media(prefix: str, media: Media) -> AttributePairs:
             yield f"{key}.{AudioAttributes.AUDIO_URL}", url
             yield f"{key}.{AudioAttributes.AUDIO_MIME_TYPE}", media.mime_type
         case "document":
-            yield f"{prefix}.{_TYPE}", ContentType.DOCUMENT
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_DOCUMENT}"
             yield f"{key}.{DocumentAttributes.DOCUMENT_URL}", media.url
             yield f"{key}.{DocumentAttributes.DOCUMENT_MIME_TYPE}", media.mime_type

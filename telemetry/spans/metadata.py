@@ -27,7 +27,6 @@ from telemetry.spans.size_limits import size_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.call import Said
     from telemetry.observing.exchange import Exchange
 
 __all__ = ("MAX_METADATA_BYTES", "build_metadata", "dump_metadata")
@@ -92,6 +91,8 @@ def _own_members(
     response = exchange.response
     usage = response.usage if response is not None else None
     source = None if response is None else "none" if usage is None else "provider"
+    left_out = response.hidden_members if response is not None else ()
+    limits = exchange.rate_limits
     disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
     values = (
         exchange.upstream,
@@ -105,23 +106,15 @@ def _own_members(
         source,
         dict(usage.raw) or None if usage is not None else None,
         cost_source,
-        _short_texts(exchange.rate_limits) if exchange.rate_limits else None,
+        {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in limits.items()} if limits else None,
         list(exchange.anomalies) or None,
         exchange.kept_by,
         "client" if exchange.hides_content else None,
         exchange.usage_event_not_stripped or None,
-        _left_out(response) or None if response is not None else None,
+        [name[:MAX_NAME_CHARS] for name in left_out[:MAX_NAMES]] or None,
         dict(cut) or None,
     )
     return {name: v for name, v in zip(_OWN_NAMES, values, strict=True) if v is not None}
-
-
-def _left_out(response: Said) -> list[str]:
-    return [name[:MAX_NAME_CHARS] for name in response.hidden_members[:MAX_NAMES]]
-
-
-def _short_texts(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in headers.items()}
 
 
 def _time_values(exchange: Exchange) -> tuple[float | None, ...]:

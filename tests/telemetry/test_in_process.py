@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,8 @@ from opentelemetry.sdk.resources import Resource
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin, End, Frame, RequestBody, ResponseData, ResponseHead
 from telemetry.frames.shedding import Shedding
-from telemetry.in_process import InProcessTelemetry
+from telemetry.in_process import InProcessPipeline
+from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.exchange import Outcome
 from telemetry.observing.observer import Observer
 from telemetry.service import TelemetryService
@@ -54,28 +56,29 @@ def service() -> Iterator[StuckService]:
     service.moves.set()
 
 
-def make(service: Any, **limits: int) -> InProcessTelemetry:
+def make(service: Any, **limits: int) -> InProcessPipeline:
     """A queue in front of a service."""
-    return InProcessTelemetry(service, Shedding(**limits))
+    pipeline: Any = SimpleNamespace(service=service, metrics=MetricsRegistry(), start=lambda: None)
+    return InProcessPipeline(pipeline, Shedding(**limits))
 
 
-def emit(telemetry: InProcessTelemetry, *frames: Frame) -> None:
+def emit(telemetry: InProcessPipeline, *frames: Frame) -> None:
     """Emit them all."""
     for frame in frames:
         telemetry.emit(frame)
 
 
-def stick(telemetry: InProcessTelemetry, service: StuckService) -> None:
+def stick(telemetry: InProcessPipeline, service: StuckService) -> None:
     """Start it and wait until the service stands still."""
     telemetry.start()
     telemetry.emit(ResponseData(0, 0, b"x"))
     assert service.reached.wait(5)
 
 
-def release(telemetry: InProcessTelemetry, service: StuckService) -> None:
+def release(telemetry: InProcessPipeline, service: StuckService) -> None:
     """Let the service go on, and wait until all is consumed."""
     service.moves.set()
-    assert telemetry.close(10)
+    assert telemetry.finish(10)
 
 
 def test_rule_1_emitting_does_not_wait_for_a_service_that_is_stuck(service: StuckService) -> None:
@@ -100,7 +103,7 @@ def test_frames_are_consumed_in_their_order(service: StuckService) -> None:
     telemetry.start()
     frames = exchange_frames(*WHOLE_STREAM)
     emit(telemetry, *frames)
-    assert telemetry.close(10)
+    assert telemetry.finish(10)
     assert service.frames == frames
     assert service.commits >= 1
     assert (telemetry.shedding.shed_bytes, telemetry.shedding.shed_exchanges) == (0, 0)
@@ -185,7 +188,7 @@ def test_rule_3_nothing_of_an_answer_follows_a_gap(
     assert second.anomalies == ()
 
 
-def release_at_once(telemetry: InProcessTelemetry, service: StuckService) -> None:
+def release_at_once(telemetry: InProcessPipeline, service: StuckService) -> None:
     """Consume what was emitted before the start."""
     telemetry.start()
     release(telemetry, service)
@@ -213,10 +216,10 @@ def test_close_consumes_everything_and_gives_up_on_a_service_that_is_stuck(
     stick(telemetry, service)
     emit(telemetry, *exchange_frames(ANSWER))
     start = time.perf_counter()
-    assert telemetry.close(0.05) is False
+    assert telemetry.finish(0.05) is False
     assert time.perf_counter() - start < 5
     service.moves.set()
-    assert telemetry.close(10) is True
+    assert telemetry.finish(10) is True
     assert service.kinds(1)[-1] is End
     assert service.commits >= 1
 
@@ -235,7 +238,7 @@ def test_rule_4_an_exchange_is_committed_soon_after_its_end(tmp_path: Path) -> N
                 time.sleep(0.002)
             print(f"committed after {(time.perf_counter() - start) * 1000:.0f} ms")
         finally:
-            assert telemetry.close(10)
+            assert telemetry.finish(10)
 
 
 def test_frames_of_many_exchanges_all_become_spans(tmp_path: Path) -> None:
@@ -247,5 +250,5 @@ def test_frames_of_many_exchanges_all_become_spans(tmp_path: Path) -> None:
         for number in range(1, 301):
             kind = EndKind.UPSTREAM_EOF if number % 3 else EndKind.CLIENT_GONE
             emit(telemetry, *exchange_frames(*WHOLE_STREAM, number=number, kind=kind))
-        assert telemetry.close(30)
+        assert telemetry.finish(30)
         assert store.counts().pending == 300

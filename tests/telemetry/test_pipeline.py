@@ -121,7 +121,7 @@ def test_without_an_endpoint_spans_are_kept(path: Path) -> None:
     assert pipeline.pipeline.backend is None
     pipeline.start()
     emit(pipeline, 1, 2)
-    assert pipeline.telemetry.close(10)
+    assert pipeline.finish(10)
     assert pipeline.pipeline.store.counts().kept == 2
     pipeline.close(0)
 
@@ -139,7 +139,7 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
     names = numbers(pipeline).keys()
     pipeline.start()
     emit(pipeline, 1, 2, 3)
-    assert pipeline.telemetry.close(10)
+    assert pipeline.finish(10)
     metrics = numbers(pipeline)
     assert metrics.keys() == names
     size = metrics.pop("spantap_store_size_bytes")
@@ -268,11 +268,11 @@ def test_a_queue_that_cannot_be_consumed_in_time_is_told(
     """The end of the process does not wait for ever, and does not pretend."""
     pipeline = open_pipeline(path)
     pipeline.start()
-    monkeypatch.setattr(pipeline.telemetry, "close", lambda _: False)
+    monkeypatch.setattr(pipeline, "finish", lambda _: False)
     pipeline.close(0)
     assert "observed exchanges were lost" in caplog.text
     monkeypatch.undo()
-    assert pipeline.telemetry.close(10)
+    assert pipeline.finish(10)
 
 
 def test_spans_that_the_store_did_not_take_by_the_end_are_told(
