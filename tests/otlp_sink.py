@@ -23,6 +23,7 @@ import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 __all__ = ("GrpcSink", "HttpSink", "SinkAnswer", "SinkRequest")
 
-_EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_SERVICES = (
+    "opentelemetry.proto.collector.trace.v1.TraceService",
+    "opentelemetry.proto.collector.metrics.v1.MetricsService",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,7 @@ class SinkAnswer:
         grpc_code: name of a gRPC status code, ``OK`` takes the spans.
         words: the message of an error (of a 400 in a ``google.rpc.Status``, as OTLP asks for), or
             of a partial success.
-        rejected_spans: count in a success's ``partial_success``.
+        rejected_spans: count in a success's ``partial_success``; of metrics, their data points.
         headers: further HTTP headers, such as ``Retry-After``.
         retry_delay_seconds: in a gRPC error's ``RetryInfo``.
         grpc_details: a gRPC error's ``grpc-status-details-bin`` as it is.
@@ -125,7 +130,7 @@ class SinkRequest:
     @property
     def spans(self) -> list[Span]:
         """The spans in the body, in order; none where it holds metrics."""
-        if self.path.endswith("/v1/metrics"):
+        if "metrics" in self.path:
             return []
         request = ExportTraceServiceRequest.FromString(self.body)
         return [
@@ -136,15 +141,20 @@ class SinkRequest:
         ]
 
     @property
+    def metrics(self) -> ResourceMetrics:
+        """The metrics in the body, all of one resource and scope."""
+        [resource_metrics] = ExportMetricsServiceRequest.FromString(self.body).resource_metrics
+        return resource_metrics
+
+    @property
     def metric_names(self) -> set[str]:
         """The names of the metrics in the body."""
-        request = ExportMetricsServiceRequest.FromString(self.body)
-        return {
-            metric.name
-            for resource_metrics in request.resource_metrics
-            for scope_metrics in resource_metrics.scope_metrics
-            for metric in scope_metrics.metrics
-        }
+        return {metric.name for metric in self.metrics.scope_metrics[0].metrics}
+
+    def counted(self, name: str) -> int:
+        """The value of a counter without labels."""
+        [metric] = [one for one in self.metrics.scope_metrics[0].metrics if one.name == name]
+        return int(metric.sum.data_points[0].as_int)
 
 
 class _Sink:
@@ -301,11 +311,11 @@ class GrpcSink(_Sink):
         algorithms = ("grpc.compression_enabled_algorithms_bitset", 5 if gzip else 1)
         self._pool = ThreadPoolExecutor(4)
         self._server = grpc.server(self._pool, options=[algorithms])
-        handler = grpc.unary_unary_rpc_method_handler(self._export)
-        service, _, method = _EXPORT[1:].partition("/")
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(service, {method: handler}),)
-        )
+        for service in _SERVICES:
+            export = partial(self._export, f"/{service}/Export")
+            methods = {"Export": grpc.unary_unary_rpc_method_handler(export)}
+            handler = grpc.method_handlers_generic_handler(service, methods)
+            self._server.add_generic_rpc_handlers((handler,))
         address = f"127.0.0.1:{port}"
         self.port: int = (
             self._server.add_secure_port(address, credentials)
@@ -326,12 +336,12 @@ class GrpcSink(_Sink):
         self._server.stop(grace=None).wait()
         self._pool.shutdown()
 
-    def _export(self, body: bytes, context: Any) -> bytes:
+    def _export(self, path: str, body: bytes, context: Any) -> bytes:
         import grpc  # noqa: PLC0415 - as above
 
         headers = {name: str(value) for name, value in context.invocation_metadata()}
         answer = self.receive(
-            SinkRequest(path=_EXPORT, headers=headers, body=body, at_seconds=time.monotonic())
+            SinkRequest(path=path, headers=headers, body=body, at_seconds=time.monotonic())
         )
         details = answer.grpc_details
         if answer.retry_delay_seconds is not None:

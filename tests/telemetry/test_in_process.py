@@ -21,7 +21,7 @@ from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
 from tests.telemetry import tap_frames
-from tests.telemetry.tap_frames import ANSWER, ASKED, HEL, WHOLE_STREAM, exchange_frames
+from tests.telemetry.tap_frames import ANSWER, HEL, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,21 +130,6 @@ def test_rule_2_past_the_limit_bodies_are_shed_and_the_end_says_so(
     assert [(end.exchange, end.shed_bytes) for end in ends] == [(2, 7000), (1, 9050)]
 
 
-def test_rule_2_small_reads_are_counted_with_what_their_frames_take(
-    service: StuckService,
-) -> None:
-    """A million reads of one byte are not one megabyte."""
-    telemetry = make(service, shed_bytes=1_000_000)
-    stick(telemetry, service)
-    telemetry.emit(tap_frames.begin(1))
-    for at_ns in range(10_000):
-        telemetry.emit(ResponseData(1, at_ns, b"x"))
-    assert telemetry.queued_bytes <= 1_000_000 + 1000
-    assert telemetry.shedding.shed_bytes > 5000
-    release(telemetry, service)
-    assert len(service.kinds(1)) < 5000
-
-
 def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(
     service: StuckService,
 ) -> None:
@@ -192,20 +177,6 @@ def release_at_once(telemetry: InProcessPipeline, service: StuckService) -> None
     """Consume what was emitted before the start."""
     telemetry.start()
     release(telemetry, service)
-
-
-def test_a_request_that_was_shed_does_not_cut_the_answer(
-    service: StuckService,
-) -> None:
-    """The two bodies are shed each for itself."""
-    telemetry = make(service, shed_bytes=10_000)
-    emit(telemetry, *exchange_frames(ANSWER, asked=b" " * 10_000 + ASKED))
-    release_at_once(telemetry, service)
-    observer = Observer()
-    (record,) = (r for frame in service.frames if (r := observer.feed(frame)) is not None)
-    assert record.request is None
-    assert record.response is not None
-    assert record.anomalies == ("observer_limit",)
 
 
 def test_close_consumes_everything_and_gives_up_on_a_service_that_is_stuck(

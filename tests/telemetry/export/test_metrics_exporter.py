@@ -16,11 +16,7 @@ from telemetry.export.metrics_exporter import MetricsExporter, open_metrics_send
 from telemetry.export.metrics_settings import read_metrics_settings
 from telemetry.metrics.instruments import REQUESTS
 from telemetry.metrics.registry import MetricsRegistry
-from tests.telemetry.metrics.metrics_sink import (
-    GrpcMetricsSink,
-    HttpMetricsSink,
-    partial_success,
-)
+from tests.otlp_sink import GrpcSink, HttpSink, SinkAnswer
 
 if TYPE_CHECKING:
     from telemetry.export.delivery import Sender
@@ -71,25 +67,25 @@ class FakeSender:
 def test_rule_1_metrics_are_sent_at_every_interval() -> None:
     """Each request has all since the start, so a later one holds what an earlier one had."""
     registry = MetricsRegistry()
-    with HttpMetricsSink() as sink:
+    with HttpSink() as sink:
         sender = open_sender(f"{sink.url}/v1/metrics", HEADERS="x-key=1")
         exporter = MetricsExporter(registry.snapshot, sender, RESOURCE, interval_seconds=SOON)
         registry.add(REQUESTS)
         exporter.start()
-        sink.wait_for(2)
+        sink.wait_for_requests(2)
         registry.add(REQUESTS, 5)
         assert exporter.close(10.0)
         sender.close()
-    counted = sink.counted(REQUESTS.name)
+    counted = [request.counted(REQUESTS.name) for request in sink.requests]
     assert (counted[:2], counted[-1]) == ([1, 1], 6)
-    path, headers, _ = sink.requests[0]
-    assert path == "/v1/metrics"
-    assert headers["content-type"] == "application/x-protobuf"
-    assert headers["x-key"] == "1"
+    first = sink.requests[0]
+    assert first.path == "/v1/metrics"
+    assert first.headers["content-type"] == "application/x-protobuf"
+    assert first.headers["x-key"] == "1"
     ids = [
         pair.value.string_value
-        for _, _, request in sink.requests
-        for pair in request.resource_metrics[0].resource.attributes
+        for request in sink.requests
+        for pair in request.metrics.resource.attributes
         if pair.key == "service.instance.id"
     ]
     assert len(ids) == len(sink.requests)
@@ -99,21 +95,28 @@ def test_rule_1_metrics_are_sent_at_every_interval() -> None:
 def test_rule_1_the_last_numbers_are_sent_at_the_end() -> None:
     """Even where no interval has passed."""
     registry = MetricsRegistry()
-    with HttpMetricsSink() as sink:
-        sender = open_sender(sink.url)
+    with HttpSink() as sink:
+        sender = open_sender(f"{sink.url}/v1/metrics")
         exporter = MetricsExporter(registry.snapshot, sender, RESOURCE, interval_seconds=NEVER)
         exporter.start()
         registry.add(REQUESTS, 7)
         assert exporter.close(10.0)
         sender.close()
-    assert sink.counted(REQUESTS.name) == [7]
+    [request] = sink.requests
+    assert request.counted(REQUESTS.name) == 7
 
 
 def test_rule_1_the_end_waits_no_longer_than_it_is_told() -> None:
     """A backend that does not answer holds nobody up."""
-    with HttpMetricsSink() as sink:
-        sink.hold = threading.Event()
-        sender = open_sender(sink.url)
+    may_answer = threading.Event()
+
+    def hold(_: list[str]) -> SinkAnswer:
+        may_answer.wait(10.0)
+        return SinkAnswer()
+
+    with HttpSink() as sink:
+        sink.rule = hold
+        sender = open_sender(f"{sink.url}/v1/metrics")
         exporter = MetricsExporter(
             MetricsRegistry().snapshot, sender, RESOURCE, interval_seconds=NEVER
         )
@@ -121,7 +124,7 @@ def test_rule_1_the_end_waits_no_longer_than_it_is_told() -> None:
         began = time.monotonic()
         assert not exporter.close(0.1)
         assert time.monotonic() - began < 2.0
-        sink.hold.set()
+        may_answer.set()
         assert exporter.close(10.0)
         sender.close()
 
@@ -175,17 +178,18 @@ def test_rule_3_failures_are_one_line_in_a_minute(caplog: pytest.LogCaptureFixtu
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ((404, b"no such path"), "HTTP 404"),
-        ((200, partial_success(3, "too many series")), "partial success"),
-        ((401, b"who is sekret-1?"), "HTTP 401"),
+        (SinkAnswer(status=404, words="no such path"), "HTTP 404"),
+        (SinkAnswer(rejected_spans=3, words="too many series"), "partial success"),
+        (SinkAnswer(status=401, words="who is sekret-1?"), "HTTP 401"),
     ],
 )
 def test_rule_3_refusals_are_told_without_credentials(
-    answer: tuple[int, bytes], words: str, caplog: pytest.LogCaptureFixture
+    answer: SinkAnswer, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A backend that takes traces only, or not all, is told of in our words alone (R7)."""
-    with HttpMetricsSink(answer) as sink:
-        sender = open_sender(sink.url, HEADERS="authorization=Bearer%20sekret-1")
+    with HttpSink() as sink:
+        sink.script.append(answer)
+        sender = open_sender(f"{sink.url}/v1/metrics", HEADERS="authorization=Bearer%20sekret-1")
         exporter = MetricsExporter(
             MetricsRegistry().snapshot, sender, RESOURCE, interval_seconds=NEVER
         )
@@ -214,16 +218,16 @@ def test_metrics_over_grpc() -> None:
     """The service of metrics is called, with headers as metadata."""
     registry = MetricsRegistry()
     registry.add(REQUESTS, 3)
-    with GrpcMetricsSink() as sink:
+    with GrpcSink() as sink:
         sender = open_sender(f"http://{sink.address}", PROTOCOL="grpc", HEADERS="x-key=1")
         exporter = MetricsExporter(registry.snapshot, sender, RESOURCE, interval_seconds=NEVER)
         exporter.start()
         assert exporter.close(10.0)
         sender.close()
-    assert sink.counted(REQUESTS.name) == [3]
-    ((path, headers, _),) = sink.requests
-    assert path == "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
-    assert headers["x-key"] == "1"
+    [request] = sink.requests
+    assert request.counted(REQUESTS.name) == 3
+    assert request.path == "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+    assert request.headers["x-key"] == "1"
 
 
 def test_grpc_is_imported_on_demand() -> None:
