@@ -84,14 +84,14 @@ class Pipeline:
         self.metrics = MetricsRegistry()
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
-        self._strikes = strikes
+        self._strikes = strikes or Strikes()
         self._exporter = Exporter(store, sender) if sender is not None else None
         self.service = TelemetryService(
             recorder,
             store,
             rules=rules,
             metrics=self.metrics,
-            strikes=strikes,
+            strikes=self._strikes,
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
             seal=seal,
@@ -230,8 +230,7 @@ class Pipeline:
             if sender is not None:
                 sender.close()
         self.store.close()
-        if self._strikes is not None:
-            self._strikes.close()
+        self._strikes.close()
         # Only now is it settled: until here the store may have taken a late commit.
         if lost := self.service.waiting:
             dropped = self.service.counts.dropped

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import dataclass
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -120,7 +121,7 @@ class TelemetryService:
             redact=redaction.redact_text if redaction is not None else None,
         )
         self._bodies = OpenBodies()
-        self._strikes = Strikes() if strikes is None else strikes
+        self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder
         self._store = store
@@ -160,14 +161,14 @@ class TelemetryService:
             seal=self._seal,
             strikes=self._strikes,
         )
-        return FrameSource(observer, self._take)
+        return FrameSource(observer, self._record)
 
     def feed(self, frame: Frame) -> None:
         """Take a frame of this process, where nobody asks what became of it."""
         self._own.feed(frame)
         self._own.take_settled()
 
-    def _take(self, exchange: Exchange, receipt: Receipt | None) -> None:
+    def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         """Make the span of an exchange that has ended; it waits for the next commit."""
         if not exchange.identity.sampled and (kept_by := self._keep.judge(exchange)) is not None:
             exchange = replace(exchange, kept_by=kept_by.value)
@@ -378,9 +379,5 @@ _STATUS: dict[StatusCode, SpanStatus] = {
 
 def _place(error: Exception) -> str:
     """File and line of where it was raised: all of a traceback that holds no content."""
-    place = "an unknown place"
-    trace = error.__traceback__
-    while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+    *_, (frame, line) = walk_tb(error.__traceback__)
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"

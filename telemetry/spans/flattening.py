@@ -100,7 +100,7 @@ class Flattening:
             self._note(name, len(entries))
         return chain.from_iterable(reversed(taken) if newest else taken)
 
-    def claim(self, attributes: int) -> bool:
+    def reserve(self, attributes: int) -> bool:
         """Whether there is room for so many attributes, which then is theirs."""
         if attributes > self._room:
             return False

@@ -64,7 +64,7 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
     if 0 < len(messages) <= MAX_KEYED_MESSAGES:
         messages = [*messages]
         plain = _plain_messages(messages)
-        if plain is not None and flattening.claim(2 * len(messages)):
+        if plain is not None and flattening.reserve(2 * len(messages)):
             return plain
     shows_reasoning = exchange.api.shows_past_reasoning
 

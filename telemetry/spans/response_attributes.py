@@ -47,7 +47,7 @@ _CONTENT_KEY: Final = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttribute
 def build_output_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.output_messages.<index>.*``."""
     answers = exchange.response.answers if exchange.response is not None else ()
-    if len(answers) == 1 and _is_plain(answers[0]) and flattening.claim(2):
+    if len(answers) == 1 and _is_plain(answers[0]) and flattening.reserve(2):
         message = answers[0].message
         return iter(((_ROLE_KEY, message.role), (_CONTENT_KEY, message.content)))
 

@@ -21,7 +21,7 @@ from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
 from tests.telemetry import tap_frames
-from tests.telemetry.tap_frames import ANSWER, HEL, WHOLE_STREAM, exchange_frames
+from tests.telemetry.tap_frames import ANSWER, ASKED, HEL, WHOLE_STREAM, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,12 +156,13 @@ def test_rule_2_past_the_second_limit_exchanges_are_left_out_whole(
 def test_rule_3_nothing_of_an_answer_follows_a_gap(
     service: StuckService,
 ) -> None:
-    """Also where there is room again; other exchanges have it, and the record says what is left."""
+    """Also where there is room again; a request and another exchange are shed each for itself."""
     telemetry = make(service, shed_bytes=10_000)
     frames = exchange_frames(HEL, b"data: " + b"x" * 10_000, *WHOLE_STREAM[2:])
     emit(telemetry, *frames)
-    emit(telemetry, *exchange_frames(*WHOLE_STREAM, number=2))
-    release_at_once(telemetry, service)
+    emit(telemetry, *exchange_frames(*WHOLE_STREAM, number=2, asked=b" " * 10_000 + ASKED))
+    telemetry.start()
+    release(telemetry, service)
     assert service.kinds(1) == [Begin, RequestBody, ResponseHead, ResponseData, End]
     assert len(service.kinds(2)) == 4 + len(WHOLE_STREAM)
     observer = Observer()
@@ -170,13 +171,9 @@ def test_rule_3_nothing_of_an_answer_follows_a_gap(
     )
     assert "observer_limit" in first.anomalies
     assert (first.outcome, second.outcome) == (Outcome.COMPLETED, Outcome.COMPLETED)
-    assert second.anomalies == ()
-
-
-def release_at_once(telemetry: InProcessPipeline, service: StuckService) -> None:
-    """Consume what was emitted before the start."""
-    telemetry.start()
-    release(telemetry, service)
+    assert second.anomalies == ("observer_limit",)
+    assert second.request is None
+    assert second.response is not None
 
 
 def test_close_consumes_everything_and_gives_up_on_a_service_that_is_stuck(

@@ -349,21 +349,6 @@ def test_rule_5_a_store_that_flaps_gets_a_pair_of_lines_a_minute(
     assert len(caplog.records) == 2
 
 
-def test_a_service_needs_nobody_to_tell(failing: FailingStore) -> None:
-    """Who is told of stored spans is optional."""
-    bench = Bench(failing)
-    service = TelemetryService(bench.recorder, bench.store, now_ns=lambda: 0)
-    for frame in exchange_frames(ANSWER):
-        service.feed(frame)
-    service.commit()
-    assert service.counts.recorded == 1
-
-
-def test_the_place_of_an_error_that_was_never_raised_is_unknown() -> None:
-    """And no reason to fail."""
-    assert service_module._place(ValueError(CANARY)) == "an unknown place"
-
-
 def test_keep_rules_decide_over_unsampled_exchanges(failing: FailingStore) -> None:
     """Contract section 4: those that a rule wants are recorded and say so, the others are not."""
     rules = SpanRules(keep=KeepRules(reasons=frozenset({KeepReason.CANCELLED})))
