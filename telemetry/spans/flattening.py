@@ -72,7 +72,7 @@ class Flattening:
         self,
         name: str,
         entries: Sequence[Any],
-        flatten: Callable[[int, Any], AttributePairs],
+        build: Callable[[int, Any], AttributePairs],
         *,
         limit: int,
         newest: bool = False,
@@ -82,23 +82,23 @@ class Flattening:
         Args:
             name: of the list, for ``cut``.
             entries: the list.
-            flatten: makes the attributes of an entry from its position and itself.
+            build: makes the attributes of an entry from its position and itself.
             limit: how many entries at most.
             newest: the last ones stay, else the first ones.
         """
         if not entries:
             return iter(())
         positions = range(len(entries))
-        taken: list[list[tuple[str, object]]] = []
+        kept: list[list[tuple[str, object]]] = []
         for position in islice(reversed(positions) if newest else positions, limit):
-            pairs = [pair for pair in flatten(position, entries[position]) if pair[1] is not None]
+            pairs = [pair for pair in build(position, entries[position]) if pair[1] is not None]
             if len(pairs) > self._room:
                 break
             self._room -= len(pairs)
-            taken.append(pairs)
-        if len(taken) < len(entries):
+            kept.append(pairs)
+        if len(kept) < len(entries):
             self._note(name, len(entries))
-        return chain.from_iterable(reversed(taken) if newest else taken)
+        return chain.from_iterable(reversed(kept) if newest else kept)
 
     def reserve(self, attributes: int) -> bool:
         """Whether there is room for so many attributes, which then is theirs."""
