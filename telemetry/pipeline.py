@@ -212,7 +212,7 @@ class Pipeline:
     def close(self, flush_seconds: float) -> int:
         """Send what is pending as far as time allows, and close.
 
-        Whoever feeds has committed what he fed.
+        What was fed is committed already.
 
         Returns:
             How many spans are lost: made, but not taken by the store (R5).
@@ -239,4 +239,4 @@ class Pipeline:
 
 
 def _nothing() -> None:
-    """Nobody to wake."""
+    """Nothing is to be woken."""

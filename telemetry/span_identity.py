@@ -53,5 +53,5 @@ class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_li
 
     @property
     def traceparent(self) -> str:
-        """The W3C header value that makes whoever reads it a child of this span."""
+        """The W3C header value that makes the span of its reader a child of this one."""
         return f"00-{self.trace_id}-{self.span_id}-{self.trace_flags:02x}"

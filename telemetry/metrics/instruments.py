@@ -6,7 +6,7 @@ Rules:
    (``span-contract.md`` 7.3). spantap is a client of the model, so ``gen_ai.server.*`` are not its
    to give. All others are ``spantap.*``.
 2. No rates and no quotients: tokens per second, for example, are the tokens that were used over
-   the time that it took, and whoever reads both can divide.
+   the time that it took, and a reader can divide the two.
 3. Prometheus' names follow from OpenTelemetry's (OpenTelemetry specification, "Prometheus and
    OpenMetrics Compatibility"): underscores for what Prometheus does not allow, the unit in words,
    ``_total`` behind a counter.
@@ -101,10 +101,10 @@ def prometheus_label(name: str) -> str:
 
 
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9]+")
-"""What is no letter or digit, several of them being one: ``__`` is Prometheus' own."""
+"""All but letters and digits, several of them as one: ``__`` is Prometheus' own."""
 
 _UNIT_WORDS: Final = {"s": "_seconds", "By": "_bytes"}
-"""What is in braces is not said."""
+"""Units in braces are left out."""
 
 _counter = partial(Instrument, Kind.COUNTER)
 _gauge = partial(Instrument, Kind.GAUGE)

@@ -21,7 +21,7 @@ MAX_LABEL_CHARS = 128
 
 
 class LabelLimit:
-    """Admits the first so many values of a label. For one thread.
+    """Admits the first values of a label, up to a number. For one thread.
 
     Args:
         max_values: how many distinct ones.

@@ -11,7 +11,7 @@ Rules:
 3. Bounded (R5): past :data:`MAX_SERIES` series of an instrument, what would make another goes to
    the one whose labels are all ``_other``, and is counted (``spantap.series_overflows``).
 4. An instrument without labels has its one series from the beginning: a counter that has not
-   counted yet is 0, not absent. A gauge that nobody sets or gives is absent: 0 would be a guess.
+   counted yet is 0, not absent. A gauge that was not set or read is absent: 0 would be a guess.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class MetricsRegistry:
         """Ask `reader` for the values of some series at every snapshot (rule 2).
 
         Args:
-            reader: gives values of series that nobody counts here; called on any thread.
+            reader: gives values of series that are not counted here; called on any thread.
         """
         self._readers.append(reader)
 

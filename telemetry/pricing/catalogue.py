@@ -7,7 +7,7 @@ Rules:
 
 1. Only its bundled data: it is never asked to update itself, and nothing goes to the network.
 2. A price is one of a model *at a provider*: the one that the settings name, else the one that the
-   upstream's host tells. A server of somebody's own that calls its model ``gpt-4o`` bills nothing
+   upstream's host tells. A server of the user's own that calls its model ``gpt-4o`` bills nothing
    (R6), so names are compared whole and hosts to their end.
 3. A cost is told only where all of it is known: both counts, a rate for each kind of token that
    was billed, none for a kind that no usage counts (images, video, citations), and a service tier

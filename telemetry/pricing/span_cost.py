@@ -4,7 +4,7 @@ Rules:
 
 1. An amount that is not known has no attribute; zero is an amount (R6, ``seeds.md`` N6).
 2. What a cache gave is ``cache_read``. Its synonym ``cache_input`` is never sent beside it, for
-   whoever sums the details would count the same tokens twice (contract 5.3).
+   a sum of the details would count the same tokens twice (contract 5.3).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rules (``span-contract.md`` section 3, its leaks of the reference closed):
 
-1. A rule is given for a namespace, and covers all names in it: one that nobody thought of is hidden
-   with the rest. The longest namespace that has a rule decides; a name without one stays.
+1. A rule is given for a namespace, and covers all names in it: those of later conventions are
+   hidden with the rest. The longest namespace that has a rule decides; a name without one stays.
 2. Hidden inputs: ``input.value`` is redacted, its MIME type, the messages, tools and parameters are
    left out, as is the prompt template; prompts are redacted. Likewise outputs.
 3. Hidden messages and hidden text take the raw value with them, and the words out of the
@@ -12,12 +12,12 @@ Rules (``span-contract.md`` section 3, its leaks of the reference closed):
    a reader would parse or load it: images, and arguments of the deprecated function call.
 4. Hidden images are left out, and redacted in everything else that the request says.
 5. Hidden tools are also redacted in ``input.value``; with hidden parameters nothing stays in it but
-   messages, prompt, input, instructions, tools and model. A value that is no JSON object then is
-   redacted whole. Tools that items of a request or an answer bring are hidden with them; in
+   messages, prompt, input, instructions, tools and model. A value that is not a JSON object
+   is redacted whole then. Tools that items of a request or an answer bring are hidden with them; in
    messages and in the raw answer the builder does it, as it leaves out vectors there.
 6. Hidden prompts and choices of a legacy completion are hidden text of the request and of the
    answer; so is the hidden text of embeddings in an embedding.
-7. The provider's raw usage keeps but its numbers where an answer is hidden in any way.
+7. The provider's raw usage keeps only its numbers where an answer is hidden in any way.
 8. GenAI names follow their OpenInference twins.
 9. Counts, times, status, finish reason, models, kinds, ids of users and sessions, tags and the
    other metadata always stay.
@@ -94,7 +94,7 @@ _KEPT_IN_MESSAGES: Final = tuple(
 """Ends of the names that hidden text leaves (rule 3)."""
 
 _CONTENT_MEMBERS: Final = {"model"}.union(*(api.asked.content_members for api in APIS))
-"""Members of a request that are no parameters."""
+"""Members of a request that are not parameters."""
 
 _TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
 """Members of a request that hold tools, or the names of some."""

@@ -170,7 +170,7 @@ def _redact_long_urls(text: str, limit: int) -> str:
         return REDACTED if len(url[0]) > limit else url[0]
 
     redacted = _BASE64_URL.sub(redact, text)
-    # Escaped where there is no JSON: then the text is hidden whole, for its bounds are not known.
+    # Escaped in text that is not JSON: it is hidden whole, for the bounds of the URL are not known.
     urls = (url[0] for view in _views(redacted) for url in _BASE64_URL.finditer(view))
     return REDACTED if any(len(url) > limit for url in urls) else redacted
 

@@ -5,11 +5,11 @@ Rules (``span-contract.md`` section 3):
 1. First the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
    patterns, so that what is hidden already costs no search.
 2. Order and names of attributes stay. A value is never made longer on purpose, so the size limits
-   come afterwards (:mod:`telemetry.spans.size_limits`): what is cut is no JSON any more.
+   come afterwards (:mod:`telemetry.spans.size_limits`): text that is cut is no longer JSON.
 3. The limit of images and the patterns hold for every text, patterns but for those that readers
    need as they are: kind, system, provider, operation and MIME types.
 4. A provider's words of an error may quote request and answer: they are redacted with either
-   (contract 2.1). Where only images are hidden, their URLs are, and for want of anything better all
+   (contract 2.1). Where only images are hidden, all URLs are, for an image's cannot be told from
    others.
 5. Credentials that the request carried are masked in every text of rule 3, whatever the switches
    say (:mod:`telemetry.privacy.credentials`, R7); in an answer that tells of an error, as in all
@@ -60,7 +60,7 @@ MIME_TYPES: Final = {
     SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
     SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
 }
-"""The type of a value goes with it where the value is no JSON any more: hidden whole, or cut."""
+"""The type of a value is left out where the value is no longer JSON: hidden whole, or cut."""
 
 _URL = re.compile(r"https?:[\\/]+[^\s\"'<>]+", re.IGNORECASE)
 
@@ -129,7 +129,7 @@ class Mask:
 
         Args:
             written: all attributes, every text as UTF-8: more bytes than characters.
-            over: gives the values of which more bytes than so many are written.
+            over: gives the values of which more bytes than a number are written.
         """
         if self._credentials.may_be_in(written):
             return True

@@ -4,10 +4,10 @@ Rules:
 
 1. A switch is ``true`` or ``false`` in any case; empty is as good as not set (OpenTelemetry
    specification, "Environment variable definitions"). Anything else is refused: the reference warns
-   and records all, which is no answer to somebody who asked for less. For the same reason a
+   and records all, although less was asked for. For the same reason a
    ``OPENINFERENCE_HIDE_*`` that is not known is refused.
 2. The switch of retrieved documents is read like the others, and hides nothing: no span of ours has
-   any. Vectors of embeddings are not even built unless somebody asks for them (contract 1.6,
+   any. Vectors of embeddings are not even built unless they are asked for (contract 1.6,
    :mod:`telemetry.spans.embedding_attributes`); their switch hides them all the same.
 3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
    is uploaded, and the GenAI names are always written.
@@ -31,10 +31,10 @@ _PREFIX = "OPENINFERENCE_HIDE_"
 _IMAGE_LIMIT = "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH"
 
 _OLD_NAMES = {"OPENINFERENCE_HIDE_EMBEDDING_VECTORS": "hide_embeddings_vectors"}
-"""Deprecated, but still what somebody may have asked for."""
+"""Deprecated, but still followed."""
 
 _MAX_LIMIT_DIGITS = 18
-"""More is no length, and Python would refuse to read thousands of digits."""
+"""More is not a length, and Python would refuse to read thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ def build_span_content(
         if written is not None:
             return written, flattening.cut
     attributes, chars = clean_attributes(pairs)
-    # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
+    # Text that was cut is no longer JSON, and no pattern finds half a secret: hence this order.
     shown = mask.attributes(attributes, chars)
     fitting, cut = fit_attributes(shown, sizes, chars if shown is attributes else None)
     cut = {**flattening.cut, **cut}

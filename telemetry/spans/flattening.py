@@ -101,7 +101,7 @@ class Flattening:
         return chain.from_iterable(reversed(kept) if newest else kept)
 
     def reserve(self, attributes: int) -> bool:
-        """Whether there is room for so many attributes, which then is theirs."""
+        """Reserve room for so many attributes; false where there is not enough."""
         if attributes > self._room:
             return False
         self._room -= attributes

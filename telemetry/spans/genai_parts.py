@@ -7,8 +7,8 @@ Rules:
 2. A part of a type that the record has no name for stays as it came: the schema's generic part.
 3. What has no type, or not what its type promises, is left out here and stays readable in
    ``input.value``; nothing raises.
-4. An image longer than the limit is hidden here: what is no ``data:`` URL any more nobody would
-   find later (:mod:`telemetry.privacy.images`). Its URL is measured whole.
+4. An image longer than the limit is hidden here: once it is no longer a ``data:`` URL, it is not
+   found any more (:mod:`telemetry.privacy.images`). Its URL is measured whole.
 5. Arguments of functions are JSON values where their text is JSON, else the text; what a custom
    tool is given is text whatever it looks like.
 """
@@ -95,7 +95,7 @@ def _result(result: ToolResult) -> JsonObject:
 
 
 def _other(value: Any) -> Iterator[JsonObject]:
-    """What came in the place of a part (rules 2 and 3), or a list that is none of parts."""
+    """What came in the place of a part, or in the place of a list of parts (rules 2 and 3)."""
     for item in islice(value if isinstance(value, list) else [value], MAX_FLATTENED_PARTS):
         part_type = item.get("type") if isinstance(item, dict) else None
         if part_type == "text" or not isinstance(item, dict):

@@ -86,7 +86,7 @@ def build_message_attributes(
 def _said(
     prefix: str, parts: Sequence[Part], part_count: int, flattening: Flattening
 ) -> AttributePairs:
-    """All that is no call; ``part_count`` where more parts came than are there."""
+    """All but the calls; `part_count` where more parts came than were read."""
     if len(parts) == 1:
         only = parts[0]
         if isinstance(only, (str, Refusal)):
@@ -123,7 +123,7 @@ def _media(prefix: str, media: Media) -> AttributePairs:
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_AUDIO}"
             url = media.url
             if media.data is not None and media.mime_type is not None:
-                # Base64 of nobody knows what has no URL.
+                # Base64 of an unknown type makes no URL.
                 url = f"data:{media.mime_type};base64,{media.data}"
             yield f"{key}.{AudioAttributes.AUDIO_URL}", url
             yield f"{key}.{AudioAttributes.AUDIO_MIME_TYPE}", media.mime_type
@@ -151,7 +151,7 @@ def _calls(prefix: str, calls: Sequence[ToolCall], flattening: Flattening) -> At
 def _function_call(prefix: str, call: ToolCall) -> AttributePairs:
     """The deprecated single call of a message.
 
-    Argument text that is no JSON is left out, for Phoenix's page parses it without a guard; it
+    Argument text that is not JSON is left out, for Phoenix's page parses it without a guard; it
     stays in the input or output value.
     """
     yield f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}", call.name

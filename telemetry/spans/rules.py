@@ -44,7 +44,7 @@ class SpanRules:
         sizes: how large attributes may be.
         privacy: what is hidden.
         redaction: patterns whose finds are hidden in all the rest, ``None`` for none.
-        pricing: tells what a call cost, ``None`` where nobody wants to know.
+        pricing: tells what a call cost, ``None`` for no costs.
         shows_genai_content: messages are written in the words of the GenAI conventions too.
         shows_vectors: whether the vectors of embeddings are recorded.
     """

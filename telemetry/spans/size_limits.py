@@ -4,9 +4,9 @@ Rules (R5, ``span-contract.md`` 1.8 ``cut``):
 
 1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
    that says how long it was.
-2. Half of a JSON text is none: such a value has its long strings cut instead, each with the mark.
+2. Half of a JSON text is not JSON: such a value has its long strings cut instead, each marked.
    Where that is not enough it is left out, but for the input and output value, which are cut as
-   text, and their MIME type with them. Half an image is none either: a ``data:`` URL is left out.
+   text, and their MIME type left out. Half an image is useless: a ``data:`` URL is left out.
 3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values that are in no
    list have the first claim: without its kind and its counts a span is of no use. All others are
    given room from the last one to the first, for what is worth most stands last
