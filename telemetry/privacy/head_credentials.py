@@ -218,7 +218,7 @@ def _in_parts(value: str, *, is_named: bool, shows_others: bool) -> Iterator[tup
 
 
 def _is_named_member(spelled: str) -> bool | None:
-    """Whether a member's name says that it is a credential; ``None``: it is known to be harmless."""
+    """Whether a member's name says that it is a credential; ``None`` if it is harmless."""
     name = _plain_end(unquote(spelled))
     if name in _HARMLESS_MEMBERS:
         return None
