@@ -127,14 +127,13 @@ class Pipeline:
         """Open the store and prepare the exporter; nothing runs yet.
 
         The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.export.sdk_logs`).
-        `environ` is the process's own: the SDK reads resource and span limits from there.
 
         Args:
-            path: of the store.
-            retention: how much the store keeps.
-            environ: see above.
+            path: of the store, see :meth:`telemetry.store.store.Store.open`.
+            retention: see there, as for `fsync_each_commit` and `holder_pid`.
+            environ: the process's own: the SDK reads resource and span limits from there.
             rules: what the settings say about every span.
-            fsync_each_commit: see :meth:`telemetry.store.store.Store.open`, as for `holder_pid`.
+            fsync_each_commit: see there.
             holder_pid: see there.
             more_numbers: adds those of other processes to ours, for the backend of metrics.
             seal: opens what may be credentials in frames.

@@ -60,13 +60,9 @@ _PROVIDER_BY_HOST_SUFFIX = {
 
 @lru_cache(maxsize=MAX_CACHED_HOSTS)
 def infer_provider(host: str | None) -> str | None:
-    """The value of ``llm.provider`` for an upstream's host.
+    """The value of ``llm.provider`` for an upstream's host, a name or an address without port.
 
-    Args:
-        host: a host name or address, without port.
-
-    Returns:
-        ``None`` for an unknown host, loopback included: never a guess (R6).
+    ``None`` for an unknown host, loopback included: never a guess (R6).
     """
     provider = _find_by_suffix(_PROVIDER_BY_HOST_SUFFIX, host)
     return provider.value if provider is not None else None

@@ -47,11 +47,7 @@ Reading = tuple[Instrument, Labels, int | float]
 
 
 class MetricsRegistry:
-    """The numbers of a process. Labels that are not as many as the instrument's are a ValueError.
-
-    Args:
-        now_ns: nanoseconds since the epoch.
-    """
+    """The numbers of a process. Labels that do not fit an instrument raise a ``ValueError``."""
 
     def __init__(self, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._now_ns = now_ns
@@ -112,11 +108,7 @@ class MetricsRegistry:
             cell.sum += total
 
     def read_from(self, reader: Callable[[], Iterable[Reading]]) -> None:
-        """Ask `reader` for the values of some series at every snapshot (rule 2).
-
-        Args:
-            reader: gives values of series that are not counted here; called on any thread.
-        """
+        """Ask `reader`, on any thread, for series that are not counted here (rule 2)."""
         self._readers.append(reader)
 
     def snapshot(self) -> Snapshot:

@@ -103,14 +103,9 @@ class Listing:
     """By the ordinary tiers that were met, the price at which the sums are done here."""
 
     def price(self, tokens: Usage, tier: str | None, at: datetime) -> SpanCost | None:
-        """What the tokens cost, ``None`` where that is not known whole.
+        """What tokens cost at a service tier and a time, ``None`` where that is not known whole.
 
         Whatever the package raises comes through.
-
-        Args:
-            tokens: to be billed.
-            tier: the service tier as answered.
-            at: when the request was made.
         """
         if tokens.prompt is None or tokens.completion is None:
             return None

@@ -106,12 +106,7 @@ class PriceTable:
         self._remembered = lru_cache(maxsize=MAX_REMEMBERED_MODELS)(self._look_up)
 
     def find(self, model: str, provider: str | None) -> Price | None:
-        """The price of a model (rule 1).
-
-        Args:
-            model: the name as answered or asked for.
-            provider: the value of ``llm.provider``, ``None`` where it is not known.
-        """
+        """The price of a model at a provider, a value of ``llm.provider`` (rule 1)."""
         return self._remembered(model, provider)
 
     def _look_up(self, model: str, provider: str | None) -> Price | None:

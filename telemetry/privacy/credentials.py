@@ -141,9 +141,7 @@ class Credentials:
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
         """What a provider says, with every credential masked; else the very same text.
 
-        Args:
-            text: any.
-            is_whole: it is not cut at its end (rule 5).
+        A text that is not whole is cut at its end (rule 5).
         """
         if self._too_many or self._unknown or len(text) * len(self._all) > MAX_LOOKED_CHARS:
             return REDACTED if text else text
@@ -214,10 +212,7 @@ def _find_escaped(
 ) -> Iterator[tuple[int, int]]:
     """Find credentials, whatever stands for their characters; of a hostile text, all of it.
 
-    Args:
-        text: is looked at piece by piece.
-        values: what is looked for.
-        probes: one of them is in each piece that is looked at; in all where it is ``None``.
+    Only pieces of the text with one of the probes are looked at, all where there are none.
     """
     plain_values = {_unescape(value)[0] for value in values}
     wanted = [plain for plain in plain_values if len(plain) >= MIN_CREDENTIAL_CHARS]

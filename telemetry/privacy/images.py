@@ -76,12 +76,7 @@ def redact_long_images(text: str, limit: int) -> str:
 
 
 def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
-    """A text, JSON or not, without images.
-
-    Args:
-        text: of an attribute, or of a string in one.
-        depth: how deep its JSON is walked at most.
-    """
+    """A text, JSON or not, without images; its JSON is walked no deeper than `depth`."""
     if not may_hold_image(text):
         return text
     if looks_like_json(text):

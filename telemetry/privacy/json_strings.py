@@ -121,11 +121,8 @@ def _find_string_end(text: str, at: int) -> int:
 def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
     """A text with pieces of it replaced; the very same text where there are none.
 
-    Nothing is kept of what stays, however many pieces a hostile text has.
-
-    Args:
-        text: any.
-        pieces: in their order, start and end of each with what takes its place.
+    The pieces come in their order, start and end of each with what takes its place. Nothing is kept
+    of what stays, however many pieces a hostile text has.
     """
     spliced, done = StringIO(), 0
     for start, end, replacement in pieces:

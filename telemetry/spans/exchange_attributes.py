@@ -71,13 +71,7 @@ def build_exchange_attributes(
 def build_span_content(
     exchange: Exchange, rules: SpanRules, mask: Mask
 ) -> tuple[WrittenAttributes, dict[str, int]]:
-    """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells.
-
-    Args:
-        exchange: what the span is of.
-        rules: what the settings say about every span.
-        mask: what of this exchange must not be shown (:meth:`SpanRules.mask`).
-    """
+    """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells."""
     if rules.privacy.hides_tools:
         exchange = _hide_item_tools(exchange)
     flattening = Flattening()

@@ -112,11 +112,7 @@ class Flattening:
     ) -> Iterator[tuple[int, Any]]:
         """The first entries of a list inside an entry, with their positions.
 
-        Args:
-            name: of the list, for ``cut``.
-            entries: the list, or as much of it as was read.
-            limit: how many entries at most.
-            length: of the whole list, where more came than was read.
+        Where more came than was read, `length` is that of the whole list.
         """
         length = max(length, len(entries))
         if length > limit:

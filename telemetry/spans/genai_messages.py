@@ -89,10 +89,8 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
 def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
     """The three of them, each where there is something to say. Embeddings have none.
 
-    Args:
-        exchange: what the span is of.
-        image_max_length: how many characters the ``data:`` URL of an image may have
-            (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
+    Images in longer ``data:`` URLs are hidden
+    (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
     content = exchange.api.content
     if content is Content.VECTORS:

@@ -45,12 +45,7 @@ _DOCUMENT = "document"
 
 
 def build_parts(parts: Iterable[Part], *, image_max_length: int) -> Iterator[JsonObject]:
-    """The parts of a message.
-
-    Args:
-        parts: of the record.
-        image_max_length: how many characters the ``data:`` URL of an image may have.
-    """
+    """The parts of a message; images in ``data:`` URLs over the limit are hidden (rule 4)."""
     for part in parts:
         if isinstance(part, str):
             yield from build_text_part("text", part)

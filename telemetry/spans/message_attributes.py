@@ -55,14 +55,7 @@ _MEDIA: Final = frozenset({"image", "audio", "document"})
 def build_message_attributes(
     prefix: str, message: Message, flattening: Flattening, *, shows_reasoning: bool = True
 ) -> AttributePairs:
-    """The attributes of one message.
-
-    Args:
-        prefix: of their names.
-        message: what was said.
-        flattening: the limits of the exchange.
-        shows_reasoning: reasoning is a part; else it is left out.
-    """
+    """The attributes of one message, under names with this prefix."""
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", message.role
     yield f"{prefix}.{MessageAttributes.MESSAGE_NAME}", message.name
     content = message.content

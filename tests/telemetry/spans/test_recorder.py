@@ -147,12 +147,8 @@ def failed(
     told = words if said is None else said
     members = {"outcome": outcome, "error_type": error_type, "error_message": told or None}
     name = name or error_type
-    return (
-        members | {"error_body": body},
-        f"{name}: {words}" if words else name,
-        name,
-        body or words,
-    )
+    description = f"{name}: {words}" if words else name
+    return members | {"error_body": body}, description, name, body or words
 
 
 BAD_TOOL = '{"error":{"message":"Bad tool"}}'
