@@ -184,12 +184,6 @@ def test_list_of_other_things_is_dumped(content: list[Any]) -> None:
     assert messages_of({"content": content}) == {"0.message.content": json.dumps(content)}
 
 
-@pytest.mark.parametrize("content", ["", None, [], {}, {"a": 1}, 5, True])
-def test_content_of_no_known_kind_is_left_out(content: Any) -> None:
-    """Empty content, and content that is neither text nor a list, has no attribute (1.2)."""
-    assert messages_of({"content": content}) == {}
-
-
 def test_rule_1_wrong_types_are_left_out() -> None:
     """Rule 1: a key that takes text gets text or nothing."""
     junk = {
