@@ -143,8 +143,9 @@ class SinkRequest:
     @property
     def metrics(self) -> ResourceMetrics:
         """The metrics in the body, all of one resource and scope."""
-        [resource_metrics] = ExportMetricsServiceRequest.FromString(self.body).resource_metrics
-        return resource_metrics
+        request = ExportMetricsServiceRequest.FromString(self.body)
+        metrics: ResourceMetrics = request.resource_metrics[0]
+        return metrics
 
     @property
     def metric_names(self) -> set[str]:

@@ -169,7 +169,7 @@ ALL_LISTINGS = [Listing(provider, model) for provider in providers for model in 
 def billed_tokens(draw: st.DrawFn) -> Usage:
     """Counts with subsets; a cache and audio together are refused by the package."""
     kinds = ("cache_read", "cache_write", "prompt_audio", "reasoning", "completion_audio")
-    details = {kind: draw(st.none() | st.integers(0, 10**5)) for kind in kinds}
+    details: dict[str, Any] = {kind: draw(st.none() | st.integers(0, 10**5)) for kind in kinds}
     if draw(st.booleans()):
         details["prompt_audio"] = None
     else:
