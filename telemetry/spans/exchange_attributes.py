@@ -72,7 +72,7 @@ def build_span_content(
     exchange: Exchange, rules: SpanRules, mask: Mask
 ) -> tuple[WrittenAttributes, dict[str, int]]:
     """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells."""
-    if rules.privacy.hides_tools:
+    if not mask.hides_nothing and rules.privacy.hides_tools:
         exchange = _hide_item_tools(exchange)
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
@@ -93,7 +93,7 @@ def build_span_content(
         *openinference,
         *build_input_attributes(exchange),
         *_build_large_input(exchange, rules, mask, flattening),
-        *_build_output(exchange, rules),
+        *_build_output(exchange, rules, mask),
     ]
     sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
     # A body that is a value too long takes the long way at once: 20 MB are not written twice.
@@ -190,10 +190,10 @@ def _build_large_input(
     yield SpanAttributes.INPUT_MIME_TYPE, _JSON if text is not None and is_json else None
 
 
-def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
+def _build_output(exchange: Exchange, rules: SpanRules, mask: Mask) -> AttributePairs:
     if exchange.api.content is Content.VECTORS:
         return build_embedding_output_attributes(exchange, shows_vectors=rules.shows_vectors)
     if exchange.error_is_providers and rules.privacy.hides_provider_words:
         # An error inside a stream stands in the answer, and may quote the request.
         return iter(())
-    return build_output_attributes(exchange, rules.privacy)
+    return build_output_attributes(exchange, None if mask.hides_nothing else rules.privacy)

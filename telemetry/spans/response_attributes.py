@@ -86,15 +86,18 @@ def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> 
     )
 
 
-def build_output_attributes(exchange: Exchange, privacy: PrivacySwitches) -> AttributePairs:
+def build_output_attributes(
+    exchange: Exchange, privacy: PrivacySwitches | None = None
+) -> AttributePairs:
     """``output.*``: the answer as the client received it, without what is hidden of the request.
 
     Args:
         exchange: what the span is of.
-        privacy: what is hidden; the answer's own words are left to the mask.
+        privacy: what is hidden, ``None`` for nothing; the mask hides the answer's own words.
     """
     response = exchange.response
-    quoted = exchange.api.quoted_members if privacy.hides_of_request else frozenset()
+    repeats_hidden = privacy is not None and privacy.hides_of_request
+    quoted = exchange.api.quoted_members if repeats_hidden else frozenset[str]()
     if exchange.undecoded_body:  # text/plain is the default
         yield SpanAttributes.OUTPUT_VALUE, REDACTED if quoted else exchange.undecoded_body
     if response is None or (exchange.response_status or 0) >= 400:
@@ -102,7 +105,7 @@ def build_output_attributes(exchange: Exchange, privacy: PrivacySwitches) -> Att
     body = response.output(streamed=exchange.streamed)
     if quoted:
         body = {name: value for name, value in body.items() if name not in quoted}
-    if privacy.hides_tools:
+    if privacy is not None and privacy.hides_tools:
         body = hide_item_tools(body)
     text = json_text(body) if body else None
     if text is not None:

@@ -393,11 +393,3 @@ def test_the_package_is_asked_once_where_the_rates_are_plain(
     costs = [total(found, Usage(prompt=prompt, completion=1)) for prompt in (7, 700)]
     assert None not in costs
     assert len(usages) == asked
-
-
-def test_what_the_package_refuses_is_raised() -> None:
-    """Cached audio cannot be told from cached text; the catalogue makes nothing of it."""
-    found = find_listing("gemini-2.5-flash", "google", None)
-    assert found is not None
-    with pytest.raises(ValueError, match="overlapping"):
-        found.price(Usage(prompt=9, cache_read=2, prompt_audio=2, completion=1), None, AT)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.jsontext import decode_json
-from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans import response_attributes
 from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.spans.response_attributes import (
@@ -32,7 +31,7 @@ def messages_of(response: ChatResponse) -> dict[str, Any]:
 
 def output_of(response: ChatResponse | None) -> dict[str, Any]:
     """The attributes of an answer as a whole."""
-    return cleaned(build_output_attributes(make_exchange(response=response), PrivacySwitches()))
+    return cleaned(build_output_attributes(make_exchange(response=response)))
 
 
 def test_plain_answer() -> None:
@@ -118,7 +117,7 @@ def test_rule_3_a_refusal_stands_behind_text_and_reasoning(reasoning: str | None
 def test_a_stream_put_together_does_not_call_itself_a_chunk(name: Any, expected: Any) -> None:
     """Whoever reads the output value finds a whole answer, named as one."""
     exchange = make_exchange(response=ChatResponse(body={"object": name}), streamed=True)
-    output = dict(build_output_attributes(exchange, PrivacySwitches()))["output.value"]
+    output = dict(build_output_attributes(exchange))["output.value"]
     assert decode_json(str(output)) == {"object": expected}
 
 
@@ -158,15 +157,13 @@ def test_hostile_answer() -> None:
 def test_rule_4_error_body_is_no_output() -> None:
     """Rule 5: a refused request has no output, though its body was decoded."""
     exchange = make_exchange(response=ChatResponse(body={"error": {}}), response_status=400)
-    assert cleaned(build_output_attributes(exchange, PrivacySwitches())) == {}
+    assert cleaned(build_output_attributes(exchange)) == {}
 
 
 def test_an_answer_that_could_not_be_decoded_is_plain_text() -> None:
     """What came of it is kept as it came, without the mime type of JSON."""
     exchange = make_exchange(response=None, undecoded_body='{"id":"chat')
-    assert cleaned(build_output_attributes(exchange, PrivacySwitches())) == {
-        "output.value": '{"id":"chat'
-    }
+    assert cleaned(build_output_attributes(exchange)) == {"output.value": '{"id":"chat'}
 
 
 def test_rule_5_the_first_choices_and_calls_stay() -> None:
