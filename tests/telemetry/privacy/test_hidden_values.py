@@ -13,7 +13,7 @@ from codec.jsontext import decode_json
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED
 from telemetry.privacy.switches import PrivacySwitches
-from tests.telemetry.privacy.hidden_changes import DROPPED, changes, dropped
+from tests.telemetry.privacy.masks import DROPPED, changes, dropped
 from tests.telemetry.privacy.spans import CHAT, IMAGE
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from codec.jsontext import decode_json
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches
-from tests.telemetry.privacy.hidden_changes import DROPPED, Changes, changes, dropped
+from tests.telemetry.privacy.masks import DROPPED, Changes, changes, dropped
 from tests.telemetry.privacy.spans import (
     ALWAYS_KEPT,
     CHAT,
