@@ -111,7 +111,7 @@ def _own_members(
         exchange.kept_by,
         "client" if exchange.hides_content else None,
         exchange.usage_event_not_stripped or None,
-        [name[:MAX_NAME_CHARS] for name in left_out[:MAX_NAMES]] or None,
+        [name[:MAX_NAME_CHARS] for name in left_out[:MAX_NAMES]] if left_out else None,
         dict(cut) or None,
     )
     return {name: v for name, v in zip(_OWN_NAMES, values, strict=True) if v is not None}
