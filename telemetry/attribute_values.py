@@ -9,7 +9,7 @@ Rules:
    their character (a stream may cut an escaped pair in two), lone ones become U+FFFD, for protobuf
    refuses the whole attribute otherwise. Everything else stays, NUL included.
 2. Every integer fits 64 bits with sign, OTLP's only integer; a larger one is left out, not cut.
-3. Whatever is no string, boolean, integer, float or tuple of strings or of floats is left out;
+3. All but strings, booleans, integers, floats and tuples of strings or of floats is left out;
    ``None`` means absent, and so does an empty tuple.
 4. Nothing here raises, whatever came in.
 """
@@ -37,7 +37,6 @@ __all__ = (
     "count_chars",
     "is_readable",
     "json_text",
-    "non_empty_text",
     "strict_json_text",
 )
 
@@ -93,7 +92,7 @@ def clean_attributes(
 def count_chars(values: Iterable[AttributeValue]) -> int:
     """How many characters all texts have together: no single one has more.
 
-    What takes room besides counts as so many characters that four bytes for each are enough.
+    Other values count as so many characters that four bytes for each are enough.
     """
     chars = 0
     for value in values:
@@ -133,18 +132,10 @@ def clean_text(text: str) -> str:
     return str(text)
 
 
-def non_empty_text(value: object) -> str | None:
-    """The value if it is a string with something in it, else ``None``.
-
-    An empty string is skipped as the in-process instrumentor does (contract 1.2).
-    """
-    return value if isinstance(value, str) and value else None
-
-
 def is_readable(text: str) -> bool:
     """Whether the values of a JSON text that stood in a string take no more than is read.
 
-    Nobody has weighed it yet: it was one value of its body.
+    It has not been weighed yet: it was one value of its body.
     """
     if len(text) <= _UNWEIGHED_CHARS:
         return True
@@ -158,7 +149,7 @@ def json_text(value: object) -> str | None:
     or hold an integer of more digits than Python writes.
     """
     text = _fast_json_text(value)
-    # The fast writer has `null` for what is no finite number, as the strict text below wants it.
+    # The fast writer has `null` for a number that is not finite, as the strict text below wants it.
     if text is not None and ("null" not in text or _reads_back(text, value)):
         return text
     try:

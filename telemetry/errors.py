@@ -1,20 +1,7 @@
 """The errors of telemetry that its callers are meant to see.
 
-::
-
-    TelemetryError              (never raised itself)
-    ├── ConfigurationError      a setting cannot be followed
-    └── StoreError              the store cannot do what was asked (raised itself once it is closed)
-        ├── StoreLocked         another process owns the file
-        ├── StoreForeign        the file is no store of ours
-        │   └── StoreDamaged    it cannot be read as a database: damaged, or none at all
-        ├── StoreTooNew         a newer spantap wrote the file
-        ├── StoreUnavailable    the file cannot be opened, read or written
-        │   └── StoreFull       the disk has no room for what was to be written
-        └── SpoolFull           the spool beside the store has no room for more frames
-
 Each message is one sentence or two: what is wrong, where, and what to do. None holds a credential
-(R7). What a backend says is no error but a value, :class:`telemetry.export.delivery.Answer`.
+(R7). What a backend says is a value, not an error: :class:`telemetry.export.delivery.Answer`.
 """
 
 from __future__ import annotations
@@ -66,7 +53,7 @@ class StoreLocked(StoreError):  # noqa: N818 - names the condition, as the codec
 
 
 class StoreForeign(StoreError):  # noqa: N818 - as StoreLocked
-    """The file is no store of ours: another program's, or what its child says."""
+    """The file is not a store of spantap: it is another program's, or damaged."""
 
 
 class StoreDamaged(StoreForeign):

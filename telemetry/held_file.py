@@ -1,7 +1,7 @@
-"""Files that tell whether their maker lives.
+"""Files that tell whether the process that made them lives.
 
-The maker holds a lock (``flock``) on the file, and the kernel lets go of it when the process ends,
-however it ends. A file never stands under its name without its lock.
+That process holds a lock (``flock``) on the file, and the kernel releases it when the process
+ends, however it ends. A file never stands under its name without its lock.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def hold(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether the maker of the file lives and holds it; not, where there is no such file.
+    """Whether the process that made the file lives; false where there is no such file.
 
-    Where that cannot be told, for want of descriptors as an example, he may live.
+    Where that cannot be told, for example for lack of descriptors, it counts as alive.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -38,8 +38,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from telemetry.span_identity import SpanIdentity
-from telemetry.trace_parent import TraceParentPolicy
+from telemetry.span_identity import SpanIdentity, TraceParentPolicy
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
@@ -84,12 +83,12 @@ class SpanIdentitySource:
         self._policy = policy
         self._sampler = sampler or _sampler_of_environment()
         self._random = RandomIdGenerator()
-        # What most calls are, roots where nothing is left out, needs nobody's decision.
+        # Most calls are roots, and where all are sampled no sampler need be asked.
         self._takes_all = self._sampler in {ALWAYS_ON, DEFAULT_ON}
         self._propagator = TraceContextTextMapPropagator()
 
     def decide(self, traceparent: str | None, tracestate: str | None, *, name: str) -> SpanIdentity:
-        """Decide who the span of a beginning exchange is.
+        """Decide the identity of the span of an exchange that begins.
 
         Args:
             traceparent: the client's header, ``None`` where absent; anything may be in it.

@@ -1,12 +1,11 @@
 """The observing half on a thread of the caller's own process: for tests and the demo.
 
-:class:`InProcessTelemetry` is a queue and a thread, :class:`InProcessPipeline` the whole half. The
-frames are those that go over a socket when observation has a process of its own; nothing else
+The frames are those that go over a socket when observation has a process of its own; nothing else
 would change.
 
 Rules:
 
-1. :meth:`InProcessTelemetry.emit` appends to a queue and returns: no lock, no wait, no wake-up
+1. :meth:`InProcessPipeline.emit` appends to a queue and returns: no lock, no wait, no wake-up
    (R2). One thread emits, one consumes.
 2. The queue is bounded, by the rules of :mod:`telemetry.frames.shedding` (R5).
 3. A frame is consumed at most :data:`POLL_SECONDS` after it came, and committed with its batch:
@@ -31,10 +30,9 @@ if TYPE_CHECKING:
 
     from telemetry.frames.frame import Frame
     from telemetry.metrics.registry import Reading
-    from telemetry.service import TelemetryService
     from telemetry.store.rows import Retention
 
-__all__ = ("FrameByFrame", "InProcessPipeline", "InProcessTelemetry")
+__all__ = ("FrameByFrame", "InProcessPipeline")
 
 _log = logging.getLogger("spantap.telemetry")
 
@@ -47,11 +45,7 @@ CLOSE_SECONDS = 5.0
 
 
 class FrameByFrame:
-    """An exchange's frames, each handed to one function.
-
-    Args:
-        emit: the function.
-    """
+    """An exchange's frames, each handed to one function."""
 
     __slots__ = ("_emit",)
 
@@ -64,29 +58,32 @@ class FrameByFrame:
         self._emit(frame)
 
 
-class InProcessTelemetry:
-    """A queue, a thread and the service that it feeds.
-
-    Args:
-        service: is fed, and told to commit.
-        shedding: with other limits than the usual ones.
+class InProcessPipeline:
+    """A pipeline, and the queue and the thread that feed it.
 
     Attributes:
         shedding: what was left out (rule 2).
     """
 
-    def __init__(self, service: TelemetryService, shedding: Shedding | None = None) -> None:
-        self._service = service
+    def __init__(self, pipeline: Pipeline, shedding: Shedding | None = None) -> None:
+        self.pipeline = pipeline
+        self.shedding = shedding or Shedding()
         self._queue: deque[Frame] = deque()
         self._emitted_bytes = 0  # written by the emitting thread only
         self._consumed_bytes = 0  # written by the consuming thread only
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spantap-telemetry", daemon=True)
-        self.shedding = shedding or Shedding()
+        pipeline.metrics.read_from(self._read_metrics)
+
+    @classmethod
+    def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
+        """Open the store of a pipeline; see :meth:`telemetry.pipeline.Pipeline.open`."""
+        return cls(Pipeline.open(path, retention=retention, environ=environ))
 
     def start(self) -> None:
-        """Begin to consume."""
+        """Begin to consume and to send."""
         self._thread.start()
+        self.pipeline.start()
 
     @property
     def queued_bytes(self) -> int:
@@ -100,11 +97,22 @@ class InProcessTelemetry:
             self._emitted_bytes += frame_bytes(admitted)
             self._queue.append(admitted)
 
-    def close(self, timeout_seconds: float) -> bool:
+    def open_exchange(self, number: int) -> FrameByFrame:
+        """Open a place for the frames of an exchange."""
+        del number  # every frame has it
+        return FrameByFrame(self.emit)
+
+    def finish(self, timeout_seconds: float) -> bool:
         """Consume and commit what was emitted, and stop; false if time ran out."""
         self._stop.set()
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
+
+    def close(self, flush_seconds: float) -> int:
+        """Commit what was emitted, then as :meth:`telemetry.pipeline.Pipeline.close`."""
+        if not self.finish(CLOSE_SECONDS):
+            _log.error("observed exchanges were lost: not committed within %s s", CLOSE_SECONDS)
+        return self.pipeline.close(flush_seconds)
 
     def _run(self) -> None:
         while not self._stop.wait(POLL_SECONDS):
@@ -116,54 +124,10 @@ class InProcessTelemetry:
         for _ in range(len(self._queue)):
             frame = self._queue.popleft()
             self._consumed_bytes += frame_bytes(frame)
-            self._service.feed(frame)
-        self._service.commit()
-
-
-class InProcessPipeline:
-    """A pipeline that is emitted into.
-
-    Attributes:
-        pipeline: what the queue feeds.
-        telemetry: the queue.
-    """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self.pipeline = pipeline
-        self.telemetry = InProcessTelemetry(pipeline.service)
-        pipeline.metrics.read_from(self._read_metrics)
-
-    @classmethod
-    def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
-        """See :meth:`telemetry.pipeline.Pipeline.open`.
-
-        Raises:
-            ConfigurationError: an ``OTEL_*`` variable cannot be followed.
-            StoreError: the store cannot be opened.
-        """
-        return cls(Pipeline.open(path, retention=retention, environ=environ))
-
-    def start(self) -> None:
-        """Begin to consume and to send."""
-        self.telemetry.start()
-        self.pipeline.start()
-
-    def emit(self, frame: Frame) -> None:
-        """Take one frame; never blocks."""
-        self.telemetry.emit(frame)
-
-    def open_exchange(self, number: int) -> FrameByFrame:
-        """Open a place for the frames of an exchange."""
-        del number  # every frame has it
-        return FrameByFrame(self.emit)
-
-    def close(self, flush_seconds: float) -> int:
-        """Commit what was emitted, then as :meth:`telemetry.pipeline.Pipeline.close`."""
-        if not self.telemetry.close(CLOSE_SECONDS):
-            _log.error("observed exchanges were lost: not committed within %s s", CLOSE_SECONDS)
-        return self.pipeline.close(flush_seconds)
+            self.pipeline.service.feed(frame)
+        self.pipeline.service.commit()
 
     def _read_metrics(self) -> Iterator[Reading]:
-        yield SPANS_DROPPED, (DropReason.TAP_SHED,), self.telemetry.shedding.shed_exchanges
-        yield TAP_QUEUE, (), self.telemetry.queued_bytes
-        yield TAP_SHED, (), self.telemetry.shedding.shed_bytes
+        yield SPANS_DROPPED, (DropReason.TAP_SHED,), self.shedding.shed_exchanges
+        yield TAP_QUEUE, (), self.queued_bytes
+        yield TAP_SHED, (), self.shedding.shed_bytes

@@ -84,14 +84,14 @@ class Pipeline:
         self.metrics = MetricsRegistry()
         self.backend = sender.backend if sender is not None else None
         self._sender = sender
-        self._strikes = strikes
+        self._strikes = strikes or Strikes()
         self._exporter = Exporter(store, sender) if sender is not None else None
         self.service = TelemetryService(
             recorder,
             store,
             rules=rules,
             metrics=self.metrics,
-            strikes=strikes,
+            strikes=self._strikes,
             now_ns=time.time_ns,
             on_stored=self._exporter.wake if self._exporter is not None else _nothing,
             seal=seal,
@@ -127,14 +127,13 @@ class Pipeline:
         """Open the store and prepare the exporter; nothing runs yet.
 
         The process's ``opentelemetry`` loggers are quieted (:mod:`telemetry.export.sdk_logs`).
-        `environ` is the process's own: the SDK reads resource and span limits from there.
 
         Args:
-            path: of the store.
-            retention: how much the store keeps.
-            environ: see above.
+            path: of the store, see :meth:`telemetry.store.store.Store.open`.
+            retention: see there, as for `fsync_each_commit` and `holder_pid`.
+            environ: the process's own: the SDK reads resource and span limits from there.
             rules: what the settings say about every span.
-            fsync_each_commit: see :meth:`telemetry.store.store.Store.open`, as for `holder_pid`.
+            fsync_each_commit: see there.
             holder_pid: see there.
             more_numbers: adds those of other processes to ours, for the backend of metrics.
             seal: opens what may be credentials in frames.
@@ -212,7 +211,7 @@ class Pipeline:
     def close(self, flush_seconds: float) -> int:
         """Send what is pending as far as time allows, and close.
 
-        Whoever feeds has committed what he fed.
+        What was fed is committed already.
 
         Returns:
             How many spans are lost: made, but not taken by the store (R5).
@@ -230,8 +229,7 @@ class Pipeline:
             if sender is not None:
                 sender.close()
         self.store.close()
-        if self._strikes is not None:
-            self._strikes.close()
+        self._strikes.close()
         # Only now is it settled: until here the store may have taken a late commit.
         if lost := self.service.waiting:
             dropped = self.service.counts.dropped
@@ -240,4 +238,4 @@ class Pipeline:
 
 
 def _nothing() -> None:
-    """Nobody to wake."""
+    """Nothing is to be woken."""

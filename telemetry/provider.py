@@ -18,7 +18,7 @@ __all__ = ("UNKNOWN_PROVIDER", "find_genai_provider", "find_provider", "infer_pr
 T = TypeVar("T")
 
 UNKNOWN_PROVIDER = "openai_compatible"
-"""The ``gen_ai.provider.name`` of whoever is known by the API alone."""
+"""The ``gen_ai.provider.name`` of a provider that is known by its API alone."""
 
 MAX_CACHED_HOSTS: Final = 256
 """Hosts whose provider is remembered. Hosts are those of the upstreams in the settings."""
@@ -60,13 +60,9 @@ _PROVIDER_BY_HOST_SUFFIX = {
 
 @lru_cache(maxsize=MAX_CACHED_HOSTS)
 def infer_provider(host: str | None) -> str | None:
-    """The value of ``llm.provider`` for an upstream's host.
+    """The value of ``llm.provider`` for an upstream's host, a name or an address without port.
 
-    Args:
-        host: a host name or address, without port.
-
-    Returns:
-        ``None`` for an unknown host, loopback included: never a guess (R6).
+    ``None`` for an unknown host, loopback included: never a guess (R6).
     """
     provider = _find_by_suffix(_PROVIDER_BY_HOST_SUFFIX, host)
     return provider.value if provider is not None else None
@@ -75,7 +71,7 @@ def infer_provider(host: str | None) -> str | None:
 def _find_by_suffix(table: Mapping[str, T], host: str | None) -> T | None:
     name = (host or "").lower().rstrip(".")
     for suffix, value in table.items():
-        # At the boundary of a label, lest smollama.com be taken for ollama.com; but Vertex puts
+        # At the boundary of a label, for smollama.com is not ollama.com; but Vertex puts
         # its region before a hyphen (us-central1-aiplatform.googleapis.com).
         ends = (f".{suffix}", f"-{suffix}") if suffix == _VERTEX else (f".{suffix}",)
         if name == suffix or name.endswith(ends):
@@ -92,8 +88,8 @@ def find_provider(named: str | None, host: str | None) -> str | None:
 def find_genai_provider(named: str | None, host: str | None) -> str:
     """The value of ``gen_ai.provider.name``, which the conventions require.
 
-    A provider that they do not list keeps its own name, as they allow. Where nobody can tell who it
-    is, it is :data:`UNKNOWN_PROVIDER`: ``openai`` would make a server of one's own OpenAI's, in
+    A provider that they do not list keeps its own name, as they allow. Where it is not
+    known, it is :data:`UNKNOWN_PROVIDER`: ``openai`` would make a server of one's own OpenAI's, in
     Phoenix too, which fills ``llm.provider`` from here.
     """
     provider = find_provider(named, host)

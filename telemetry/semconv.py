@@ -14,7 +14,6 @@ __all__ = (
     "EXCEPTION_EVENT_NAME",
     "FIRST_TOKEN_EVENT_NAME",
     "SCOPE_NAME",
-    "ContentType",
     "MetadataMember",
 )
 
@@ -26,16 +25,6 @@ FIRST_TOKEN_EVENT_NAME: Final = "First Token Stream Event"  # noqa: S105 - a nam
 
 EXCEPTION_EVENT_NAME: Final = "exception"
 """Name of the event that Phoenix renders as an error (OTel trace semantic conventions)."""
-
-
-class ContentType(StrEnum):
-    """Values of ``message_content.type`` (contract 1.2)."""
-
-    TEXT = "text"
-    IMAGE = "image"
-    AUDIO = "audio"
-    DOCUMENT = "document"
-    REASONING = "reasoning"
 
 
 class MetadataMember(StrEnum):

@@ -3,8 +3,8 @@
 Rules:
 
 1. Nothing that comes in a frame, and no failure of the store, raises out of here (R2).
-2. Spans are committed in batches: whoever feeds calls :meth:`TelemetryService.commit` often
-   enough to keep R8's 250 ms.
+2. Spans are committed in batches: the caller calls :meth:`TelemetryService.commit` often enough
+   to keep R8's 250 ms.
 3. Spans that the store does not take wait in memory, up to :data:`MAX_WAITING_BYTES`; past it the
    oldest are dropped and counted (R5).
 4. A span that cannot be made with its content is made without it, marked (R3).
@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import dataclass
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -58,8 +59,8 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Spans in memory while the store is unavailable: a few thousand long chats."""
 
 BATCH_BYTES = 8 * 1024 * 1024
-"""Spans that are committed together; so many do not wait for :meth:`TelemetryService.commit`, so
-that a backlog of frames does not become a backlog of spans."""
+"""Spans that are committed together, without waiting for :meth:`TelemetryService.commit`: a
+backlog of frames does not become a backlog of spans."""
 
 PRUNE_SECONDS = 1.0
 """Between two looks at the store's size and age limits, where the last one left nothing to do."""
@@ -92,8 +93,8 @@ class TelemetryService:
         recorder: makes the spans.
         store: takes them.
         rules: what the settings say about every span.
-        metrics: where every exchange is counted; a registry that nobody reads where not given.
-        strikes: which exchanges telemetry has died of; nothing is remembered where not given.
+        metrics: where every exchange is counted.
+        strikes: the exchanges that telemetry has died of; not remembered where not given.
         now_ns: nanoseconds since the epoch.
         on_stored: called after a commit that added spans.
         seal: opens what may be credentials in frames.
@@ -120,7 +121,7 @@ class TelemetryService:
             redact=redaction.redact_text if redaction is not None else None,
         )
         self._bodies = OpenBodies()
-        self._strikes = Strikes() if strikes is None else strikes
+        self._strikes = strikes or Strikes()
         self._own = self.open_source()
         self._recorder = recorder
         self._store = store
@@ -160,14 +161,14 @@ class TelemetryService:
             seal=self._seal,
             strikes=self._strikes,
         )
-        return FrameSource(observer, self._take)
+        return FrameSource(observer, self._record)
 
     def feed(self, frame: Frame) -> None:
-        """Take a frame of this process, where nobody asks what became of it."""
+        """Take a frame of this process, which is not acknowledged."""
         self._own.feed(frame)
         self._own.pop_settled()
 
-    def _take(self, exchange: Exchange, receipt: Receipt | None) -> None:
+    def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         """Make the span of an exchange that has ended; it waits for the next commit."""
         if not exchange.identity.sampled and (kept_by := self._keep.judge(exchange)) is not None:
             exchange = replace(exchange, kept_by=kept_by.value)
@@ -223,7 +224,7 @@ class TelemetryService:
             self._on_stored()
 
     def _commit_batch(self) -> None:
-        """Commit the oldest, so many that a disk with little room may have it for them.
+        """Commit the oldest, few enough for a disk with little room.
 
         Raises:
             StoreError: they wait on.
@@ -378,9 +379,5 @@ _STATUS: dict[StatusCode, SpanStatus] = {
 
 def _place(error: Exception) -> str:
     """File and line of where it was raised: all of a traceback that holds no content."""
-    place = "an unknown place"
-    trace = error.__traceback__
-    while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+    *_, (frame, line) = walk_tb(error.__traceback__)
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"

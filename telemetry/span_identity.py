@@ -1,16 +1,30 @@
 """The identity of a span, apart from :mod:`telemetry.identity`, which needs the SDK to decide it.
 
-Frames and exchanges hold it, and what they are in must not wait for the SDK.
+Frames and exchanges hold it, and the settings name its policy: they must not wait for the SDK, nor
+import it before its variables are known to be good (:mod:`telemetry.export.otel_environment`).
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
-__all__ = ("SpanIdentity",)
+__all__ = ("SpanIdentity", "TraceParentPolicy")
 
 _SAMPLED = 0x01
 """W3C Trace Context, section 3.2.2.5.1."""
+
+
+class TraceParentPolicy(StrEnum):
+    """What a valid ``traceparent`` of the client's request does."""
+
+    HONOR = "honor"
+    """The caller's span is the parent."""
+    LINK = "link"
+    """The span is a root that links to the caller's."""
+    IGNORE = "ignore"
+    """The span is a root that knows nothing of the caller."""
 
 
 class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
@@ -39,5 +53,5 @@ class SpanIdentity(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_li
 
     @property
     def traceparent(self) -> str:
-        """The W3C header value that makes whoever reads it a child of this span."""
+        """The W3C header value that makes the span of its reader a child of this one."""
         return f"00-{self.trace_id}-{self.span_id}-{self.trace_flags:02x}"

@@ -26,10 +26,10 @@ from telemetry.errors import ConfigurationError
 from telemetry.frames.shedding import MAX_HELD_BYTES
 from telemetry.frames.spool import MAX_SPOOL_BYTES
 from telemetry.observing.client_context import HeaderMap
+from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 from telemetry.spans.rules import SpanNaming
 from telemetry.spans.size_limits import SizeLimits
-from telemetry.trace_parent import TraceParentPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from codec.rewrite import UsagePolicy
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.upstream_entry import HandedUpstream
+from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
-from telemetry.trace_parent import TraceParentPolicy
 
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings

@@ -21,11 +21,9 @@ MAX_LABEL_CHARS = 128
 
 
 class LabelLimit:
-    """Admits the first so many values of a label. For one thread.
+    """Admits the first `max_values` values of a label, and calls `on_overflow` for each other one.
 
-    Args:
-        max_values: how many distinct ones.
-        on_overflow: called for each that is not admitted.
+    For one thread.
     """
 
     def __init__(self, max_values: int, on_overflow: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ Rules:
 3. Bounded (R5): past :data:`MAX_SERIES` series of an instrument, what would make another goes to
    the one whose labels are all ``_other``, and is counted (``spantap.series_overflows``).
 4. An instrument without labels has its one series from the beginning: a counter that has not
-   counted yet is 0, not absent. A gauge that nobody sets or gives is absent: 0 would be a guess.
+   counted yet is 0, not absent. A gauge that was not set or read is absent: 0 would be a guess.
 """
 
 from __future__ import annotations
@@ -47,11 +47,7 @@ Reading = tuple[Instrument, Labels, int | float]
 
 
 class MetricsRegistry:
-    """The numbers of a process.
-
-    Args:
-        now_ns: nanoseconds since the epoch.
-    """
+    """The numbers of a process. Labels that do not fit an instrument raise a ``ValueError``."""
 
     def __init__(self, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._now_ns = now_ns
@@ -72,39 +68,19 @@ class MetricsRegistry:
                 self._numbers[instrument.name] = {(): 0} if counts_at_once else {}
 
     def add(self, counter: Instrument, amount: int = 1, labels: Labels = ()) -> None:
-        """Let a series of a counter grow by `amount`, at least 0.
-
-        Raises:
-            ValueError: `labels` are not as many as the counter's.
-        """
+        """Let a series of a counter grow by `amount`, at least 0."""
         with self._lock:
             numbers, labels = self._number(counter, labels)
             numbers[labels] = numbers.get(labels, 0) + amount
 
     def set(self, gauge: Instrument, value: float, labels: Labels = ()) -> None:
-        """Let a series of a gauge be `value`.
-
-        Raises:
-            ValueError: `labels` are not as many as the gauge's.
-        """
+        """Let a series of a gauge be `value`."""
         with self._lock:
             numbers, labels = self._number(gauge, labels)
             numbers[labels] = value
 
-    def observe(self, histogram: Instrument, value: float, labels: Labels = ()) -> None:
-        """Put `value`, a finite number in the instrument's unit, into a series of a histogram.
-
-        Raises:
-            ValueError: `labels` are not as many as the histogram's.
-        """
-        self.observe_all(((histogram, value, labels),))
-
     def observe_all(self, observed: Iterable[tuple[Instrument, float, Labels]]) -> None:
-        """Put values into series of histograms, one after the other; see :meth:`observe`.
-
-        Raises:
-            ValueError: the labels of one are not as many as its histogram's; others were put in.
-        """
+        """Put finite numbers, in the unit of each histogram, into series of these."""
         with self._lock:
             for histogram, value, labels in observed:
                 cell = self._cells[histogram.name].get(labels)
@@ -123,9 +99,6 @@ class MetricsRegistry:
             counts: how many values fell into each of its buckets, the last included.
             total: the sum of the values, in its unit.
             labels: of the series.
-
-        Raises:
-            ValueError: `counts` or `labels` are not as many as the histogram's.
         """
         if len(counts) != len(histogram.bounds) + 1:
             raise ValueError(f"{histogram.name} has {len(histogram.bounds) + 1} buckets")
@@ -135,11 +108,7 @@ class MetricsRegistry:
             cell.sum += total
 
     def read_from(self, reader: Callable[[], Iterable[Reading]]) -> None:
-        """Ask `reader` for the values of some series at every snapshot (rule 2).
-
-        Args:
-            reader: gives values of series that nobody counts here; called on any thread.
-        """
+        """Ask `reader`, on any thread, for series that are not counted here (rule 2)."""
         self._readers.append(reader)
 
     def snapshot(self) -> Snapshot:

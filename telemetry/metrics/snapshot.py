@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import TypeVar
 
 import msgspec
 
-from telemetry.metrics.instruments import INSTRUMENTS, Instrument, Kind
+from telemetry.metrics.instruments import INSTRUMENTS, Kind
 
 __all__ = ("HistogramSeries", "Labels", "NumberSeries", "Snapshot", "merge", "without_gauges")
 
@@ -40,6 +42,9 @@ class HistogramSeries(msgspec.Struct, frozen=True, array_like=True):
         return sum(self.counts)
 
 
+_Series = TypeVar("_Series", NumberSeries, HistogramSeries)
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """All series of a process, or of several.
 
@@ -69,19 +74,23 @@ def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
         ValueError: there is none, or two differ in the buckets of a histogram.
     """
     parts = tuple(snapshots)
+    numbers, histograms = {}, {}
+    for instrument in INSTRUMENTS:
+        name = instrument.name
+        if instrument.kind is Kind.HISTOGRAM:
+            found = _by_labels(part.histograms.get(name, ()) for part in parts)
+            histograms[name] = tuple(_add(labels, series) for labels, series in found)
+        else:
+            fold = max if instrument.merges_to_largest else sum
+            numbers[name] = tuple(
+                NumberSeries(labels, fold(one.value for one in series))
+                for labels, series in _by_labels(part.numbers.get(name, ()) for part in parts)
+            )
     return Snapshot(
         start_ns=min(part.start_ns for part in parts),
         at_ns=max(part.at_ns for part in parts),
-        numbers={
-            instrument.name: _merge_numbers(instrument, [part.numbers for part in parts])
-            for instrument in INSTRUMENTS
-            if instrument.kind is not Kind.HISTOGRAM
-        },
-        histograms={
-            instrument.name: _merge_histograms(instrument, [part.histograms for part in parts])
-            for instrument in INSTRUMENTS
-            if instrument.kind is Kind.HISTOGRAM
-        },
+        numbers=numbers,
+        histograms=histograms,
     )
 
 
@@ -95,28 +104,14 @@ def without_gauges(snapshot: Snapshot) -> Snapshot:
     return msgspec.structs.replace(snapshot, numbers=numbers)
 
 
-def _merge_numbers(
-    instrument: Instrument, parts: Iterable[Mapping[str, tuple[NumberSeries, ...]]]
-) -> tuple[NumberSeries, ...]:
-    values: dict[Labels, list[int | float]] = {}
-    for part in parts:
-        for series in part.get(instrument.name, ()):
-            values.setdefault(series.labels, []).append(series.value)
-    fold = max if instrument.merges_to_largest else sum
-    return tuple(NumberSeries(labels, fold(those)) for labels, those in values.items())
+def _by_labels(parts: Iterable[Iterable[_Series]]) -> Iterable[tuple[Labels, list[_Series]]]:
+    """The series of several processes that have the same labels."""
+    found: dict[Labels, list[_Series]] = {}
+    for series in chain.from_iterable(parts):
+        found.setdefault(series.labels, []).append(series)
+    return found.items()
 
 
-def _merge_histograms(
-    instrument: Instrument, parts: Iterable[Mapping[str, tuple[HistogramSeries, ...]]]
-) -> tuple[HistogramSeries, ...]:
-    merged: dict[Labels, HistogramSeries] = {}
-    for part in parts:
-        for series in part.get(instrument.name, ()):
-            known = merged.get(series.labels)
-            merged[series.labels] = series if known is None else _add(known, series)
-    return tuple(merged.values())
-
-
-def _add(one: HistogramSeries, other: HistogramSeries) -> HistogramSeries:
-    counts = tuple(map(sum, zip(one.counts, other.counts, strict=True)))
-    return HistogramSeries(one.labels, counts, one.sum + other.sum)
+def _add(labels: Labels, series: Iterable[HistogramSeries]) -> HistogramSeries:
+    counts = zip(*(one.counts for one in series), strict=True)
+    return HistogramSeries(labels, tuple(map(sum, counts)), sum(one.sum for one in series))

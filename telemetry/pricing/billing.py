@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
 
 from telemetry.pricing.span_cost import SpanCost
@@ -28,24 +29,14 @@ if TYPE_CHECKING:
     from codec.usage import Usage
     from telemetry.pricing.span_cost import CostSource
 
-__all__ = ("BilledTokens", "Rates", "bill", "count_billed_tokens")
+__all__ = ("Rates", "bill", "count_billed_tokens")
 
 _PER_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """US dollars per million tokens, ``None`` where there is no rate of that kind.
-
-    Attributes:
-        input: prompt tokens.
-        output: completion tokens.
-        cache_read: prompt tokens that came from a cache.
-        cache_write: prompt tokens that were written to a cache.
-        input_audio: audio in the prompt.
-        output_audio: audio in the answer.
-        reasoning: reasoning.
-    """
+    """US dollars per million tokens of a kind, ``None`` where that has no rate of its own."""
 
     input: float | None = None
     output: float | None = None
@@ -56,49 +47,24 @@ class Rates:
     reasoning: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BilledTokens:
-    """Token counts in which the details are subsets and nothing is left out; else ``None``.
+def count_billed_tokens(usage: Usage, provider: str | None) -> Usage:
+    """Bring a usage to a form in which details are subsets and nothing is left out.
 
-    Attributes:
-        prompt: of the request, the next three included.
-        cache_read: read from a cache.
-        cache_write: written to a cache.
-        prompt_audio: audio of the request.
-        completion: of the answer, the next two included.
-        reasoning: reasoning.
-        completion_audio: audio of the answer.
-    """
-
-    prompt: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    prompt_audio: int | None = None
-    completion: int | None = None
-    reasoning: int | None = None
-    completion_audio: int | None = None
-
-
-def count_billed_tokens(usage: Usage, provider: str | None) -> BilledTokens:
-    """Bring a usage to the form of :class:`BilledTokens` (rules 2 and 3).
+    A count of which that is not known is ``None`` (rules 2 and 3).
 
     Args:
         usage: as the provider reported it.
         provider: who answers, a value of ``llm.provider``; ``None`` where unknown.
     """
-    return BilledTokens(
+    return replace(
+        usage,
         prompt=_within(usage.prompt, usage.cache_read, usage.cache_write, usage.prompt_audio),
-        cache_read=usage.cache_read,
-        cache_write=usage.cache_write,
-        prompt_audio=usage.prompt_audio,
         completion=_within(_completion(usage, provider), usage.reasoning, usage.completion_audio),
-        reasoning=usage.reasoning,
-        completion_audio=usage.completion_audio,
     )
 
 
-def bill(tokens: BilledTokens, rates: Rates, source: CostSource) -> SpanCost:
-    """What the tokens cost at these rates (rules 1, 2 and 4)."""
+def bill(tokens: Usage, rates: Rates, source: CostSource) -> SpanCost:
+    """What tokens, as :func:`count_billed_tokens` has them, cost at these rates."""
     prompt, (cache_read, cache_write, prompt_audio, rest_of_prompt) = _share(
         tokens.prompt,
         rates.input,

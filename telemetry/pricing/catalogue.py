@@ -7,7 +7,7 @@ Rules:
 
 1. Only its bundled data: it is never asked to update itself, and nothing goes to the network.
 2. A price is one of a model *at a provider*: the one that the settings name, else the one that the
-   upstream's host tells. A server of somebody's own that calls its model ``gpt-4o`` bills nothing
+   upstream's host tells. A server of the user's own that calls its model ``gpt-4o`` bills nothing
    (R6), so names are compared whole and hosts to their end.
 3. A cost is told only where all of it is known: both counts, a rate for each kind of token that
    was billed, none for a kind that no usage counts (images, video, citations), and a service tier
@@ -32,7 +32,8 @@ from telemetry.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from telemetry.pricing.billing import BilledTokens
+    from codec.usage import Usage
+    from telemetry.observing.exchange import Exchange
     from telemetry.pricing.listing import Listing
     from telemetry.pricing.span_cost import SpanCost
 
@@ -59,35 +60,22 @@ class Catalogue:
     def __init__(self, *, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
 
-    def price(
-        self,
-        tokens: BilledTokens,
-        models: Iterable[str],
-        *,
-        provider: str | None,
-        host: str | None,
-        service_tier: str | None,
-        at_ns: int,
-    ) -> SpanCost | None:
-        """What the tokens cost.
+    def price(self, tokens: Usage, models: Iterable[str], exchange: Exchange) -> SpanCost | None:
+        """What the tokens of an exchange cost, ``None`` where that is not known whole (rule 3).
 
         Args:
-            tokens: to be billed.
+            tokens: as :func:`telemetry.pricing.billing.count_billed_tokens` has them.
             models: names of the model; the first that is listed counts.
-            provider: that the settings name, ``None`` to tell it from the host.
-            host: of the upstream.
-            service_tier: as answered, ``None`` where it was not told.
-            at_ns: when the request was made, nanoseconds since the epoch: prices change, some by
-                the hour.
-
-        Returns:
-            ``None`` where that is not known whole (rule 3).
+            exchange: says whose model it is, and when it was asked: prices change, some by the
+                hour.
         """
+        tier = exchange.response.service_tier if exchange.response is not None else None
         try:
             for model in models:
-                if (listing := self._find(model, provider, host)) is not None:
-                    at = datetime.fromtimestamp(at_ns / 1e9, UTC)
-                    return listing.price(tokens, service_tier, at)
+                found = self._find(model, exchange.provider, exchange.server_address)
+                if found is not None:
+                    at = datetime.fromtimestamp(exchange.start_ns / 1e9, UTC)
+                    return found.price(tokens, tier, at)
         except Exception as error:  # noqa: BLE001 - rule 5
             self._tell(error)
         return None

@@ -17,10 +17,12 @@ from math import isclose
 from typing import TYPE_CHECKING, Any, Final
 
 from genai_prices.data import providers
-from genai_prices.types import ModelPrice, TieredPrices, Usage
+from genai_prices.types import ModelPrice, TieredPrices
+from genai_prices.types import Usage as ListedUsage
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
 
-from telemetry.pricing.billing import BilledTokens, Rates, bill
+from codec.usage import Usage
+from telemetry.pricing.billing import Rates, bill
 from telemetry.pricing.span_cost import CostSource, SpanCost
 from telemetry.provider import infer_provider
 
@@ -76,7 +78,7 @@ _PLAIN_RATES: Final = frozenset(
 )
 """Of these rates none is for a kind of token that is a part of two others."""
 
-_PROBE: Final = BilledTokens(
+_PROBE: Final = Usage(
     prompt=1_009, cache_read=101, cache_write=11, completion=10_007, reasoning=1_013
 )
 """A usage in which each kind of token counts, and no two alike."""
@@ -100,16 +102,10 @@ class Listing:
     )
     """By the ordinary tiers that were met, the price at which the sums are done here."""
 
-    def price(self, tokens: BilledTokens, tier: str | None, at: datetime) -> SpanCost | None:
-        """What the tokens cost, ``None`` where that is not known whole.
+    def price(self, tokens: Usage, tier: str | None, at: datetime) -> SpanCost | None:
+        """What tokens cost at a service tier and a time, ``None`` where that is not known whole.
 
-        Args:
-            tokens: to be billed.
-            tier: the service tier as answered.
-            at: when the request was made.
-
-        Raises:
-            Exception: whatever the package raises.
+        Whatever the package raises comes through.
         """
         if tokens.prompt is None or tokens.completion is None:
             return None
@@ -170,9 +166,9 @@ class Listing:
             for variant in self.model.price_variants or ()
         )
 
-    def _calculate(self, tokens: BilledTokens, tier: str | None, at: datetime) -> PriceCalculation:
+    def _calculate(self, tokens: Usage, tier: str | None, at: datetime) -> PriceCalculation:
         return self.model.calc_price(
-            Usage(
+            ListedUsage(
                 input_tokens=tokens.prompt,
                 cache_read_tokens=tokens.cache_read,
                 cache_write_tokens=tokens.cache_write,
@@ -187,7 +183,7 @@ class Listing:
         )
 
 
-def _bill_plainly(tokens: BilledTokens, price: ModelPrice, rates: Rates) -> SpanCost:
+def _bill_plainly(tokens: Usage, price: ModelPrice, rates: Rates) -> SpanCost:
     """The cost at a price that has none but :data:`_PLAIN_RATES`, exact to the last digit."""
     prompt = _exact_cost(
         tokens.prompt,
@@ -216,16 +212,13 @@ def _exact_cost(count: Any, rate: Any, *details: tuple[int | None, Any]) -> Deci
 
 
 def find_listing(model: str, provider: str | None, host: str | None) -> Listing | None:
-    """Look a model up.
+    """Look a model up; ``None`` where the provider is not known, or does not list it.
 
     Args:
         model: its name at the provider.
         provider: that the settings name: a value of ``llm.provider``, or an id of the package;
             ``None`` to tell it from the host.
         host: of the upstream.
-
-    Returns:
-        ``None`` where the provider is not known, or does not list the model.
     """
     found = _find_named(provider) if provider else _find_at(host)
     listed = found and found.find_model(model, all_providers=providers)
@@ -247,7 +240,7 @@ def _find_at(host: str | None) -> Provider | None:
     return _find_named(inferred) if inferred and inferred not in _LOOSE_DOMAINS else None
 
 
-def _rates_of(price: ModelPrice, tokens: BilledTokens) -> Rates:
+def _rates_of(price: ModelPrice, tokens: Usage) -> Rates:
     """The rates for a prompt of that length."""
     prompt = tokens.prompt or 0
 

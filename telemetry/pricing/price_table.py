@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ("MAX_USD_PER_MILLION", "Price", "PriceTable")
 
 MAX_USD_PER_MILLION = 1_000_000
-"""A dollar per token. The dearest models ask 600 per million; whoever writes more than this has
-mistaken the unit, and amounts stay far from what a float cannot hold."""
+"""A dollar per token. The dearest models ask 600 per million: a higher rate mistakes the unit. It
+also keeps amounts far from what a float cannot hold."""
 
 MAX_REMEMBERED_MODELS = 1_024
 """Models whose price is remembered. Clients name the models: they must not fill the memory."""
@@ -40,7 +40,7 @@ class Price(Rates):
         provider: the value of ``llm.provider`` that it holds for, ``None`` for any and for none.
 
     Raises:
-        ConfigurationError: no model, an empty provider, no rate, or a rate that is no amount.
+        ConfigurationError: no model, an empty provider, no rate, or a rate that is not an amount.
     """
 
     model: str
@@ -106,12 +106,7 @@ class PriceTable:
         self._remembered = lru_cache(maxsize=MAX_REMEMBERED_MODELS)(self._look_up)
 
     def find(self, model: str, provider: str | None) -> Price | None:
-        """The price of a model (rule 1).
-
-        Args:
-            model: the name as answered or asked for.
-            provider: the value of ``llm.provider``, ``None`` where it is not known.
-        """
+        """The price of a model at a provider, a value of ``llm.provider`` (rule 1)."""
         return self._remembered(model, provider)
 
     def _look_up(self, model: str, provider: str | None) -> Price | None:

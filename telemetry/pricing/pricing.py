@@ -65,14 +65,7 @@ class Pricing:
                 return cost if cost.known else None
         if self._catalogue is None:
             return None
-        return self._catalogue.price(
-            tokens,
-            models,
-            provider=exchange.provider,
-            host=exchange.server_address,
-            service_tier=response.service_tier,
-            at_ns=exchange.start_ns,
-        )
+        return self._catalogue.price(tokens, models, exchange)
 
 
 def _reported(cost: Cost) -> SpanCost:

@@ -4,7 +4,7 @@ Rules:
 
 1. An amount that is not known has no attribute; zero is an amount (R6, ``seeds.md`` N6).
 2. What a cache gave is ``cache_read``. Its synonym ``cache_input`` is never sent beside it, for
-   whoever sums the details would count the same tokens twice (contract 5.3).
+   a sum of the details would count the same tokens twice (contract 5.3).
 """
 
 from __future__ import annotations
@@ -41,13 +41,8 @@ class SpanCost:
         prompt: of the request, its details included.
         completion: of the answer, its details included.
         total: of the call. More than prompt and completion where a fee is due for each call.
-        input: of the prompt tokens that are none of the following.
-        cache_read: of the prompt tokens that came from a cache.
-        cache_write: of the prompt tokens that were written to a cache.
-        prompt_audio: of the prompt's audio.
-        output: of the completion tokens that are none of the following.
-        reasoning: of the reasoning.
-        completion_audio: of the answer's audio.
+        input: of the prompt tokens that are none of the three after it.
+        output: of the completion tokens that are none of the two after it.
     """
 
     source: CostSource

@@ -2,18 +2,17 @@
 
 Rules:
 
-1. Places are known: Azure's ``data_sources``, tools that are no functions (MCP), lists of MCP
+1. Places are known: Azure's ``data_sources``, tools that are not functions (MCP), lists of MCP
    servers and connectors, headers and keys for a gateway. Messages, prompts and the schemas of
    functions are content, and not looked into.
-2. In a place, a string whose name ends like that of a credential is one; so is each header's value,
-   but for those that are known to be harmless, and what a URL has as its user or under such a name
-   in its query.
-3. What is found is masked wherever it occurs in what is recorded: providers quote what they refuse.
+2. In a place, a string whose name ends like that of a credential is one. So is the value of every
+   header that is not known to be harmless, and in a URL the user and what the query has under such
+   a name.
+3. A credential that was found is masked wherever it is recorded: providers quote what they refuse.
    What is relayed is not touched.
-4. More credentials than :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS`, or places with more
-   than :data:`MAX_LOOKED_VALUES` values, are no request of this world: then all text of the call is
-   masked (R5).
-5. In a body that is no JSON, names alone are looked for, in its text.
+4. No real request has more than :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` credentials,
+   or places with more than :data:`MAX_LOOKED_VALUES` values: then all text is masked (R5).
+5. In a body that is not JSON, only names are looked for, in its text.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_LOOKED_VALUES", "find_body_credentials", "plain_name")
 
 MAX_LOOKED_VALUES = 10_000
-"""Real places hold some dozens; so many take ten milliseconds."""
+"""Real places hold some dozens; this many take ten milliseconds."""
 
 _PLACES: Final = frozenset(
     {
@@ -93,12 +92,7 @@ _IN_AUTHORITY = re.compile(r"^[a-z]{2,5}://([^/?#]+)@", re.IGNORECASE)
 
 
 def find_body_credentials(body: Mapping[str, Any] | None, text: bytes | None) -> Credentials:
-    """The credentials that the body of a request carries.
-
-    Args:
-        body: its members; ``None`` where it could not be decoded.
-        text: what was read of it, which is looked at where it could not be decoded.
-    """
+    """The credentials that a body carries: in its members, or in its text where it has none."""
     if body is not None:
         if _LOOKED_AT.isdisjoint(body) and body.keys().isdisjoint(_HOLDERS):
             return NO_CREDENTIALS
@@ -164,7 +158,7 @@ def _is_credential(name: str, in_headers: bool) -> bool:  # noqa: FBT001 - priva
 
 
 def _in_url(text: str) -> set[str]:
-    """The credentials in a URL; there are none in what is no URL."""
+    """The credentials in a URL; any other text has none."""
     if "://" not in text:
         return set()
     found: set[str] = set()

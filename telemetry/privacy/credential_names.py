@@ -59,11 +59,9 @@ def leave_out_credentials(text: str) -> str:
 
 
 def without_credentials(value: Any, levels: int) -> Any:
-    """A value of JSON but for members that carry credentials by their names.
+    """A JSON value without members that carry credentials by their names.
 
-    Args:
-        value: any.
-        levels: of it that are looked at; what is deeper becomes ``None``.
+    Values below `levels` levels become ``None``.
     """
     if not isinstance(value, (dict, list)):
         return value

@@ -8,16 +8,16 @@ Rules:
 1. A credential is masked as it stands, with escapes of JSON (``\/``, ``\u002b``, in however many
    texts within texts) and of URLs (``%2B``), and in any mixture of them: text and credentials are
    compared as they are, and without escapes.
-2. Of credentials that overlap or are in one another nothing is left; those that touch get one
-   mask. All else stays as it was; a JSON text that a mask would break is hidden whole.
+2. Credentials that overlap, touch or hold one another get one mask. All else stays as it was; a
+   JSON text that a mask would break is hidden whole.
 3. A credential is looked for only where its :func:`_probe` is, which no encoder escapes: that costs
    a call next to nothing. In what a provider says of an error, and in ids, it is looked for
    everywhere if letters are escaped.
-4. What is short and has no digit may be a word: in content it is not masked (:func:`is_telling`).
-   What has less than :data:`MIN_CREDENTIAL_CHARS` is masked nowhere.
+4. A short value without a digit may be a word: in content it is not masked (:func:`is_telling`).
+   One of less than :data:`MIN_CREDENTIAL_CHARS` characters is masked nowhere.
 5. A text that is cut may end within a credential: what may be the beginning of one is left out.
-6. The work is bounded: a text is hidden whole that takes more (:data:`MAX_LOOKED_CHARS`,
-   :data:`MAX_PIECES`); and what a provider says, where nobody knows what to look for.
+6. The work is bounded: a text that takes more is hidden whole (:data:`MAX_LOOKED_CHARS`,
+   :data:`MAX_PIECES`). So is what a provider says, where it is not known what to look for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_CREDENTIALS", "MIN_CREDENTIAL_CHARS", "NO_CREDENTIALS", "Credentials", "is_telling")
 
 MIN_CREDENTIAL_CHARS = 8
-"""What is shorter is no key, and masking it would garble words."""
+"""A shorter value is not a key, and masking it would garble words."""
 
 MAX_CREDENTIALS = 32
 """Of a head or a body. Each is looked for in all content; real requests have two or three, hostile
@@ -85,7 +85,7 @@ class Credentials:
         values: each of them.
         quoted: further ones, which are masked in what a provider says alone.
         too_many: there are more than are looked for, so all text of the call is masked.
-        unknown: there are some that nobody can tell, so what a provider says is masked.
+        unknown: there are some that cannot be told, so what a provider says is masked.
     """
 
     __slots__ = ("_all", "_probes", "_too_many", "_unknown", "_values")
@@ -141,9 +141,7 @@ class Credentials:
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
         """What a provider says, with every credential masked; else the very same text.
 
-        Args:
-            text: any.
-            is_whole: it is not cut at its end (rule 5).
+        A text that is not whole is cut at its end (rule 5).
         """
         if self._too_many or self._unknown or len(text) * len(self._all) > MAX_LOOKED_CHARS:
             return REDACTED if text else text
@@ -156,10 +154,10 @@ class Credentials:
         return redacted if is_whole else _without_begun(redacted, self._all)
 
     def plain_values(self) -> tuple[bytes, ...]:
-        """What may be masked, as it is, by somebody who sees one piece of a text alone.
+        """The values that may be masked in one piece of a text, without seeing the others.
 
-        Such a mask is no more than a first help: a longer credential, of which another piece has
-        the rest, must not lose so much that the rest is not found, and is a secret still.
+        Such a mask is only a first help. Of a longer credential whose rest is in another piece it
+        must not hide so much that the rest, still a secret, is not found any more.
         """
         looked_for = self._all[:MAX_CREDENTIALS]
         return tuple(
@@ -214,12 +212,10 @@ def _find_escaped(
 ) -> Iterator[tuple[int, int]]:
     """Find credentials, whatever stands for their characters; of a hostile text, all of it.
 
-    Args:
-        text: is looked at piece by piece.
-        values: what is looked for.
-        probes: one of them is in each piece that is looked at; in all where it is ``None``.
+    Only pieces of the text with one of the probes are looked at, all where there are none.
     """
-    wanted = [plain for plain in {_unescape(value)[0] for value in values} if _is_long(plain)]
+    plain_values = {_unescape(value)[0] for value in values}
+    wanted = [plain for plain in plain_values if len(plain) >= MIN_CREDENTIAL_CHARS]
     overlap = 6 * max(map(len, values)) + _PIECE_CHARS // 64
     step = max(_PIECE_CHARS, overlap)
     pieces = 0
@@ -236,10 +232,6 @@ def _find_escaped(
             for value in found:
                 for first, last in _find(plain, value):
                     yield start + places[first], start + places[last]
-
-
-def _is_long(value: str) -> bool:
-    return len(value) >= MIN_CREDENTIAL_CHARS
 
 
 def _merge(found: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:

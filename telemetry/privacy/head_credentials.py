@@ -6,13 +6,12 @@ Rules:
    each ``name=value``, in quotes or not. So does a member of the query by its name, and one without
    a name; and a ``name=value`` or a member of a JSON text in any header, whatever that is called.
    A browser, which may set no header on a WebSocket, has the key in the name of a subprotocol.
-2. Any other header may carry one under a name that nobody knows, and so may any other member of a
-   query. Their values are masked where a provider quotes them in an error; in content they are
-   words like others. Not so headers that are known to be harmless, and those that are recorded.
-3. More values than :data:`MAX_FOUND`, short ones among them, or JSON of more than are looked at,
-   are no request of this world: then what a provider says of an error is masked as a whole (R5).
-   Of so many as no client has, the first
-   :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` are masked in content.
+2. Any other header, and any other member of a query, may carry one under an unknown name. Their
+   values are masked where a provider quotes them in an error; in content they are words like
+   others. Excepted are headers that are known to be harmless, and those that are recorded.
+3. No real request has more values than :data:`MAX_FOUND`, or JSON of more values than are looked
+   at: then what a provider says of an error is masked as a whole (R5). In content, at most the
+   first :data:`~telemetry.privacy.credentials.MAX_CREDENTIALS` are masked.
 """
 
 from __future__ import annotations
@@ -97,8 +96,8 @@ _NAME_CHARS = 128
 _SEPARATOR = re.compile(r"[&;]")
 
 _PART = re.compile(r"""(?<![^\s,;&?="])([^\s,;&?="]++)=(?:"([^"]*)|([^\s,;&"]*))""")
-"""A name and its value, which quotes may be around: parameters of a scheme, entries of a list. What
-is no name is passed over in one go, however long it is."""
+"""A name and its value, in quotes or not: parameters of a scheme, entries of a list. Other text is
+passed over in one go, however long it is."""
 
 
 @lru_cache(maxsize=1_024)
@@ -219,7 +218,7 @@ def _in_parts(value: str, *, is_named: bool, shows_others: bool) -> Iterator[tup
 
 
 def _is_named_member(spelled: str) -> bool | None:
-    """Whether a member's name says that it is a credential; ``None`` where it says it is none."""
+    """Whether a member's name says that it is a credential; ``None`` if it is harmless."""
     name = _plain_end(unquote(spelled))
     if name in _HARMLESS_MEMBERS:
         return None

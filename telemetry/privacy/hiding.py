@@ -2,8 +2,8 @@
 
 Rules (``span-contract.md`` section 3, its leaks of the reference closed):
 
-1. A rule is given for a namespace, and covers all names in it: one that nobody thought of is hidden
-   with the rest. The longest namespace that has a rule decides; a name without one stays.
+1. A rule is given for a namespace, and covers all names in it: those of later conventions are
+   hidden with the rest. The longest namespace that has a rule decides; a name without one stays.
 2. Hidden inputs: ``input.value`` is redacted, its MIME type, the messages, tools and parameters are
    left out, as is the prompt template; prompts are redacted. Likewise outputs.
 3. Hidden messages and hidden text take the raw value with them, and the words out of the
@@ -12,12 +12,12 @@ Rules (``span-contract.md`` section 3, its leaks of the reference closed):
    a reader would parse or load it: images, and arguments of the deprecated function call.
 4. Hidden images are left out, and redacted in everything else that the request says.
 5. Hidden tools are also redacted in ``input.value``; with hidden parameters nothing stays in it but
-   messages, prompt, input, instructions, tools and model. A value that is no JSON object then is
-   redacted whole.
-6. Hidden prompts and choices are those of legacy completions. Unless the attributes show a chat or
-   an embedding, they count as hidden text of the request and of the answer; of an embedding the
-   hidden text of embeddings does. Vectors in the raw answer are the builder's to leave out.
-7. The provider's raw usage keeps but its numbers where an answer is hidden in any way.
+   messages, prompt, input, instructions, tools and model. A value that is not a JSON object
+   is redacted whole then. Tools that items of a request or an answer bring are hidden with them; in
+   messages and in the raw answer the builder does it, as it leaves out vectors there.
+6. Hidden prompts and choices of a legacy completion are hidden text of the request and of the
+   answer; so is the hidden text of embeddings in an embedding.
+7. The provider's raw usage keeps only its numbers where an answer is hidden in any way.
 8. GenAI names follow their OpenInference twins.
 9. Counts, times, status, finish reason, models, kinds, ids of users and sessions, tags and the
    other metadata always stay.
@@ -26,7 +26,6 @@ Rules (``span-contract.md`` section 3, its leaks of the reference closed):
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +34,6 @@ from openinference.semconv.trace import (
     EmbeddingAttributes,
     MessageAttributes,
     MessageContentAttributes,
-    OpenInferenceSpanKindValues,
     SpanAttributes,
     ToolCallAttributes,
 )
@@ -50,15 +48,14 @@ from telemetry.semconv import MetadataMember
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from codec.jsontext import JsonObject
     from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.switches import PrivacySwitches
 
     Rule = Callable[[str, AttributeValue], AttributeValue | None]
     """From an attribute's name and value to what may be shown, ``None`` for nothing."""
 
-__all__ = ("hide_attributes",)
-
-_EMBEDDING: Final = OpenInferenceSpanKindValues.EMBEDDING.value
+__all__ = ("hide_attributes", "hide_item_tools")
 
 _GENAI_INPUT = ("gen_ai.input.messages", "gen_ai.system_instructions")
 _GENAI_OUTPUT = "gen_ai.output.messages"
@@ -97,7 +94,7 @@ _KEPT_IN_MESSAGES: Final = tuple(
 """Ends of the names that hidden text leaves (rule 3)."""
 
 _CONTENT_MEMBERS: Final = {"model"}.union(*(api.asked.content_members for api in APIS))
-"""Members of a request that are no parameters."""
+"""Members of a request that are not parameters."""
 
 _TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
 """Members of a request that hold tools, or the names of some."""
@@ -109,8 +106,13 @@ _MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 def hide_attributes(
     attributes: Mapping[str, AttributeValue], switches: PrivacySwitches
 ) -> dict[str, AttributeValue]:
-    """What the switches leave of a span's attributes, in their order."""
-    rules = _build_rules(_by_kind(attributes, switches))
+    """What the switches leave of a span's attributes, in their order.
+
+    Args:
+        attributes: of a call of any API.
+        switches: as they hold for its content (:meth:`PrivacySwitches.for_content`).
+    """
+    rules = _build_rules(switches)
     namespaces = tuple(rules)  # one look tells most names that stay
     kept: dict[str, AttributeValue] = {}
     for key, value in attributes.items():
@@ -118,31 +120,6 @@ def hide_attributes(
         if (shown := rule(key, value)) is not None:
             kept[key] = shown
     return kept
-
-
-def _by_kind(
-    attributes: Mapping[str, AttributeValue], switches: PrivacySwitches
-) -> PrivacySwitches:
-    """What the switches come to for a call of this kind (rule 6)."""
-    if attributes.get(SpanAttributes.OPENINFERENCE_SPAN_KIND) == _EMBEDDING:
-        return replace(switches, hide_input_text=switches.hides_embedded_text)
-    shown = switches
-    if switches.hide_prompts and not _has_only(
-        attributes, SpanAttributes.LLM_INPUT_MESSAGES, SpanAttributes.LLM_PROMPTS
-    ):
-        shown = replace(shown, hide_input_text=True)
-    if switches.hide_choices and not _has_only(
-        attributes, SpanAttributes.LLM_OUTPUT_MESSAGES, SpanAttributes.LLM_CHOICES
-    ):
-        shown = replace(shown, hide_output_text=True)
-    return shown
-
-
-def _has_only(attributes: Mapping[str, AttributeValue], messages: str, texts: str) -> bool:
-    """Whether there are messages, as of a chat, and no texts, as of a legacy completion."""
-    return any(key.startswith(f"{messages}.") for key in attributes) and not any(
-        key.startswith(f"{texts}.") for key in attributes
-    )
 
 
 def _find_rule(rules: Mapping[str, Rule], key: str) -> Rule:
@@ -287,11 +264,34 @@ def _reduce_request(_: str, value: AttributeValue, switches: PrivacySwitches) ->
     reduced = body
     if switches.hides_parameters:
         reduced = {name: item for name, item in reduced.items() if name in _CONTENT_MEMBERS}
-    if switches.hides_tools and (tools := _TOOL_MEMBERS & reduced.keys()):
-        reduced = reduced | dict.fromkeys(tools, REDACTED)
+    if switches.hides_tools:
+        reduced = hide_item_tools(reduced)
+        if tools := _TOOL_MEMBERS & reduced.keys():
+            reduced = reduced | dict.fromkeys(tools, REDACTED)
     if switches.hide_input_images and may_hold_image(text):
         reduced = redact_image_parts(reduced)
     return text if reduced is body else json_text(reduced) or REDACTED
+
+
+def hide_item_tools(body: JsonObject) -> JsonObject:
+    """A request or an answer without the tools that its items bring; itself where they bring none.
+
+    Items of the Responses API do: what an MCP server offers, what a search for tools found.
+    """
+    hidden = {
+        member: [_hide_tools_of(item) for item in items]
+        for member in ("input", "output")
+        if isinstance(items := body.get(member), list) and any(map(_brings_tools, items))
+    }
+    return body | hidden if hidden else body
+
+
+def _brings_tools(item: Any) -> bool:
+    return isinstance(item, dict) and "tools" in item
+
+
+def _hide_tools_of(item: Any) -> Any:
+    return item | {"tools": REDACTED} if _brings_tools(item) else item
 
 
 def _without_tools(key: str, value: AttributeValue, then: Rule) -> AttributeValue | None:

@@ -76,12 +76,7 @@ def redact_long_images(text: str, limit: int) -> str:
 
 
 def redact_images(text: str, depth: int = MAX_JSON_DEPTH) -> str:
-    """A text, JSON or not, without images.
-
-    Args:
-        text: of an attribute, or of a string in one.
-        depth: how deep its JSON is walked at most.
-    """
+    """A text, JSON or not, without images; its JSON is walked no deeper than `depth`."""
     if not may_hold_image(text):
         return text
     if looks_like_json(text):
@@ -170,7 +165,7 @@ def _redact_long_urls(text: str, limit: int) -> str:
         return REDACTED if len(url[0]) > limit else url[0]
 
     redacted = _BASE64_URL.sub(redact, text)
-    # Escaped where there is no JSON: then the text is hidden whole, for its bounds are not known.
+    # Escaped in text that is not JSON: it is hidden whole, for the bounds of the URL are not known.
     urls = (url[0] for view in _views(redacted) for url in _BASE64_URL.finditer(view))
     return REDACTED if any(len(url) > limit for url in urls) else redacted
 

@@ -6,7 +6,7 @@ Rules:
    keep the last alone), and those in a string that is a JSON object or array itself, as the
    arguments of tools are. Below :data:`MAX_NESTED_TEXTS` such a string is hidden whole.
 2. What is not rewritten stays as it was, character by character: white space, escapes, numbers.
-3. A text that is no JSON object, array or string is one string.
+3. A text that is not a JSON object, array or string is one string.
 4. An integer of :data:`MIN_TELLING_DIGITS` is read like a string: it may be a card's number.
 """
 
@@ -42,7 +42,7 @@ MAX_JSON_DEPTH = 100
 """How deep a decoded value is walked. What is deeper is hostile, and hidden."""
 
 MIN_TELLING_DIGITS = 12
-"""Digits of an integer that may tell of somebody; counts and times in seconds have fewer."""
+"""Digits of an integer that may identify a person; counts and times in seconds have fewer."""
 
 _SHORT_CHARS = 1_024
 """Of a string that a pattern passes over; an image is passed over by ``str.find``, far faster."""
@@ -121,11 +121,8 @@ def _find_string_end(text: str, at: int) -> int:
 def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
     """A text with pieces of it replaced; the very same text where there are none.
 
-    Nothing is kept of what stays, however many pieces a hostile text has.
-
-    Args:
-        text: any.
-        pieces: start and end of each, from the first to the last, with what takes its place.
+    The pieces come in their order, start and end of each with what takes its place. Nothing is kept
+    of what stays, however many pieces a hostile text has.
     """
     spliced, done = StringIO(), 0
     for start, end, replacement in pieces:
@@ -139,7 +136,7 @@ def splice(text: str, pieces: Iterable[tuple[int, int, str]]) -> str:
 
 
 def unescape(text: str) -> str:
-    """A text without its JSON escapes: one that is no JSON may hold a piece of it."""
+    """A text without its JSON escapes: one that is not JSON may hold a piece of it."""
     return clean_text(_ESCAPE.sub(_unescape_one, text)) if "\\" in text else text
 
 

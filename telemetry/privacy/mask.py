@@ -5,11 +5,11 @@ Rules (``span-contract.md`` section 3):
 1. First the switches (:mod:`telemetry.privacy.hiding`), then the limit of images, then the
    patterns, so that what is hidden already costs no search.
 2. Order and names of attributes stay. A value is never made longer on purpose, so the size limits
-   come afterwards (:mod:`telemetry.spans.size_limits`): what is cut is no JSON any more.
+   come afterwards (:mod:`telemetry.spans.size_limits`): text that is cut is no longer JSON.
 3. The limit of images and the patterns hold for every text, patterns but for those that readers
    need as they are: kind, system, provider, operation and MIME types.
 4. A provider's words of an error may quote request and answer: they are redacted with either
-   (contract 2.1). Where only images are hidden, their URLs are, and for want of anything better all
+   (contract 2.1). Where only images are hidden, all URLs are, for an image's cannot be told from
    others.
 5. Credentials that the request carried are masked in every text of rule 3, whatever the switches
    say (:mod:`telemetry.privacy.credentials`, R7); in an answer that tells of an error, as in all
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import SpanAttributes
 
@@ -34,24 +34,13 @@ from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.credentials import Credentials
     from telemetry.privacy.redaction import Redaction
 
-__all__ = ("Mask", "WrittenText")
-
-
-class WrittenText(Protocol):
-    """Attributes as bytes, whose texts can be looked at without being decoded."""
-
-    @property
-    def whole(self) -> bytes:
-        """All attributes, every text as UTF-8."""
-
-    def over(self, size: int) -> Iterator[object]:
-        """Values that take more bytes than `size`, not yet cleaned."""
+__all__ = ("MIME_TYPES", "Mask")
 
 
 _NOT_SEARCHED: Final = frozenset(
@@ -67,11 +56,11 @@ _NOT_SEARCHED: Final = frozenset(
 )
 """Names of which a pattern changes no value (rule 3): all values are our own words."""
 
-_MIME_TYPES: Final = {
+MIME_TYPES: Final = {
     SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
     SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
 }
-"""The mark that replaces a value whole is no JSON: its type goes with it."""
+"""The type of a value is left out where the value is no longer JSON: hidden whole, or cut."""
 
 _URL = re.compile(r"https?:[\\/]+[^\s\"'<>]+", re.IGNORECASE)
 
@@ -135,22 +124,24 @@ class Mask:
             return False
         return any(count_chars([value]) > self._limit for value in values)
 
-    def may_change(self, written: WrittenText) -> bool:
-        """Whether any text of these may have an image over the limit, or a credential.
+    def may_change(self, written: bytes, over: Callable[[int], Iterable[object]]) -> bool:
+        """Whether any text may have an image over the limit, or a credential.
 
-        The bytes that are written of a text are more than its characters.
+        Args:
+            written: all attributes, every text as UTF-8: more bytes than characters.
+            over: gives the values of which more bytes than a number are written.
         """
-        if self._credentials.may_be_in(written.whole):
+        if self._credentials.may_be_in(written):
             return True
-        return len(written.whole) > self._limit and any(
+        return len(written) > self._limit and any(
             type(value) is not str or may_hold_long_image(value, self._limit)
-            for value in written.over(self._limit)
+            for value in over(self._limit)
         )
 
     def _search_all(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
         left = hide_attributes(attributes, self._switches)
         shown = {key: self._search(key, value) for key, value in left.items()}
-        for value_key, mime_key in _MIME_TYPES.items():
+        for value_key, mime_key in MIME_TYPES.items():
             if shown.get(value_key) == REDACTED:
                 shown.pop(mime_key, None)
         return shown
@@ -161,7 +152,7 @@ class Mask:
             return REDACTED
         if self._switches.hide_input_images:
             text = _URL.sub(REDACTED, redact_images(text))
-        text = redact_long_images(text, self._switches.base64_image_max_length)
+        text = redact_long_images(text, self._limit)
         return self.text(self._credentials.redact_quote(text))
 
     def text(self, text: str) -> str:
@@ -182,7 +173,7 @@ class Mask:
         return texts or value  # a vector has none
 
     def _search_text(self, key: str, text: str) -> str:
-        shown = redact_long_images(text, self._switches.base64_image_max_length)
+        shown = redact_long_images(text, self._limit)
         if self._quotes and key == SpanAttributes.OUTPUT_VALUE:
             shown = self._credentials.redact_quote(shown)
         return shown if key in _NOT_SEARCHED else self.text(shown)

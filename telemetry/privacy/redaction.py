@@ -12,8 +12,8 @@ Rules:
    overlaps or touches is hidden as one.
 3. In JSON each string is looked at for itself (:mod:`telemetry.privacy.json_strings`); a pattern
    never sees quotes, braces and escapes around it.
-4. A text with escapes that is no JSON, such as arguments that broke off, is also looked at without
-   them. Where something is found there, that is what stays of the text.
+4. A text with escapes that is not JSON, such as arguments that broke off, is also looked at without
+   them. Where something is found there, the text without escapes is what stays.
 5. A pattern that cannot be read, or that finds the empty string, is refused at start.
 """
 
@@ -88,7 +88,7 @@ MAX_SHORT_CHARS = 64
 """Of a text whose result is kept for the next one like it: words, numbers, names of members."""
 
 MAX_KEPT_TEXTS = 4_096
-"""So many of them: half a megabyte."""
+"""Results that are kept: half a megabyte."""
 
 _SAMPLES = ("", "a")
 """What finds the empty string anywhere finds it here: of RE2's conditions the first text meets all

@@ -4,10 +4,10 @@ Rules:
 
 1. A switch is ``true`` or ``false`` in any case; empty is as good as not set (OpenTelemetry
    specification, "Environment variable definitions"). Anything else is refused: the reference warns
-   and records all, which is no answer to somebody who asked for less. For the same reason a
+   and records all, although less was asked for. For the same reason a
    ``OPENINFERENCE_HIDE_*`` that is not known is refused.
 2. The switch of retrieved documents is read like the others, and hides nothing: no span of ours has
-   any. Vectors of embeddings are not even built unless somebody asks for them (contract 1.6,
+   any. Vectors of embeddings are not even built unless they are asked for (contract 1.6,
    :mod:`telemetry.spans.embedding_attributes`); their switch hides them all the same.
 3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
    is uploaded, and the GenAI names are always written.
@@ -16,9 +16,10 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from codec.apis.api import Content
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ _PREFIX = "OPENINFERENCE_HIDE_"
 _IMAGE_LIMIT = "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH"
 
 _OLD_NAMES = {"OPENINFERENCE_HIDE_EMBEDDING_VECTORS": "hide_embeddings_vectors"}
-"""Deprecated, but still what somebody may have asked for."""
+"""Deprecated, but still followed."""
 
 _MAX_LIMIT_DIGITS = 18
-"""More is no length, and Python would refuse to read thousands of digits."""
+"""More is not a length, and Python would refuse to read thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +45,14 @@ class PrivacySwitches:
         hide_inputs: the request: messages, prompts, tools, parameters and images.
         hide_outputs: the answer.
         hide_input_messages: the messages of the request, their roles and ids too.
-        hide_output_messages: the messages of the answer, their roles and ids too.
+        hide_output_messages: those of the answer.
         hide_input_text: what the messages of the request say.
-        hide_output_text: what the messages of the answer say.
-        hide_input_images: images of the request.
-        hide_llm_invocation_parameters: the parameters of the request; where nothing is said, as
-            `hide_inputs`. Said to be shown beside it, they lose their words.
+        hide_output_text: what those of the answer say.
+        hide_llm_invocation_parameters: where nothing is said, as `hide_inputs`. Said to be shown
+            beside it, the parameters lose their words.
         hide_llm_tools: the tools on offer; where nothing is said, as `hide_inputs`.
         hide_prompts: prompts of legacy completions.
         hide_choices: answers of legacy completions.
-        hide_embeddings_vectors: vectors of embeddings.
-        hide_embeddings_text: texts that are embedded.
-        hide_retrieval_documents: see rule 2.
         base64_image_max_length: a ``data:image/…;base64`` URL of more characters is hidden.
     """
 
@@ -79,6 +76,20 @@ class PrivacySwitches:
     def everything(cls) -> PrivacySwitches:
         """All switches on: no content is shown at all."""
         return cls(**dict.fromkeys(_HIDE_FIELDS, True))
+
+    def for_content(self, content: Content) -> PrivacySwitches:
+        """What the switches come to for calls with that content.
+
+        Prompts and choices are the text of legacy completions, what is embedded that of embeddings.
+        """
+        match content:
+            case Content.MESSAGES:
+                return self
+            case Content.TEXTS:
+                prompts, choices = self.hides_prompts, self.hides_choices
+                return replace(self, hide_input_text=prompts, hide_output_text=choices)
+            case Content.VECTORS:
+                return replace(self, hide_input_text=self.hides_embedded_text)
 
     @property
     def hides_input_messages(self) -> bool:

@@ -5,7 +5,7 @@ Rules:
 1. Vectors are left out, in the output value too, unless they are asked for
    (``OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS=false``): they are large, and nobody reads them.
 2. Token ids are no text.
-3. Vectors of either encoding become numbers; of what is no vector nothing is written.
+3. Vectors of either encoding become numbers; what is not a vector is left out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from openinference.semconv.trace import (
 )
 
 from telemetry.attribute_values import json_text
+from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.flattening import MAX_FLATTENED_PROMPTS
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ MAX_BODY_DEPTH = 16
 _VECTOR_MEMBERS = frozenset({"embedding", "embeddings", "vector"})
 """Members that hold a vector in base64."""
 
-REDACTED = "__REDACTED__"
-"""What stands for a vector that is left out, as OpenInference's own switch writes it."""
-
 
 def build_embedding_attributes(
     exchange: Exchange, flattening: Flattening, *, shows_vectors: bool
@@ -52,15 +50,15 @@ def build_embedding_attributes(
     count = min(max(vectors, default=-1) + 1, MAX_FLATTENED_PROMPTS)
     entries = [*texts, *(None for _ in range(count - len(texts)))]
 
-    def flatten(index: int, text: object) -> AttributePairs:
+    def build(index: int, text: object) -> AttributePairs:
         prefix = f"{SpanAttributes.EMBEDDING_EMBEDDINGS}.{index}"
         is_text = isinstance(text, str)
         yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_TEXT}", text if is_text else None
         numbers = vectors[index].read() if index in vectors else None
         yield f"{prefix}.{EmbeddingAttributes.EMBEDDING_VECTOR}", numbers
 
-    return flattening.take(
-        SpanAttributes.EMBEDDING_EMBEDDINGS, entries, flatten, limit=MAX_FLATTENED_PROMPTS
+    return flattening.flatten(
+        SpanAttributes.EMBEDDING_EMBEDDINGS, entries, build, limit=MAX_FLATTENED_PROMPTS
     )
 
 

@@ -18,11 +18,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
 
 from codec.apis.api import Content
 from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.pricing.span_cost import build_cost_attributes
+from telemetry.privacy.hiding import hide_item_tools
 from telemetry.spans.embedding_attributes import (
     build_embedding_attributes,
     build_embedding_output_attributes,
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from telemetry.attribute_values import AttributePairs, AttributeValue
-    from telemetry.observing.exchange import ClientContext, Exchange
+    from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
 
 __all__ = ("build_exchange_attributes", "build_span_content")
@@ -69,13 +71,9 @@ def build_exchange_attributes(
 def build_span_content(
     exchange: Exchange, rules: SpanRules, mask: Mask
 ) -> tuple[WrittenAttributes, dict[str, int]]:
-    """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells.
-
-    Args:
-        exchange: what the span is of.
-        rules: what the settings say about every span.
-        mask: what of this exchange must not be shown (:meth:`SpanRules.mask`).
-    """
+    """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells."""
+    if not mask.hides_nothing and rules.privacy.hides_tools:
+        exchange = _hide_item_tools(exchange)
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
     cost = rules.pricing.price(exchange) if rules.pricing is not None else None
@@ -86,7 +84,8 @@ def build_span_content(
         *tools,
         *outputs,
         *_build_genai_content(exchange, rules),
-        *build_context_attributes(exchange.context),
+        *exchange.context.attributes.items(),
+        (SpanAttributes.TAG_TAGS, exchange.context.tags),
         *opentelemetry,
         *build_cost_attributes(cost),
         # Its text comes last, because it says what was cut; its place is kept.
@@ -94,7 +93,7 @@ def build_span_content(
         *openinference,
         *build_input_attributes(exchange),
         *_build_large_input(exchange, rules, mask, flattening),
-        *_build_output(exchange, rules),
+        *_build_output(exchange, rules, mask),
     ]
     sizes, room = _leave_room(rules.sizes.value_bytes, rules.sizes.span_bytes)
     # A body that is a value too long takes the long way at once: 20 MB are not written twice.
@@ -104,7 +103,7 @@ def build_span_content(
         if written is not None:
             return written, flattening.cut
     attributes, chars = clean_attributes(pairs)
-    # What was cut is no JSON any more, and half a secret is found by no pattern: hence this order.
+    # Text that was cut is no longer JSON, and no pattern finds half a secret: hence this order.
     shown = mask.attributes(attributes, chars)
     fitting, cut = fit_attributes(shown, sizes, chars if shown is attributes else None)
     cut = {**flattening.cut, **cut}
@@ -113,6 +112,13 @@ def build_span_content(
         cut[SpanAttributes.METADATA] = cut_bytes
     fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
     return WrittenAttributes(fitting), cut
+
+
+def _hide_item_tools(exchange: Exchange) -> Exchange:
+    if exchange.request is None:
+        return exchange
+    body = hide_item_tools(exchange.request.body)
+    return replace(exchange, request=replace(exchange.request, body=body))
 
 
 def _write_whole(
@@ -125,7 +131,7 @@ def _write_whole(
         return None  # of one name that comes twice, the last value that is clean counts
     values[SpanAttributes.METADATA] = metadata
     written = WrittenAttributes(values)
-    if surely_fits(written, sizes) and not mask.may_change(written):
+    if surely_fits(written, sizes) and not mask.may_change(written.whole, written.over):
         return written
     return None
 
@@ -184,16 +190,10 @@ def _build_large_input(
     yield SpanAttributes.INPUT_MIME_TYPE, _JSON if text is not None and is_json else None
 
 
-def _build_output(exchange: Exchange, rules: SpanRules) -> AttributePairs:
+def _build_output(exchange: Exchange, rules: SpanRules, mask: Mask) -> AttributePairs:
     if exchange.api.content is Content.VECTORS:
         return build_embedding_output_attributes(exchange, shows_vectors=rules.shows_vectors)
     if exchange.error_is_providers and rules.privacy.hides_provider_words:
         # An error inside a stream stands in the answer, and may quote the request.
         return iter(())
-    return build_output_attributes(exchange, quotes_request=not rules.privacy.hides_of_request)
-
-
-def build_context_attributes(context: ClientContext) -> AttributePairs:
-    """What the client says of the call in more than a word (contract 1.1)."""
-    yield from context.attributes.items()
-    yield SpanAttributes.TAG_TAGS, context.tags
+    return build_output_attributes(exchange, None if mask.hides_nothing else rules.privacy)

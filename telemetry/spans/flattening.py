@@ -68,11 +68,11 @@ class Flattening:
         self.cut: dict[str, int] = {}
         self._room = MAX_FLATTENED_ATTRIBUTES
 
-    def take(
+    def flatten(
         self,
         name: str,
         entries: Sequence[Any],
-        flatten: Callable[[int, Any], AttributePairs],
+        build: Callable[[int, Any], AttributePairs],
         *,
         limit: int,
         newest: bool = False,
@@ -82,26 +82,26 @@ class Flattening:
         Args:
             name: of the list, for ``cut``.
             entries: the list.
-            flatten: makes the attributes of an entry from its position and itself.
+            build: makes the attributes of an entry from its position and itself.
             limit: how many entries at most.
             newest: the last ones stay, else the first ones.
         """
         if not entries:
             return iter(())
         positions = range(len(entries))
-        taken: list[list[tuple[str, object]]] = []
+        kept: list[list[tuple[str, object]]] = []
         for position in islice(reversed(positions) if newest else positions, limit):
-            pairs = [pair for pair in flatten(position, entries[position]) if pair[1] is not None]
+            pairs = [pair for pair in build(position, entries[position]) if pair[1] is not None]
             if len(pairs) > self._room:
                 break
             self._room -= len(pairs)
-            taken.append(pairs)
-        if len(taken) < len(entries):
+            kept.append(pairs)
+        if len(kept) < len(entries):
             self._note(name, len(entries))
-        return chain.from_iterable(reversed(taken) if newest else taken)
+        return chain.from_iterable(reversed(kept) if newest else kept)
 
-    def claim(self, attributes: int) -> bool:
-        """Whether there is room for so many attributes, which then is theirs."""
+    def reserve(self, attributes: int) -> bool:
+        """Reserve room for so many attributes; false where there is not enough."""
         if attributes > self._room:
             return False
         self._room -= attributes
@@ -112,11 +112,7 @@ class Flattening:
     ) -> Iterator[tuple[int, Any]]:
         """The first entries of a list inside an entry, with their positions.
 
-        Args:
-            name: of the list, for ``cut``.
-            entries: the list, or as much of it as was read.
-            limit: how many entries at most.
-            length: of the whole list, where more came than was read.
+        Where more came than was read, `length` is that of the whole list.
         """
         length = max(length, len(entries))
         if length > limit:
@@ -124,12 +120,7 @@ class Flattening:
         return islice(enumerate(entries), limit)
 
     def opaque(self, name: str, text: str | None) -> str | None:
-        """A text that says nothing to people, and is left out where it is long.
-
-        Args:
-            name: for ``cut``.
-            text: any.
-        """
+        """A text that says nothing to people, left out and noted under `name` where it is long."""
         if text is None or len(text) <= MAX_OPAQUE_CHARS:
             return text
         self._note(name, len(text))

@@ -75,7 +75,7 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
     """Whether the environment wants content in these words.
 
     Raises:
-        ConfigurationError: the variable's value is none of those it has.
+        ConfigurationError: the variable has another value.
     """
     value = environ.get(VARIABLE, "")
     if value.lower() not in _CAPTURES:
@@ -89,10 +89,8 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
 def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
     """The three of them, each where there is something to say. Embeddings have none.
 
-    Args:
-        exchange: what the span is of.
-        image_max_length: how many characters the ``data:`` URL of an image may have
-            (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
+    Images in longer ``data:`` URLs are hidden
+    (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
     content = exchange.api.content
     if content is Content.VECTORS:
@@ -165,6 +163,6 @@ def _output(answer: Answer, image_max_length: int, *, failed: bool) -> JsonObjec
     message = answer.message
     reason = answer.stop or answer.finish_reason or ("error" if failed else None)
     finish = {} if reason is None else {"finish_reason": reason}
-    # Whoever answers is the assistant, also where the stream broke off before it said so.
+    # An answer is the assistant's, also where the stream broke off before it said so.
     role = message.role or "assistant"
     return {"role": role, "parts": _parts(message, image_max_length), **finish}

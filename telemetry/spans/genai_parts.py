@@ -7,8 +7,8 @@ Rules:
 2. A part of a type that the record has no name for stays as it came: the schema's generic part.
 3. What has no type, or not what its type promises, is left out here and stays readable in
    ``input.value``; nothing raises.
-4. An image longer than the limit is hidden here: what is no ``data:`` URL any more nobody would
-   find later (:mod:`telemetry.privacy.images`). Its URL is measured whole.
+4. An image longer than the limit is hidden here: once it is no longer a ``data:`` URL, it is not
+   found any more (:mod:`telemetry.privacy.images`). Its URL is measured whole.
 5. Arguments of functions are JSON values where their text is JSON, else the text; what a custom
    tool is given is text whatever it looks like.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codec.parts import Media, Reasoning, Refusal, Text, ToolCall, ToolResult
-from telemetry.attribute_values import is_readable, non_empty_text
+from telemetry.attribute_values import is_readable
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS
 
@@ -45,12 +45,7 @@ _DOCUMENT = "document"
 
 
 def build_parts(parts: Iterable[Part], *, image_max_length: int) -> Iterator[JsonObject]:
-    """The parts of a message.
-
-    Args:
-        parts: of the record.
-        image_max_length: how many characters the ``data:`` URL of an image may have.
-    """
+    """The parts of a message; images in ``data:`` URLs over the limit are hidden (rule 4)."""
     for part in parts:
         if isinstance(part, str):
             yield from build_text_part("text", part)
@@ -71,8 +66,8 @@ def build_parts(parts: Iterable[Part], *, image_max_length: int) -> Iterator[Jso
 
 def build_text_part(part_type: str, text: object) -> Iterator[JsonObject]:
     """One part that is all text, none where there is no text."""
-    if (content := non_empty_text(text)) is not None:
-        yield {"type": part_type, "content": content}
+    if isinstance(text, str) and text:
+        yield {"type": part_type, "content": text}
 
 
 def _call(call: ToolCall) -> JsonObject:
@@ -95,7 +90,7 @@ def _result(result: ToolResult) -> JsonObject:
 
 
 def _other(value: Any) -> Iterator[JsonObject]:
-    """What came in the place of a part (rules 2 and 3), or a list that is none of parts."""
+    """What came in the place of a part, or in the place of a list of parts (rules 2 and 3)."""
     for item in islice(value if isinstance(value, list) else [value], MAX_FLATTENED_PARTS):
         part_type = item.get("type") if isinstance(item, dict) else None
         if part_type == "text" or not isinstance(item, dict):

@@ -27,7 +27,6 @@ from openinference.semconv.trace import (
 
 from codec.parts import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 from telemetry.attribute_values import json_text
-from telemetry.semconv import ContentType
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS, MAX_FLATTENED_TOOL_CALLS
 
 if TYPE_CHECKING:
@@ -47,19 +46,17 @@ _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
 _CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
 _TYPE: Final = MessageContentAttributes.MESSAGE_CONTENT_TYPE
 _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
+_ID: Final = MessageContentAttributes.MESSAGE_CONTENT_ID
+_ENCRYPTED: Final = MessageContentAttributes.MESSAGE_CONTENT_ENCRYPTED_CONTENT
+
+_MEDIA: Final = frozenset({"image", "audio", "document"})
+"""Kinds that are values of ``message_content.type`` (contract 1.2); there is none for a video."""
 
 
 def build_message_attributes(
     prefix: str, message: Message, flattening: Flattening, *, shows_reasoning: bool = True
 ) -> AttributePairs:
-    """The attributes of one message.
-
-    Args:
-        prefix: of their names.
-        message: what was said.
-        flattening: the limits of the exchange.
-        shows_reasoning: reasoning is a part; else it is left out.
-    """
+    """The attributes of one message, under names with this prefix."""
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", message.role
     yield f"{prefix}.{MessageAttributes.MESSAGE_NAME}", message.name
     content = message.content
@@ -83,7 +80,7 @@ def build_message_attributes(
 def _said(
     prefix: str, parts: Sequence[Part], part_count: int, flattening: Flattening
 ) -> AttributePairs:
-    """All that is no call; ``part_count`` where more parts came than are there."""
+    """All but the calls; `part_count` where more parts came than were read."""
     if len(parts) == 1:
         only = parts[0]
         if isinstance(only, (str, Refusal)):
@@ -100,36 +97,31 @@ def _part(prefix: str, part: Part, flattening: Flattening) -> AttributePairs:
     if isinstance(part, Media):
         yield from _media(prefix, part)
     elif isinstance(part, Reasoning):
-        yield f"{prefix}.{_TYPE}", ContentType.REASONING
+        yield f"{prefix}.{_TYPE}", "reasoning"
         yield f"{prefix}.{_TEXT}", part.text or None
         yield f"{prefix}.{_ID}", flattening.opaque(_ID, part.id)
         yield f"{prefix}.{_ENCRYPTED}", flattening.opaque(_ENCRYPTED, part.encrypted)
     elif isinstance(part, (str, Text, Refusal)):
-        yield f"{prefix}.{_TYPE}", ContentType.TEXT
+        yield f"{prefix}.{_TYPE}", "text"
         yield f"{prefix}.{_TEXT}", (part if isinstance(part, str) else part.text) or None
 
 
-_ID: Final = MessageContentAttributes.MESSAGE_CONTENT_ID
-_ENCRYPTED: Final = MessageContentAttributes.MESSAGE_CONTENT_ENCRYPTED_CONTENT
-
-
 def _media(prefix: str, media: Media) -> AttributePairs:
+    if media.kind in _MEDIA:
+        yield f"{prefix}.{_TYPE}", media.kind
     match media.kind:
         case "image":
-            yield f"{prefix}.{_TYPE}", ContentType.IMAGE
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_IMAGE}"
             yield f"{key}.{ImageAttributes.IMAGE_URL}", media.url
         case "audio":
-            yield f"{prefix}.{_TYPE}", ContentType.AUDIO
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_AUDIO}"
             url = media.url
             if media.data is not None and media.mime_type is not None:
-                # Base64 of nobody knows what has no URL.
+                # Base64 of an unknown type makes no URL.
                 url = f"data:{media.mime_type};base64,{media.data}"
             yield f"{key}.{AudioAttributes.AUDIO_URL}", url
             yield f"{key}.{AudioAttributes.AUDIO_MIME_TYPE}", media.mime_type
         case "document":
-            yield f"{prefix}.{_TYPE}", ContentType.DOCUMENT
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_DOCUMENT}"
             yield f"{key}.{DocumentAttributes.DOCUMENT_URL}", media.url
             yield f"{key}.{DocumentAttributes.DOCUMENT_MIME_TYPE}", media.mime_type
@@ -153,7 +145,7 @@ def _calls(prefix: str, calls: Sequence[ToolCall], flattening: Flattening) -> At
 def _function_call(prefix: str, call: ToolCall) -> AttributePairs:
     """The deprecated single call of a message.
 
-    Argument text that is no JSON is left out, for Phoenix's page parses it without a guard; it
+    Argument text that is not JSON is left out, for Phoenix's page parses it without a guard; it
     stays in the input or output value.
     """
     yield f"{prefix}.{MessageAttributes.MESSAGE_FUNCTION_CALL_NAME}", call.name

@@ -10,7 +10,7 @@ Rules (``span-contract.md`` 1.8):
    theirs.
 4. Members of foreign make, the client's and the provider's raw usage, are left out where the whole
    is over its limit or cannot be written, and ``cut`` says so: our own always can (R5).
-5. It is JSON that any reader takes: what is no finite number is ``null``.
+5. It is JSON that any reader takes: a number that is not finite is ``null``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from telemetry.spans.size_limits import size_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.call import Said
     from telemetry.observing.exchange import Exchange
 
 __all__ = ("MAX_METADATA_BYTES", "build_metadata", "dump_metadata")
@@ -42,36 +41,8 @@ MAX_NAMES = 16
 MAX_NAME_CHARS = 64
 """Of what was left out with a usage event: llama.cpp has one such member, others have none."""
 
-_OWN_NAMES: Final = frozenset(member.value for member in MetadataMember)
-
-_TOLD: Final = tuple(
-    member.value
-    for member in (
-        MetadataMember.UPSTREAM,
-        MetadataMember.REQUEST_ID,
-        MetadataMember.PROXY_REWRITES,
-        MetadataMember.RETRY_COUNT,
-        MetadataMember.TTFT_MS,
-        MetadataMember.FIRST_CONTENT_MS,
-        MetadataMember.CHUNK_COUNT,
-        MetadataMember.CHUNK_WAIT_MS,
-        MetadataMember.LONGEST_CHUNK_WAIT_MS,
-        MetadataMember.OUTCOME,
-        MetadataMember.ON_DISCONNECT,
-        MetadataMember.REFUSED_CHOICES,
-        MetadataMember.USAGE_SOURCE,
-        MetadataMember.USAGE_RAW,
-        MetadataMember.COST_SOURCE,
-        MetadataMember.RATE_LIMITS,
-        MetadataMember.ANOMALIES,
-        MetadataMember.KEPT_BY,
-        MetadataMember.CONTENT_HIDDEN_BY,
-        MetadataMember.USAGE_EVENT_NOT_STRIPPED,
-        MetadataMember.LEFT_OUT_WITH_USAGE,
-        MetadataMember.CUT,
-    )
-)
-"""The order of our own members, which is that of the values below."""
+_OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
+"""In the order of the values below."""
 
 
 def build_metadata(
@@ -116,9 +87,12 @@ def dump_metadata(
 def _own_members(
     exchange: Exchange, cut: Mapping[str, int], cost_source: str | None
 ) -> dict[str, Any]:
+    """Our own members that apply; the values stand in the order of :class:`MetadataMember`."""
     response = exchange.response
     usage = response.usage if response is not None else None
     source = None if response is None else "none" if usage is None else "provider"
+    left_out = response.hidden_members if response is not None else ()
+    limits = exchange.rate_limits
     disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
     values = (
         exchange.upstream,
@@ -132,23 +106,15 @@ def _own_members(
         source,
         dict(usage.raw) or None if usage is not None else None,
         cost_source,
-        _short_texts(exchange.rate_limits) if exchange.rate_limits else None,
+        {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in limits.items()} if limits else None,
         list(exchange.anomalies) or None,
         exchange.kept_by,
         "client" if exchange.hides_content else None,
         exchange.usage_event_not_stripped or None,
-        _left_out(response) or None if response is not None else None,
+        [name[:MAX_NAME_CHARS] for name in left_out[:MAX_NAMES]] if left_out else None,
         dict(cut) or None,
     )
-    return {name: v for name, v in zip(_TOLD, values, strict=True) if v is not None}
-
-
-def _left_out(response: Said) -> list[str]:
-    return [name[:MAX_NAME_CHARS] for name in response.hidden_members[:MAX_NAMES]]
-
-
-def _short_texts(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in headers.items()}
+    return {name: v for name, v in zip(_OWN_NAMES, values, strict=True) if v is not None}
 
 
 def _time_values(exchange: Exchange) -> tuple[float | None, ...]:

@@ -193,7 +193,7 @@ def build_span_limits() -> SpanLimits:
     """The SDK's limits, by the standard variables, with rule 4's number of attributes.
 
     Raises:
-        ValueError: one of the variables is no number.
+        ValueError: one of the variables is not a number.
     """
     users_own = {OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT} & os.environ.keys()
     return SpanLimits() if users_own else SpanLimits(max_span_attributes=MAX_SPAN_ATTRIBUTES)
@@ -217,7 +217,7 @@ def _first_token(exchange: Exchange) -> Sequence[_Event]:
 def _conclude(exchange: Exchange, mask: Mask, limit_bytes: int) -> tuple[Status, Sequence[_Event]]:
     """How it ended: the status, and the event of an error (rule 3)."""
     if exchange.outcome in {Outcome.CLIENT_DISCONNECTED, Outcome.CANCELLED}:
-        return _UNSET, ()  # deliberate cancellation is no error, and no success
+        return _UNSET, ()  # a deliberate cancellation is neither an error nor a success
     if exchange.error_type is None:
         return _OK, ()
     name = mask.text(clean_text(_error_name(exchange.error_type)))

@@ -64,20 +64,20 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
     if 0 < len(messages) <= MAX_KEYED_MESSAGES:
         messages = [*messages]
         plain = _plain_messages(messages)
-        if plain is not None and flattening.claim(2 * len(messages)):
+        if plain is not None and flattening.reserve(2 * len(messages)):
             return plain
     shows_reasoning = exchange.api.shows_past_reasoning
 
-    def flatten(index: int, message: Message) -> AttributePairs:
+    def build(index: int, message: Message) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_INPUT_MESSAGES}.{index}"
         return build_message_attributes(
             prefix, message, flattening, shows_reasoning=shows_reasoning
         )
 
-    return flattening.take(
+    return flattening.flatten(
         SpanAttributes.LLM_INPUT_MESSAGES,
         messages,
-        flatten,
+        build,
         limit=MAX_FLATTENED_MESSAGES,
         newest=True,
     )
@@ -111,22 +111,22 @@ def build_prompt_attributes(exchange: Exchange, flattening: Flattening) -> Attri
     An empty prompt is one, as with the in-process instrumentor: a model may begin with nothing.
     """
 
-    def flatten(index: int, prompt: object) -> AttributePairs:
+    def build(index: int, prompt: object) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_PROMPTS}.{index}"
         text = prompt if isinstance(prompt, str) else None
         yield f"{prefix}.{PromptAttributes.PROMPT_TEXT}", text
 
-    return flattening.take(
+    return flattening.flatten(
         SpanAttributes.LLM_PROMPTS,
         exchange.request.read_texts() if exchange.request is not None else (),
-        flatten,
+        build,
         limit=MAX_FLATTENED_PROMPTS,
     )
 
 
 def build_tool_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.tools.<i>.*``: the tools on offer; name and description title the card in Phoenix."""
-    return flattening.take(
+    return flattening.flatten(
         SpanAttributes.LLM_TOOLS,
         find_tools(exchange),
         _tool,

@@ -21,6 +21,8 @@ from openinference.semconv.trace import (
 )
 
 from telemetry.attribute_values import json_text
+from telemetry.privacy.hiding import hide_item_tools
+from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TEXT_CHOICES
 from telemetry.spans.message_attributes import build_message_attributes
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from codec.call import Answer
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
+    from telemetry.privacy.switches import PrivacySwitches
     from telemetry.spans.flattening import Flattening
 
 __all__ = (
@@ -44,18 +47,18 @@ _CONTENT_KEY: Final = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttribute
 def build_output_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.output_messages.<index>.*``."""
     answers = exchange.response.answers if exchange.response is not None else ()
-    if len(answers) == 1 and _is_plain(answers[0]) and flattening.claim(2):
+    if len(answers) == 1 and _is_plain(answers[0]) and flattening.reserve(2):
         message = answers[0].message
         return iter(((_ROLE_KEY, message.role), (_CONTENT_KEY, message.content)))
 
-    def flatten(_: int, answer: Answer) -> AttributePairs:
+    def build(_: int, answer: Answer) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{answer.index}"
         return build_message_attributes(prefix, answer.message, flattening)
 
-    return flattening.take(
+    return flattening.flatten(
         SpanAttributes.LLM_OUTPUT_MESSAGES,
         answers,
-        flatten,
+        build,
         limit=MAX_FLATTENED_CHOICES,
     )
 
@@ -70,35 +73,40 @@ def _is_plain(answer: Answer) -> bool:
 def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.choices.<choice index>.*`` of a legacy completion (contract 1.6)."""
 
-    def flatten(_: int, answer: Answer) -> AttributePairs:
+    def build(_: int, answer: Answer) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_CHOICES}.{answer.index}"
         text = next((part for part in answer.message.parts if isinstance(part, str)), None)
         yield f"{prefix}.{ChoiceAttributes.COMPLETION_TEXT}", text
 
-    return flattening.take(
+    return flattening.flatten(
         SpanAttributes.LLM_CHOICES,
         exchange.response.answers if exchange.response is not None else (),
-        flatten,
+        build,
         limit=MAX_FLATTENED_TEXT_CHOICES,
     )
 
 
-def build_output_attributes(exchange: Exchange, *, quotes_request: bool = True) -> AttributePairs:
-    """``output.*``: the answer as the client received it.
+def build_output_attributes(
+    exchange: Exchange, privacy: PrivacySwitches | None = None
+) -> AttributePairs:
+    """``output.*``: the answer as the client received it, without what is hidden of the request.
 
     Args:
         exchange: what the span is of.
-        quotes_request: in it may stand what was asked; else that is left out.
+        privacy: what is hidden, ``None`` for nothing; the mask hides the answer's own words.
     """
     response = exchange.response
-    if exchange.undecoded_body:
-        yield SpanAttributes.OUTPUT_VALUE, exchange.undecoded_body  # text/plain is the default
+    repeats_hidden = privacy is not None and privacy.hides_of_request
+    quoted = exchange.api.quoted_members if repeats_hidden else frozenset[str]()
+    if exchange.undecoded_body:  # text/plain is the default
+        yield SpanAttributes.OUTPUT_VALUE, REDACTED if quoted else exchange.undecoded_body
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 2
     body = response.output(streamed=exchange.streamed)
-    if not quotes_request:
-        quoted = exchange.api.quoted_members
+    if quoted:
         body = {name: value for name, value in body.items() if name not in quoted}
+    if privacy is not None and privacy.hides_tools:
+        body = hide_item_tools(body)
     text = json_text(body) if body else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from codec.apis.api import Content
 from telemetry.observing.client_context import HeaderMap
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.privacy.mask import Mask
@@ -15,6 +15,8 @@ from telemetry.spans.keep_rules import KeepRules
 from telemetry.spans.size_limits import SizeLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from telemetry.observing.exchange import Exchange
     from telemetry.pricing.pricing import Pricing
     from telemetry.privacy.redaction import Redaction
@@ -42,7 +44,7 @@ class SpanRules:
         sizes: how large attributes may be.
         privacy: what is hidden.
         redaction: patterns whose finds are hidden in all the rest, ``None`` for none.
-        pricing: tells what a call cost, ``None`` where nobody wants to know.
+        pricing: tells what a call cost, ``None`` for no costs.
         shows_genai_content: messages are written in the words of the GenAI conventions too.
         shows_vectors: whether the vectors of embeddings are recorded.
     """
@@ -56,11 +58,12 @@ class SpanRules:
     pricing: Pricing | None = None
     shows_genai_content: bool = False
     shows_vectors: bool = False
-    _usual_mask: Mask = field(init=False, repr=False, compare=False)
+    _usual_masks: Mapping[Content, Mask] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """The mask of most calls is made once."""
-        object.__setattr__(self, "_usual_mask", Mask(self.privacy, self.redaction))
+        """The masks of most calls are made once."""
+        masks = {one: Mask(self.privacy.for_content(one), self.redaction) for one in Content}
+        object.__setattr__(self, "_usual_masks", masks)
 
     @property
     def hides_bodies(self) -> bool:
@@ -75,12 +78,11 @@ class SpanRules:
         body = exchange.request.body if exchange.request is not None else None
         in_body = find_body_credentials(body, exchange.request_body)
         credentials = exchange.credentials.joined(in_body)
-        if credentials:
-            quotes = exchange.error_is_providers
-            return Mask(privacy, self.redaction, credentials, quotes=quotes)  # kept nowhere
-        if privacy is self.privacy:
-            return self._usual_mask
-        return _make_mask(privacy, self.redaction)
+        content = exchange.api.content
+        if privacy is self.privacy and not credentials:
+            return self._usual_masks[content]
+        quotes = exchange.error_is_providers
+        return Mask(privacy.for_content(content), self.redaction, credentials, quotes=quotes)
 
 
 def _answer_quotes_request(exchange: Exchange) -> bool:
@@ -90,6 +92,3 @@ def _answer_quotes_request(exchange: Exchange) -> bool:
 
 
 _ALL_HIDDEN = PrivacySwitches.everything()
-
-_make_mask = lru_cache(maxsize=16)(Mask)
-"""Masks are immutable; these are of the calls that ask for more."""

@@ -4,9 +4,9 @@ Rules (R5, ``span-contract.md`` 1.8 ``cut``):
 
 1. A text over :attr:`SizeLimits.value_bytes` is cut between two characters, and ends in a mark
    that says how long it was.
-2. Half of a JSON text is none: such a value has its long strings cut instead, each with the mark.
+2. Half of a JSON text is not JSON: such a value has its long strings cut instead, each marked.
    Where that is not enough it is left out, but for the input and output value, which are cut as
-   text, and their MIME type with them. Half an image is none either: a ``data:`` URL is left out.
+   text, and their MIME type left out. Half an image is useless: a ``data:`` URL is left out.
 3. All attributes together have at most :attr:`SizeLimits.span_bytes`. Short values that are in no
    list have the first claim: without its kind and its counts a span is of no use. All others are
    given room from the last one to the first, for what is worth most stands last
@@ -20,6 +20,7 @@ Rules (R5, ``span-contract.md`` 1.8 ``cut``):
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,8 @@ from openinference.semconv.trace import (
 
 from codec.jsontext import decode_json
 from telemetry.attribute_values import NUMBER_CHARS, count_chars, is_readable, json_text
+from telemetry.privacy.json_strings import MAX_JSON_DEPTH
+from telemetry.privacy.mask import MIME_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,9 +49,6 @@ __all__ = ("SizeLimits", "cut_text", "fit_attributes", "size_bytes", "surely_fit
 MAX_CUT_NOTES = 64
 """Names in ``metadata.cut``: the first ones tell what happened."""
 
-MAX_JSON_DEPTH = 100
-"""Below this no string is cut: deeper values are hostile."""
-
 _STRING_CHARS = (256, 4_096, 65_536)
 """How long the strings of a JSON text may be, tried in turn: a sentence, a page, a document. The
 longest that fits is taken; where a sentence is too long, strings are not what makes it large."""
@@ -57,11 +57,6 @@ _NUMBER_BYTES = 4 * NUMBER_CHARS
 
 ESSENTIAL_BYTES = 1_024
 """A value of no more than this, outside of lists, is one of some sixty: models, counts, ids."""
-
-_MIME_TYPES: Final = {
-    SpanAttributes.INPUT_VALUE: SpanAttributes.INPUT_MIME_TYPE,
-    SpanAttributes.OUTPUT_VALUE: SpanAttributes.OUTPUT_MIME_TYPE,
-}
 
 _JSON_KEYS: Final = frozenset(
     {
@@ -129,7 +124,7 @@ def fit_attributes(
         if kept is not None:
             room -= taken
             fitting[key] = kept
-    for value_key, mime_key in _MIME_TYPES.items():
+    for value_key, mime_key in MIME_TYPES.items():
         if value_key in notes and not _is_json(fitting.get(value_key)):
             fitting.pop(mime_key, None)  # rule 2: it is plain text now
     return {key: fitting[key] for key in attributes if key in fitting}, notes
@@ -186,27 +181,20 @@ def _shorten(key: str, text: str, limit_bytes: int) -> str | None:
     """A value over its limit within it; ``None`` where it is to be left out (rule 2)."""
     if key.endswith(_URL_SUFFIXES) and text.startswith("data:"):
         return None
-    whole = key in _MIME_TYPES
+    whole = key in MIME_TYPES
     if not whole and key not in _JSON_KEYS and not key.endswith(_JSON_SUFFIXES):
         return cut_text(text, limit_bytes)
-    shorter = _shorten_json(text, limit_bytes)
+    shorter = None
+    if is_readable(text):
+        with suppress(ValueError):
+            shorter = _shorten_value(decode_json(text), limit_bytes)
     return cut_text(text, limit_bytes) if shorter is None and whole else shorter
-
-
-def _shorten_json(text: str, limit_bytes: int) -> str | None:
-    if not is_readable(text):
-        return None
-    try:
-        value = decode_json(text)
-    except ValueError:
-        return None
-    return _shorten_value(value, limit_bytes)
 
 
 def _shorten_value(value: Any, limit_bytes: int) -> str | None:
     fitting = None
     for chars in _STRING_CHARS:
-        shorter = json_text(_with_short_strings(value, chars, MAX_JSON_DEPTH))
+        shorter = _shorter_json(value, chars)
         if shorter is None or size_bytes(shorter) > limit_bytes:
             break
         fitting = shorter
@@ -227,7 +215,11 @@ def write_within(
     Returns:
         The text, whether it is JSON, and whether it was cut.
     """
-    shown = _searched(value, search, MAX_JSON_DEPTH)
+
+    def search_long(text: str) -> str:
+        return search(text) if len(text) > _STRING_CHARS[0] else text  # short ones are never cut
+
+    shown = _rewrite_strings(value, search_long, MAX_JSON_DEPTH)
     if _least_chars(shown, MAX_JSON_DEPTH) <= limit_bytes:
         text = json_text(shown)
         if text is None or size_bytes(text) <= limit_bytes:
@@ -235,20 +227,20 @@ def write_within(
         del text
     if (text := _shorten_value(shown, limit_bytes)) is not None:
         return text, True, True
-    text = json_text(_with_short_strings(shown, _STRING_CHARS[0], MAX_JSON_DEPTH))
+    text = _shorter_json(shown, _STRING_CHARS[0])
     return None if text is None else cut_text(search(text), limit_bytes), False, True
 
 
-def _searched(value: Any, search: Callable[[str], str], depth: int) -> Any:
-    """A value with its long strings as they may be shown; short ones are cut by nobody."""
+def _rewrite_strings(value: Any, rewrite: Callable[[str], str], depth: int) -> Any:
+    """A value with its strings rewritten, down to a depth."""
     if isinstance(value, str):
-        return search(value) if len(value) > _STRING_CHARS[0] else value
+        return rewrite(value)
     if not depth:
         return value
     if isinstance(value, dict):
-        return {key: _searched(item, search, depth - 1) for key, item in value.items()}
+        return {key: _rewrite_strings(item, rewrite, depth - 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_searched(item, search, depth - 1) for item in value]
+        return [_rewrite_strings(item, rewrite, depth - 1) for item in value]
     return value
 
 
@@ -262,16 +254,13 @@ def _least_chars(value: Any, depth: int) -> int:
     return sum([_least_chars(item, depth - 1) for item in items])
 
 
-def _with_short_strings(value: Any, chars: int, depth: int) -> Any:
-    if isinstance(value, str):
-        return cut_text(value, chars) if len(value) > chars else value
-    if not depth:
-        return value
-    if isinstance(value, dict):
-        return {key: _with_short_strings(item, chars, depth - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_short_strings(item, chars, depth - 1) for item in value]
-    return value
+def _shorter_json(value: Any, chars: int) -> str | None:
+    """The JSON text of a value whose strings are cut to so many characters."""
+
+    def shorten(text: str) -> str:
+        return cut_text(text, chars) if len(text) > chars else text
+
+    return json_text(_rewrite_strings(value, shorten, MAX_JSON_DEPTH))
 
 
 def _is_json(value: AttributeValue | None) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from telemetry import in_process
 from telemetry.errors import ConfigurationError, StoreError, StoreLocked
 from telemetry.in_process import InProcessPipeline
 from telemetry.metrics.prometheus import render
@@ -121,7 +120,7 @@ def test_without_an_endpoint_spans_are_kept(path: Path) -> None:
     assert pipeline.pipeline.backend is None
     pipeline.start()
     emit(pipeline, 1, 2)
-    assert pipeline.telemetry.close(10)
+    assert pipeline.finish(10)
     assert pipeline.pipeline.store.counts().kept == 2
     pipeline.close(0)
 
@@ -139,7 +138,7 @@ def test_metrics_tell_of_every_stage(path: Path) -> None:
     names = numbers(pipeline).keys()
     pipeline.start()
     emit(pipeline, 1, 2, 3)
-    assert pipeline.telemetry.close(10)
+    assert pipeline.finish(10)
     metrics = numbers(pipeline)
     assert metrics.keys() == names
     size = metrics.pop("spantap_store_size_bytes")
@@ -268,11 +267,11 @@ def test_a_queue_that_cannot_be_consumed_in_time_is_told(
     """The end of the process does not wait for ever, and does not pretend."""
     pipeline = open_pipeline(path)
     pipeline.start()
-    monkeypatch.setattr(pipeline.telemetry, "close", lambda _: False)
+    monkeypatch.setattr(pipeline, "finish", lambda _: False)
     pipeline.close(0)
     assert "observed exchanges were lost" in caplog.text
     monkeypatch.undo()
-    assert pipeline.telemetry.close(10)
+    assert pipeline.finish(10)
 
 
 def test_spans_that_the_store_did_not_take_by_the_end_are_told(
@@ -286,10 +285,7 @@ def test_spans_that_the_store_did_not_take_by_the_end_are_told(
         other.execute("BEGIN IMMEDIATE")  # nobody else can write
         pipeline.start()
         emit(pipeline, 1, 2)
-        deadline = time.monotonic() + 10
-        while numbers(pipeline)["spantap_spans_waiting"] < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: numbers(pipeline)["spantap_spans_waiting"] == 2)
         assert pipeline.close(0) == 2
     last = caplog.records[-1]
     assert last.levelname == "ERROR"
@@ -323,8 +319,3 @@ def test_the_sdks_loggers_are_quieted(path: Path, caplog: pytest.LogCaptureFixtu
     assert "c4n4ry" not in caplog.text
     pipeline.start()
     pipeline.close(0)
-
-
-def test_closing_waits_for_the_queue_no_longer_than_it_says() -> None:
-    """Long enough for a full queue, short enough for an orchestrator's patience."""
-    assert 1 <= in_process.CLOSE_SECONDS <= 10

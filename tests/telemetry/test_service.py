@@ -71,17 +71,6 @@ def test_frames_become_a_row_with_what_lists_need(tmp_path: Path) -> None:
     assert bench.stored == 1
 
 
-def test_spans_that_wait_are_counted(bench: Bench, failing: FailingStore) -> None:
-    """Until the store has taken them, which it may refuse to."""
-    failing.error = StoreUnavailable("full")
-    bench.feed_exchanges(1, 2)
-    bench.service.commit()
-    assert bench.service.waiting == 2
-    failing.error = None
-    bench.service.commit()
-    assert bench.service.waiting == 0
-
-
 @pytest.mark.parametrize(
     ("frames", "model", "status", "outcome", "tokens"),
     [
@@ -138,12 +127,12 @@ def test_rule_3_spans_wait_while_the_store_fails_and_are_committed_when_it_recov
     for number in (1, 2, 3):
         bench.feed_exchanges(number)
         bench.service.commit()
-    assert bench.counts == (0, 0, 0)
+    assert (bench.counts, bench.service.waiting) == ((0, 0, 0), 3)
     failing.error = None
     bench.service.commit()
     bench.service.commit()
     assert [row.span_id[-1] for row in failing.rows] == ["1", "2", "3"]
-    assert bench.counts == (3, 0, 0)
+    assert (bench.counts, bench.service.waiting) == ((3, 0, 0), 0)
     assert bench.stored == 1
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("ERROR", "spans wait in memory: the disk is full"),
@@ -347,21 +336,6 @@ def test_rule_5_a_store_that_flaps_gets_a_pair_of_lines_a_minute(
         failing.error = None
         bench.service.commit()
     assert len(caplog.records) == 2
-
-
-def test_a_service_needs_nobody_to_tell(failing: FailingStore) -> None:
-    """Who is told of stored spans is optional."""
-    bench = Bench(failing)
-    service = TelemetryService(bench.recorder, bench.store, now_ns=lambda: 0)
-    for frame in exchange_frames(ANSWER):
-        service.feed(frame)
-    service.commit()
-    assert service.counts.recorded == 1
-
-
-def test_the_place_of_an_error_that_was_never_raised_is_unknown() -> None:
-    """And no reason to fail."""
-    assert service_module._place(ValueError(CANARY)) == "an unknown place"
 
 
 def test_keep_rules_decide_over_unsampled_exchanges(failing: FailingStore) -> None:

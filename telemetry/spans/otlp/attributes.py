@@ -1,4 +1,4 @@
-"""Attributes as OTLP bytes: those of any message one by one, a span's at a stroke.
+"""Attributes as OTLP bytes: those of any message one by one, those of a span all at once.
 
 A span has some sixty attributes, and most of them are the same in every span of a service: kind,
 model, provider, roles, reasons, counts. What was written once is kept, and a span's attributes are
@@ -12,7 +12,7 @@ Rules:
    ``1.0`` and ``True``; ``0.0`` and ``-0.0``. So values are kept by their types too, and no float.
 3. Only what is short is kept, :data:`MAX_KEPT_ATTRIBUTES` at most, and nothing that is hidden: what
    is written may be shown.
-4. Text that is no Unicode and integers of more than 64 bits are refused by :func:`add_attributes`,
+4. Text that is not Unicode and integers of more than 64 bits are refused by :func:`add_attributes`,
    never altered.
 """
 
@@ -113,7 +113,7 @@ def _look_up_all(values: dict[str, Any]) -> list[bytes]:
 
 
 class WrittenAttributes(Mapping[str, "AttributeValue"]):
-    """A span's attributes as they are written, and for whoever looks, as they are.
+    """A span's attributes, as they are and as they are written.
 
     Args:
         values: whatever the wire held, by the names of the attributes.
@@ -150,7 +150,7 @@ class WrittenAttributes(Mapping[str, "AttributeValue"]):
         return len(self.fields) - self.fields.count(_NOTHING)
 
     def over(self, size: int) -> Iterator[object]:
-        """Values whose fields have more than so many bytes, not yet cleaned."""
+        """The values whose fields have more bytes than `size`, not yet cleaned."""
         return compress(self._values.values(), map(size.__lt__, map(len, self.fields)))
 
 
@@ -172,7 +172,7 @@ def _write_attribute(key: str, value: object) -> bytes:
 
 @lru_cache(maxsize=MAX_CACHED_LENGTHS)
 def _text_head(size: int) -> bytes:
-    """What stands between the name of an attribute and its text of so many bytes."""
+    """What stands between the name of an attribute and its text of `size` bytes."""
     text_size = write_length(size)
     return b"\x12%b\x0a%b" % (write_length(1 + len(text_size) + size), text_size)
 

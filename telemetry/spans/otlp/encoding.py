@@ -12,7 +12,7 @@ Rules:
    :mod:`telemetry.spans.otlp.writer`. A span with attributes that cannot be written is the
    exporter's again, which leaves them out; the recorder makes none.
 4. The exporter and protobuf are imported where they are first used: they cost a tenth of a second
-   and 5 MB, and nobody waits for the first span, but for a port that is to be open.
+   and 5 MB, and a port that opens late is worse than a first span that comes late.
 """
 
 from __future__ import annotations

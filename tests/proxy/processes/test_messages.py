@@ -29,7 +29,7 @@ from telemetry.metrics.registry import MetricsRegistry
 def some_numbers() -> Counters:
     registry = MetricsRegistry(now_ns=lambda: 5)
     registry.add(REQUESTS, 3)
-    registry.observe(OPERATION_DURATION, 0.5, ("chat", "openai", "m", "m", "h", 443, ""))
+    registry.observe_all([(OPERATION_DURATION, 0.5, ("chat", "openai", "m", "m", "h", 443, ""))])
     return Counters(snapshot=registry.snapshot())
 
 

@@ -88,7 +88,7 @@ def test_rule_1_histograms_are_cumulative() -> None:
     """Counts by bucket, not summed up; no extremes; an absent label is no attribute."""
     registry = make_registry()
     for value in (0.01, 0.3, 100.0):
-        registry.observe(TIME_TO_FIRST_CHUNK, value, LABELS)
+        registry.observe_all([(TIME_TO_FIRST_CHUNK, value, LABELS)])
     metric = sent(registry)[TIME_TO_FIRST_CHUNK.name]
     assert metric.unit == "s"
     assert metric.histogram.aggregation_temporality == CUMULATIVE

@@ -70,15 +70,10 @@ def test_a_row_is_well_formed(instrument: Instrument) -> None:
     assert list(instrument.bounds) == sorted(set(instrument.bounds))
 
 
-def test_the_table_holds_every_instrument_once() -> None:
-    """Whatever the module defines is in the table, under names of its own in both worlds."""
-    defined = [value for value in vars(table).values() if isinstance(value, Instrument)]
-    assert sorted(INSTRUMENTS, key=id) == sorted(defined, key=id)
-    assert len({instrument.name for instrument in INSTRUMENTS}) == len(INSTRUMENTS)
+def test_no_two_instruments_have_one_name() -> None:
+    """In neither world."""
+    assert len({instrument.name for instrument in INSTRUMENTS}) == len(INSTRUMENTS) > 30
     assert len({instrument.prometheus_name for instrument in INSTRUMENTS}) == len(INSTRUMENTS)
-    assert {name for name in table.__all__ if name.isupper()} == {
-        name for name, value in vars(table).items() if isinstance(value, Instrument)
-    } | {"INSTRUMENTS"}
 
 
 @pytest.mark.parametrize(

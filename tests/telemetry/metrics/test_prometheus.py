@@ -51,7 +51,7 @@ def test_histograms() -> None:
     """Buckets are cumulative and end in ``+Inf``; sum and count stand beside them."""
     registry = MetricsRegistry()
     for value in (0.005, 0.01, 0.3, 100.0):
-        registry.observe(TIME_TO_FIRST_CHUNK, value, LABELS)
+        registry.observe_all([(TIME_TO_FIRST_CHUNK, value, LABELS)])
     samples = read(render(registry.snapshot()))
     name = "gen_ai_client_operation_time_to_first_chunk_seconds"
     labels = frozenset(
@@ -83,7 +83,7 @@ def test_every_instrument_can_be_shown() -> None:
             case Kind.GAUGE:
                 registry.set(instrument, 1, labels)
             case Kind.HISTOGRAM:
-                registry.observe(instrument, 1, labels)
+                registry.observe_all([(instrument, 1, labels)])
     families = [*text_string_to_metric_families(render(registry.snapshot()))]
     assert [(family.name, family.type, family.documentation) for family in families] == [
         (

@@ -72,7 +72,7 @@ def test_gauges_are_as_they_were_set_last() -> None:
 def test_a_value_falls_into_the_bucket_that_bounds_it(value: float, bucket: int) -> None:
     """An upper bound belongs to its bucket; above the last there is one more."""
     registry = MetricsRegistry()
-    registry.observe(TIME_TO_FIRST_CHUNK, value, LABELS)
+    registry.observe_all([(TIME_TO_FIRST_CHUNK, value, LABELS)])
     series = histogram(registry, TIME_TO_FIRST_CHUNK)
     assert series.counts == tuple(int(index == bucket) for index in range(15))
     assert (series.labels, series.count, series.sum) == (LABELS, 1, value)
@@ -81,7 +81,7 @@ def test_a_value_falls_into_the_bucket_that_bounds_it(value: float, bucket: int)
 def test_counts_that_were_made_elsewhere_are_added_whole() -> None:
     """They and single values go together."""
     registry = MetricsRegistry()
-    registry.observe(TIME_TO_FIRST_CHUNK, 0.5, LABELS)
+    registry.observe_all([(TIME_TO_FIRST_CHUNK, 0.5, LABELS)])
     registry.observe_counts(TIME_TO_FIRST_CHUNK, range(15), 40.0, LABELS)
     series = histogram(registry, TIME_TO_FIRST_CHUNK)
     assert series.counts == (0, 1, 2, 3, 4, 5, 7, 7, 8, 9, 10, 11, 12, 13, 14)
@@ -96,7 +96,7 @@ def test_wrong_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="has the labels"):
         registry.set(STORE_SIZE, 1, ("a",))
     with pytest.raises(ValueError, match="has the labels"):
-        registry.observe(TOKEN_USAGE, 1, LABELS)
+        registry.observe_all([(TOKEN_USAGE, 1, LABELS)])
     with pytest.raises(ValueError, match="has 15 buckets"):
         registry.observe_counts(TIME_TO_FIRST_CHUNK, (1, 2), 3.0, LABELS)
 
@@ -110,7 +110,7 @@ def test_rule_1_threads_lose_nothing() -> None:
     def count() -> None:
         for _ in range(2000):
             registry.add(REQUESTS)
-            registry.observe(TIME_TO_FIRST_CHUNK, 1.0, LABELS)
+            registry.observe_all([(TIME_TO_FIRST_CHUNK, 1.0, LABELS)])
 
     def look() -> None:
         while not done.is_set():
@@ -181,7 +181,9 @@ def test_rule_3_series_are_bounded() -> None:
     for number in range(MAX_SERIES + 3):
         registry.add(SPANS_DROPPED, 1, (f"reason-{number}",))
         registry.set(STORE_SPANS, number, (f"state-{number}",))
-        registry.observe(TIME_TO_FIRST_CHUNK, 1.0, (*LABELS[:2], f"model-{number}", *LABELS[3:]))
+        registry.observe_all(
+            [(TIME_TO_FIRST_CHUNK, 1.0, (*LABELS[:2], f"model-{number}", *LABELS[3:]))]
+        )
     registry.add(SPANS_DROPPED, 1, ("reason-0",))
     dropped = numbers(registry, SPANS_DROPPED)
     assert len(dropped) == MAX_SERIES + 1

@@ -32,7 +32,7 @@ def take(start_ns: int, **amounts: int) -> Snapshot:
     registry.set(EXCHANGES_OPEN, amounts.get("open", 0))
     registry.set(STORE_OLDEST_PENDING_AGE, amounts.get("age", 0))
     for value in range(amounts.get("values", 0)):
-        registry.observe(TIME_TO_FIRST_CHUNK, float(value), LABELS)
+        registry.observe_all([(TIME_TO_FIRST_CHUNK, float(value), LABELS)])
     return registry.snapshot()
 
 
@@ -54,7 +54,7 @@ def test_series_are_merged_by_their_labels() -> None:
     """What only one of them has is taken as it is."""
     registry = MetricsRegistry()
     registry.add(SPANS_DROPPED, 3, ("tap_shed",))
-    registry.observe(TIME_TO_FIRST_CHUNK, 0.5, OTHER_LABELS)
+    registry.observe_all([(TIME_TO_FIRST_CHUNK, 0.5, OTHER_LABELS)])
     merged = merge([take(0, dropped=4, values=1), registry.snapshot()])
     assert values(merged, SPANS_DROPPED.name) == {("store_full",): 4, ("tap_shed",): 3}
     assert [series.labels for series in merged.histograms[TIME_TO_FIRST_CHUNK.name]] == [
@@ -98,11 +98,11 @@ def test_a_snapshot_travels() -> None:
 def test_a_snapshot_does_not_change() -> None:
     """What is counted later is not in it."""
     registry = MetricsRegistry()
-    registry.observe(TIME_TO_FIRST_CHUNK, 1.0, LABELS)
+    registry.observe_all([(TIME_TO_FIRST_CHUNK, 1.0, LABELS)])
     before = registry.snapshot()
     copy = msgspec.msgpack.encode(before)
     registry.add(REQUESTS)
-    registry.observe(TIME_TO_FIRST_CHUNK, 1.0, LABELS)
+    registry.observe_all([(TIME_TO_FIRST_CHUNK, 1.0, LABELS)])
     assert msgspec.msgpack.encode(before) == copy
     with pytest.raises(AttributeError):
         before.numbers[REQUESTS.name][0].value = 7  # type: ignore[misc]  # so says the type

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from math import isclose
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codec.usage import Usage
-from telemetry.pricing.billing import BilledTokens, Rates, bill, count_billed_tokens
+from telemetry.pricing.billing import Rates, bill, count_billed_tokens
 from telemetry.pricing.span_cost import CostSource, SpanCost
 
 SOURCE = CostSource.SETTINGS
@@ -26,11 +27,11 @@ whole_rates = st.builds(
 
 
 @st.composite
-def billed_tokens(draw: st.DrawFn) -> BilledTokens:
+def billed_tokens(draw: st.DrawFn) -> Usage:
     """Counts whose details are subsets."""
     details = draw(st.lists(st.none() | tokens_of_a_kind, min_size=5, max_size=5))
     cache_read, cache_write, prompt_audio, reasoning, completion_audio = details
-    return BilledTokens(
+    return Usage(
         prompt=sum(count or 0 for count in details[:3]) + draw(tokens_of_a_kind),
         cache_read=cache_read,
         cache_write=cache_write,
@@ -43,7 +44,7 @@ def billed_tokens(draw: st.DrawFn) -> BilledTokens:
 
 def test_the_details_are_billed_at_their_rates_and_the_rest_at_the_plain_one() -> None:
     """Rule 1: the figures of contract 5.3, reasoning at the rate of output."""
-    tokens = BilledTokens(prompt=1000, cache_read=400, completion=200, reasoning=50)
+    tokens = Usage(prompt=1000, cache_read=400, completion=200, reasoning=50)
     rates = Rates(input=0.15, cache_read=0.075, output=0.6)
     cost = bill(tokens, rates, SOURCE)
     assert cost.input == pytest.approx(0.00009, rel=1e-12)
@@ -56,7 +57,7 @@ def test_the_details_are_billed_at_their_rates_and_the_rest_at_the_plain_one() -
 
 def test_every_kind_has_its_own_rate() -> None:
     """Rule 1: seven kinds, seven rates, none taken for another."""
-    tokens = BilledTokens(
+    tokens = Usage(
         prompt=10, cache_read=2, cache_write=3, prompt_audio=4, completion=10, reasoning=5,
         completion_audio=4,
     )  # fmt: skip
@@ -84,24 +85,24 @@ def test_every_kind_has_its_own_rate() -> None:
 @pytest.mark.parametrize(
     ("tokens", "rates"),
     [
-        (BilledTokens(prompt=1), Rates(input=1, output=1)),
-        (BilledTokens(prompt=1, completion=1), Rates(input=1)),
-        (BilledTokens(prompt=1, completion=1, reasoning=1), Rates(input=1)),
-        (BilledTokens(prompt=1, completion=3, reasoning=1), Rates(input=1, reasoning=1)),
+        (Usage(prompt=1), Rates(input=1, output=1)),
+        (Usage(prompt=1, completion=1), Rates(input=1)),
+        (Usage(prompt=1, completion=1, reasoning=1), Rates(input=1)),
+        (Usage(prompt=1, completion=3, reasoning=1), Rates(input=1, reasoning=1)),
     ],
 )
-def test_a_share_without_count_or_rate_has_no_cost(tokens: BilledTokens, rates: Rates) -> None:
+def test_a_share_without_count_or_rate_has_no_cost(tokens: Usage, rates: Rates) -> None:
     """Rule 2: nor has the total then; the other share has."""
     cost = bill(tokens, rates, SOURCE)
     assert (cost.prompt, cost.completion, cost.total) == (1e-6, None, None)
-    mirrored = BilledTokens(prompt=tokens.completion, completion=tokens.prompt)
+    mirrored = Usage(prompt=tokens.completion, completion=tokens.prompt)
     other = bill(mirrored, Rates(input=rates.output, output=rates.input), SOURCE)
     assert (other.prompt, other.completion, other.total) == (None, 1e-6, None)
 
 
 def test_no_tokens_cost_nothing_whatever_the_rate() -> None:
     """Rule 4: zero of them is zero dollars, without a rate too; a detail not reported is none."""
-    cost = bill(BilledTokens(prompt=0, completion=0, reasoning=0), Rates(), SOURCE)
+    cost = bill(Usage(prompt=0, completion=0, reasoning=0), Rates(), SOURCE)
     assert cost == SpanCost(
         source=SOURCE, prompt=0, completion=0, total=0, input=0, output=0, reasoning=0
     )
@@ -109,7 +110,7 @@ def test_no_tokens_cost_nothing_whatever_the_rate() -> None:
 
 @given(billed_tokens(), whole_rates)
 def test_the_shares_sum_to_the_total_and_the_details_to_the_shares(
-    tokens: BilledTokens, rates: Rates
+    tokens: Usage, rates: Rates
 ) -> None:
     """Rule 1: every token is billed once."""
     cost = bill(tokens, rates, SOURCE)
@@ -124,7 +125,7 @@ def test_the_shares_sum_to_the_total_and_the_details_to_the_shares(
 
 @given(billed_tokens(), whole_rates, tokens_of_a_kind, tokens_of_a_kind)
 def test_more_tokens_never_cost_less(
-    tokens: BilledTokens, rates: Rates, more_prompt: int, more_completion: int
+    tokens: Usage, rates: Rates, more_prompt: int, more_completion: int
 ) -> None:
     """A longer prompt or answer, details as they were."""
     more = replace(
@@ -139,7 +140,7 @@ def test_more_tokens_never_cost_less(
 
 
 @given(billed_tokens(), any_rates)
-def test_an_amount_is_unknown_or_not_negative(tokens: BilledTokens, rates: Rates) -> None:
+def test_an_amount_is_unknown_or_not_negative(tokens: Usage, rates: Rates) -> None:
     """And the total is known only where both shares are."""
     cost = bill(tokens, rates, SOURCE)
     amounts = [getattr(cost, f.name) for f in fields(SpanCost) if f.name != "source"]

@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.usage import Usage
 from telemetry.pricing import listing
-from telemetry.pricing.billing import BilledTokens
 from telemetry.pricing.catalogue import MAX_CACHED_LOOKUPS, Catalogue
+from tests.telemetry.exchanges import make_exchange, make_response
 
 if TYPE_CHECKING:
     from telemetry.pricing.span_cost import SpanCost
 
-TOKENS = BilledTokens(prompt=1000, cache_read=400, completion=200)
+TOKENS = Usage(prompt=1000, cache_read=400, completion=200)
 AT_NS = 1_793_880_000_000_000_000  # November 2026
 
 
 def price(catalogue: Catalogue, *models: str, **members: Any) -> SpanCost | None:
-    """The price at OpenAI, with the given members otherwise."""
-    at = {"provider": "openai", "host": None, "service_tier": None, "at_ns": AT_NS}
-    return catalogue.price(members.pop("tokens", TOKENS), models, **{**at, **members})
+    """The price at OpenAI, with the given members of the exchange otherwise."""
+    tokens = members.pop("tokens", TOKENS)
+    response = make_response(service_tier=members.pop("service_tier", None))
+    at = {"provider": "openai", "start_ns": AT_NS, "response": response}
+    return catalogue.price(tokens, models, make_exchange(**{**at, **members}))
 
 
 @pytest.fixture
@@ -55,10 +58,10 @@ def test_the_first_model_that_is_listed_counts() -> None:
 def test_where_and_when_it_was_asked_matters() -> None:
     """The host where no provider is named, the tier, the time."""
     catalogue = Catalogue()
-    assert price(catalogue, "gpt-4.1", provider=None, host="api.openai.com") is not None
-    assert price(catalogue, "gpt-4.1", provider=None, host="vllm.internal") is None
+    assert price(catalogue, "gpt-4.1", provider=None, server_address="api.openai.com") is not None
+    assert price(catalogue, "gpt-4.1", provider=None, server_address="vllm.internal") is None
     assert price(catalogue, "gpt-4.1", service_tier="priority") is not None
-    assert price(catalogue, "gpt-4.1", service_tier="priority", at_ns=AT_NS // 2) is None
+    assert price(catalogue, "gpt-4.1", service_tier="priority", start_ns=AT_NS // 2) is None
 
 
 def test_a_look_up_is_remembered(looks: list[str]) -> None:
@@ -104,12 +107,12 @@ def test_what_the_package_raises_is_no_cost_and_one_line_a_minute(
 @pytest.mark.parametrize("at_ns", [10**40, -(10**40), 10**21])
 def test_a_time_beyond_the_calendar_is_no_cost(at_ns: int) -> None:
     """Rule 5: nothing raises."""
-    assert price(Catalogue(), "gpt-4o", at_ns=at_ns) is None
+    assert price(Catalogue(), "gpt-4o", start_ns=at_ns) is None
 
 
 def test_what_the_package_refuses_is_no_cost() -> None:
     """Rule 5: cached tokens and audio, where the two have a rate together."""
-    tokens = BilledTokens(prompt=9, cache_read=2, prompt_audio=2, completion=1)
+    tokens = Usage(prompt=9, cache_read=2, prompt_audio=2, completion=1)
     assert price(Catalogue(), "gemini-2.5-flash", provider="google", tokens=tokens) is None
 
 
@@ -154,13 +157,15 @@ def refuse(*_, **__):
 socket.socket.connect = socket.socket.bind = socket.getaddrinfo = socket.create_connection = refuse
 from telemetry.pricing.pricing import Pricing
 from telemetry.pricing.price_table import PriceTable
-from telemetry.pricing.billing import BilledTokens
-from telemetry.pricing.catalogue import Catalogue
-Pricing(PriceTable())
+from codec.usage import Usage
+from tests.telemetry.exchanges import make_exchange, make_response
+pricing = Pricing(PriceTable())
 assert "genai_prices" not in sys.modules, "imported before its time"
-cost = Catalogue().price(
-    BilledTokens(prompt=1000, cache_read=400, completion=200), ["gpt-4o-mini-2024-07-18"],
-    provider=None, host="api.openai.com", service_tier="default", at_ns=1_793_880_000_000_000_000,
+usage = Usage(prompt=1000, cache_read=400, completion=200)
+answer = make_response(model="gpt-4o-mini-2024-07-18", usage=usage, service_tier="default")
+at_ns = 1_793_880_000_000_000_000
+cost = pricing.price(
+    make_exchange(server_address="api.openai.com", response=answer, start_ns=at_ns)
 )
 assert "genai_prices" in sys.modules
 print(cost.total)

@@ -21,17 +21,17 @@ from genai_prices.types import (
     Tier,
     TieredPrices,
     TimeOfDateConstraint,
-    Usage,
 )
+from genai_prices.types import Usage as ListedUsage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.pricing.billing import BilledTokens
+from codec.usage import Usage
 from telemetry.pricing.listing import Listing, find_listing
 from telemetry.pricing.span_cost import CostSource, SpanCost
 
 AT = datetime(2026, 11, 5, 12, tzinfo=UTC)
-TOKENS = BilledTokens(prompt=1000, cache_read=400, completion=200)
+TOKENS = Usage(prompt=1000, cache_read=400, completion=200)
 
 
 def listing(*variants: PriceVariant, **rates: str | TieredPrices) -> Listing:
@@ -48,7 +48,7 @@ def listing_of(prices: Any, *variants: PriceVariant) -> Listing:
     return Listing(Provider(id="p", name="P", api_pattern="p", models=[model]), model)
 
 
-def total(found: Listing, tokens: BilledTokens, tier: str | None = None) -> float | None:
+def total(found: Listing, tokens: Usage, tier: str | None = None) -> float | None:
     cost = found.price(tokens, tier, AT)
     return None if cost is None else cost.total
 
@@ -166,30 +166,30 @@ ALL_LISTINGS = [Listing(provider, model) for provider in providers for model in 
 
 
 @st.composite
-def billed_tokens(draw: st.DrawFn) -> BilledTokens:
+def billed_tokens(draw: st.DrawFn) -> Usage:
     """Counts with subsets; a cache and audio together are refused by the package."""
     kinds = ("cache_read", "cache_write", "prompt_audio", "reasoning", "completion_audio")
-    details = {kind: draw(st.none() | st.integers(0, 10**5)) for kind in kinds}
+    details: dict[str, Any] = {kind: draw(st.none() | st.integers(0, 10**5)) for kind in kinds}
     if draw(st.booleans()):
         details["prompt_audio"] = None
     else:
         details["cache_read"] = details["cache_write"] = None
     counts = [details[kind] or 0 for kind in kinds]
     more = st.integers(0, 10**6)
-    return BilledTokens(
+    return Usage(
         prompt=sum(counts[:3]) + draw(more), completion=sum(counts[3:]) + draw(more), **details
     )
 
 
 @given(st.sampled_from(ALL_LISTINGS), billed_tokens(), st.sampled_from([None, "default"]))
 def test_the_details_make_up_the_packages_own_shares(
-    found: Listing, tokens: BilledTokens, tier: str | None
+    found: Listing, tokens: Usage, tier: str | None
 ) -> None:
     """Whatever is listed: either no cost, or the package's, with details that sum to its shares."""
     cost = found.price(tokens, tier, AT)
     if cost is None:
         return
-    usage = Usage(
+    usage = ListedUsage(
         input_tokens=tokens.prompt,
         cache_read_tokens=tokens.cache_read,
         cache_write_tokens=tokens.cache_write,
@@ -219,9 +219,9 @@ def test_most_of_what_is_listed_for_chat_has_a_price() -> None:
 
 @pytest.mark.parametrize(
     "tokens",
-    [BilledTokens(), BilledTokens(prompt=1), BilledTokens(completion=1)],
+    [Usage(), Usage(prompt=1), Usage(completion=1)],
 )
-def test_a_missing_count_has_no_cost(tokens: BilledTokens) -> None:
+def test_a_missing_count_has_no_cost(tokens: Usage) -> None:
     """R6: nor have the others, for a rate may depend on the length of the prompt."""
     assert listing(input="1", output="1").price(tokens, None, AT) is None
 
@@ -230,7 +230,7 @@ def test_every_kind_has_its_own_rate() -> None:
     """Seven kinds, seven rates: shares and details."""
     text = listing(input="1", cache_read="10", cache_write="100", output="1", output_reasoning="10")
     cost = text.price(
-        BilledTokens(prompt=9, cache_read=2, cache_write=3, completion=9, reasoning=4), None, AT
+        Usage(prompt=9, cache_read=2, cache_write=3, completion=9, reasoning=4), None, AT
     )
     assert cost is not None
     assert [cost.prompt, cost.input, cost.cache_read, cost.cache_write] == pytest.approx(
@@ -238,9 +238,7 @@ def test_every_kind_has_its_own_rate() -> None:
     )
     assert [cost.completion, cost.output, cost.reasoning] == pytest.approx([45e-6, 5e-6, 40e-6])
     audio = listing(input="1", input_audio="1000", output="1", output_audio="100")
-    cost = audio.price(
-        BilledTokens(prompt=9, prompt_audio=4, completion=9, completion_audio=5), None, AT
-    )
+    cost = audio.price(Usage(prompt=9, prompt_audio=4, completion=9, completion_audio=5), None, AT)
     assert cost is not None
     assert [cost.prompt, cost.input, cost.prompt_audio] == pytest.approx([4005e-6, 5e-6, 4000e-6])
     assert [cost.completion, cost.output, cost.completion_audio] == pytest.approx(
@@ -253,7 +251,7 @@ def test_a_missing_rate_has_no_cost() -> None:
     assert total(listing(input="1"), TOKENS) is None
     assert total(listing(output="1"), TOKENS) is None
     assert total(listing(), TOKENS) is None
-    assert total(listing(input="1"), BilledTokens(prompt=10, completion=0)) == 10e-6
+    assert total(listing(input="1"), Usage(prompt=10, completion=0)) == 10e-6
     assert total(listing(input="0", output="0"), TOKENS) == 0.0
 
 
@@ -269,7 +267,7 @@ def test_a_fee_for_the_request_is_in_the_total_alone() -> None:
     """Perplexity's: 12 dollars per thousand requests."""
     found = find_listing("sonar", "perplexity", None)
     assert found is not None
-    cost = found.price(BilledTokens(prompt=1000, completion=1000), None, AT)
+    cost = found.price(Usage(prompt=1000, completion=1000), None, AT)
     assert cost is not None
     assert (cost.prompt, cost.completion, cost.total) == (0.001, 0.001, 0.014)
 
@@ -280,7 +278,7 @@ def test_a_long_prompt_has_the_rate_of_its_length(prompt: int, rate: int) -> Non
     tiers = [Tier(start=100, price=Decimal(2)), Tier(start=200, price=Decimal(3))]
     tiered = TieredPrices(base=Decimal(1), tiers=tiers)
     cost = listing(input=tiered, output=tiered).price(
-        BilledTokens(prompt=prompt, completion=10, reasoning=4), None, AT
+        Usage(prompt=prompt, completion=10, reasoning=4), None, AT
     )
     assert cost is not None
     assert (cost.prompt, cost.input) == (prompt * rate / 1e6, prompt * rate / 1e6)
@@ -298,7 +296,7 @@ def test_the_price_is_that_of_the_time() -> None:
             ),
         ]
     )
-    tokens = BilledTokens(prompt=1, completion=1)
+    tokens = Usage(prompt=1, completion=1)
     day, evening = (found.price(tokens, None, AT.replace(hour=hour)) for hour in (12, 17))
     assert day is not None
     assert evening is not None
@@ -335,7 +333,7 @@ OF_TWO = PriceVariant(when={"service_tier": "scale", "processing": "batch"}, pri
 def test_a_service_tier_has_its_own_price_or_none(tier: str | None, expected: float | None) -> None:
     """No guess: one that the entry does not know, or not yet, has no cost."""
     found = listing(PRIORITY, LATER, OF_TWO, input="1", output="1")
-    assert total(found, BilledTokens(prompt=1, completion=1), tier) == expected
+    assert total(found, Usage(prompt=1, completion=1), tier) == expected
 
 
 def test_another_providers_tiers_are_not_used() -> None:
@@ -392,14 +390,6 @@ def test_the_package_is_asked_once_where_the_rates_are_plain(
 
     monkeypatch.setattr(ModelPrice, "calc_price", count)
     found = listing(**rates)
-    costs = [total(found, BilledTokens(prompt=prompt, completion=1)) for prompt in (7, 700)]
+    costs = [total(found, Usage(prompt=prompt, completion=1)) for prompt in (7, 700)]
     assert None not in costs
     assert len(usages) == asked
-
-
-def test_what_the_package_refuses_is_raised() -> None:
-    """Cached audio cannot be told from cached text; the catalogue makes nothing of it."""
-    found = find_listing("gemini-2.5-flash", "google", None)
-    assert found is not None
-    with pytest.raises(ValueError, match="overlapping"):
-        found.price(BilledTokens(prompt=9, cache_read=2, prompt_audio=2, completion=1), None, AT)

@@ -1,19 +1,50 @@
-"""Masks with nothing hidden, with everything, and with some switches."""
+"""Masks with some switches on, and what these change in the attributes of a span."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from codec.apis.api import Content
+from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.switches import PrivacySwitches
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.redaction import Redaction
 
 OPEN = Mask(PrivacySwitches())
 EVERYTHING = Mask(PrivacySwitches.everything())
 
+Changes = dict[str, Any]
+DROPPED = None
 
-def mask_of(*switches: str, redaction: Redaction | None = None) -> Mask:
+
+def _switched(switches: Iterable[str], content: Content) -> PrivacySwitches:
+    return PrivacySwitches(**dict.fromkeys(switches, True)).for_content(content)
+
+
+def mask_of(
+    *switches: str, redaction: Redaction | None = None, content: Content = Content.MESSAGES
+) -> Mask:
     """A mask with these switches and no others."""
-    return Mask(PrivacySwitches(**dict.fromkeys(switches, True)), redaction)
+    return Mask(_switched(switches, content), redaction)
+
+
+def changes(
+    attributes: Mapping[str, AttributeValue], *switches: str, content: Content = Content.MESSAGES
+) -> Changes:
+    """What is not as it was: the new values, ``None`` for what was left out."""
+    hidden = hide_attributes(attributes, _switched(switches, content))
+    assert list(hidden) == [key for key in attributes if key in hidden]  # the order stays
+    return {
+        key: hidden.get(key, DROPPED)
+        for key, value in attributes.items()
+        if hidden.get(key, DROPPED) != value
+    }
+
+
+def dropped(*keys: str) -> Changes:
+    return dict.fromkeys(keys, DROPPED)

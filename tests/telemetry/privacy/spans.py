@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from codec.apis.api import Content
+
 if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
 
@@ -170,3 +172,4 @@ EMBEDDING: dict[str, AttributeValue] = {
     "output.value": '{"data": [{"index": 0}]}',
     "output.mime_type": "application/json",
 }
+SAMPLES = {Content.MESSAGES: CHAT, Content.TEXTS: COMPLETION, Content.VECTORS: EMBEDDING}

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.apis.api import Content
 from codec.jsontext import decode_json
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED
 from telemetry.privacy.switches import PrivacySwitches
-from tests.telemetry.privacy.hidden_changes import DROPPED, changes, dropped
-from tests.telemetry.privacy.spans import CHAT, COMPLETION, IMAGE
+from tests.telemetry.privacy.masks import DROPPED, changes, dropped
+from tests.telemetry.privacy.spans import CHAT, IMAGE
 
 if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
@@ -33,19 +34,8 @@ def test_prompts_of_token_ids_are_hidden() -> None:
         "output.value": '{"choices": []}',
     }
     expected = dict.fromkeys(attributes, REDACTED)
-    assert changes(attributes, "hide_prompts", "hide_choices") == expected
-
-
-def test_chat_that_shows_prompts_is_none() -> None:
-    """Rule 6: whatever has prompts or choices is a completion."""
-    attributes = {
-        key: value
-        for key, value in (CHAT | COMPLETION).items()
-        if key.startswith(("llm.prompts", "llm.choices", "llm.input_m", "llm.output_m"))
-        or key.endswith("put.value")
-    }
-    hidden = hide_attributes(attributes, PrivacySwitches(hide_prompts=True, hide_choices=True))
-    assert hidden["input.value"] == hidden["output.value"] == REDACTED
+    hidden = changes(attributes, "hide_prompts", "hide_choices", content=Content.TEXTS)
+    assert hidden == expected
 
 
 def test_parts_of_the_request_are_hidden_together() -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.apis.api import Content
 from codec.jsontext import decode_json
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches
-from tests.telemetry.privacy.hidden_changes import DROPPED, Changes, changes, dropped
+from tests.telemetry.privacy.masks import DROPPED, Changes, changes, dropped
 from tests.telemetry.privacy.spans import (
     ALWAYS_KEPT,
     CHAT,
@@ -25,6 +26,7 @@ from tests.telemetry.privacy.spans import (
     OUTPUT_MESSAGES,
     PARAMETERS,
     REQUEST,
+    SAMPLES,
     TOOLS,
 )
 
@@ -153,7 +155,7 @@ CHOICE_HIDDEN: Changes = {
 )
 def test_what_a_switch_changes_in_a_legacy_completion(switch: str, expected: Changes) -> None:
     """Rule 6: prompts and choices are the text of a legacy completion."""
-    assert changes(COMPLETION, switch) == expected
+    assert changes(COMPLETION, switch, content=Content.TEXTS) == expected
 
 
 EMBEDDED_HIDDEN: Changes = {
@@ -197,27 +199,28 @@ ANSWER_HIDDEN: Changes = {
 )
 def test_what_a_switch_changes_in_an_embedding(switch: str, expected: Changes) -> None:
     """Rule 6: what is embedded is text of the request, a vector is the answer."""
-    assert changes(EMBEDDING, switch) == expected
+    assert changes(EMBEDDING, switch, content=Content.VECTORS) == expected
 
 
 @pytest.mark.parametrize("first", EXPECTED)
-@pytest.mark.parametrize("attributes", [CHAT, COMPLETION, EMBEDDING])
-def test_two_switches_hide_what_either_hides(
-    first: str, attributes: dict[str, AttributeValue]
-) -> None:
+@pytest.mark.parametrize("content", Content)
+def test_two_switches_hide_what_either_hides(first: str, content: Content) -> None:
     """No switch brings back what another one hides."""
+    attributes = SAMPLES[content]
     for second in EXPECTED:
-        both = changes(attributes, first, second)
-        for alone in (changes(attributes, first), changes(attributes, second)):
+        both = changes(attributes, first, second, content=content)
+        for switch in (first, second):
+            alone = changes(attributes, switch, content=content)
             assert alone.keys() <= both.keys()
             gone = {key for key, value in alone.items() if value in {DROPPED, REDACTED}}
             assert all(both[key] in {DROPPED, REDACTED} for key in gone)
 
 
-@pytest.mark.parametrize("attributes", [CHAT, COMPLETION, EMBEDDING])
-def test_what_always_stays(attributes: dict[str, AttributeValue]) -> None:
+@pytest.mark.parametrize("content", Content)
+def test_what_always_stays(content: Content) -> None:
     """Rule 9: with all switches on, who, when, how much and how it ended are still there."""
-    hidden = hide_attributes(attributes, PrivacySwitches.everything())
+    attributes = SAMPLES[content]
+    hidden = hide_attributes(attributes, PrivacySwitches.everything().for_content(content))
     kept = {key: value for key, value in hidden.items() if key in ALWAYS_KEPT}
     assert kept == {key: attributes[key] for key in ALWAYS_KEPT}
     assert decode_json(str(hidden["metadata"])) == METADATA | {"usage_raw": USAGE_FIGURES}

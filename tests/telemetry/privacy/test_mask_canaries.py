@@ -86,30 +86,30 @@ INPUT_SWITCHES = ["hide_inputs", "hide_input_messages", "hide_input_text"]
 OUTPUT_SWITCHES = ["hide_outputs", "hide_output_messages", "hide_output_text"]
 
 
-def shown_by(mask: Mask, **members: Any) -> str:
-    """Everything that the span of an exchange shows through a mask, as one text."""
-    attributes = build_exchange_attributes(make_exchange(**members))
-    return json.dumps(mask.attributes(attributes), ensure_ascii=False)
+def shown_by(*switches: str, mask: Mask | None = None, **members: Any) -> str:
+    """Everything that the span of an exchange shows with these switches, as one text."""
+    exchange = make_exchange(**members)
+    mask = mask or mask_of(*switches, content=exchange.api.content)
+    return json.dumps(mask.attributes(build_exchange_attributes(exchange)), ensure_ascii=False)
 
 
 @given(REQUESTS, st.sampled_from(INPUT_SWITCHES))
 def test_hidden_requests_are_nowhere(request: dict[str, Any], switch: str) -> None:
     """Wherever a canary sits in a chat request, hidden input hides it."""
-    assert CANARY not in shown_by(mask_of(switch), request=request)
+    assert CANARY not in shown_by(switch, request=request)
 
 
 @given(PROMPTS, st.sampled_from([*INPUT_SWITCHES, "hide_prompts"]))
 def test_hidden_prompts_are_nowhere(request: dict[str, Any], switch: str) -> None:
     """The same of a legacy completion."""
-    shown = shown_by(mask_of(switch), request=request, endpoint="completions")
-    assert CANARY not in shown
+    assert CANARY not in shown_by(switch, request=request, endpoint="completions")
 
 
 @given(VALUES | st.lists(VALUES), st.sampled_from([*INPUT_SWITCHES, "hide_embeddings_text"]))
 def test_hidden_embeddings_are_nowhere(embedded: Any, switch: str) -> None:
     """The same of an embedding."""
     request = {"model": "m", "input": embedded, "user": CANARY}
-    assert CANARY not in shown_by(mask_of(switch), request=request, endpoint="embeddings")
+    assert CANARY not in shown_by(switch, request=request, endpoint="embeddings")
 
 
 @given(
@@ -123,7 +123,7 @@ def test_hidden_answers_are_nowhere(answer: dict[str, Any], case: tuple[str, str
     endpoint, switch = case
     request = {"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi", "input": "Hi"}
     response = decode_response(json.dumps(answer).encode())
-    shown = shown_by(mask_of(switch), request=request, endpoint=endpoint, response=response)
+    shown = shown_by(switch, request=request, endpoint=endpoint, response=response)
     assert CANARY not in shown
 
 
@@ -132,13 +132,13 @@ def test_content_off_shows_no_content(request: dict[str, Any], answer: dict[str,
     """With everything hidden there is no canary of either side, tools included."""
     request = {**request, "tools": [{"function": {"name": CANARY, "description": CANARY}}]}
     response = decode_response(json.dumps(answer).encode())
-    assert CANARY not in shown_by(EVERYTHING, request=request, response=response)
+    assert CANARY not in shown_by(mask=EVERYTHING, request=request, response=response)
 
 
 @pytest.mark.parametrize("switch", INPUT_SWITCHES)
 def test_request_that_cannot_be_read_is_nowhere(switch: str) -> None:
     """What is no JSON is hidden as well."""
-    shown = shown_by(mask_of(switch), request={}, request_body=f'{{"a": "{CANARY}'.encode())
+    shown = shown_by(switch, request={}, request_body=f'{{"a": "{CANARY}'.encode())
     assert CANARY not in shown
 
 
@@ -147,7 +147,7 @@ def test_hidden_images_are_nowhere(image: Any, kind: str) -> None:
     """Whatever an image part holds, hidden images hide it; the text beside it stays."""
     part = {"type": kind, "image_url": image, "url": image}
     request = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, part]}]}
-    shown = shown_by(mask_of("hide_input_images"), request=request)
+    shown = shown_by("hide_input_images", request=request)
     assert CANARY not in shown
     assert "Hi" in shown
 
@@ -161,8 +161,7 @@ def test_hidden_tools_and_parameters_are_nowhere(value: Any) -> None:
         "functions": value,
         "stop": value,
     }
-    mask = mask_of("hide_llm_tools", "hide_llm_invocation_parameters")
-    shown = shown_by(mask, request=request)
+    shown = shown_by("hide_llm_tools", "hide_llm_invocation_parameters", request=request)
     assert CANARY not in shown
     assert "Hi" in shown
 
@@ -184,4 +183,4 @@ def test_patterns_find_canaries_everywhere(text: str) -> None:
     request = {"messages": [{"role": "user", "content": value, "tool_calls": [value]}], "a": value}
     mask = mask_of(redaction=Redaction({}, ready_made=["email"]))
     body = json.dumps(request).replace("@", "\\u0040").encode()
-    assert "x.example" not in shown_by(mask, request=request, request_body=body)
+    assert "x.example" not in shown_by(mask=mask, request=request, request_body=body)

@@ -106,46 +106,6 @@ def test_everything_is_every_switch() -> None:
     assert everything.base64_image_max_length == PrivacySwitches().base64_image_max_length
 
 
-INPUT = {"input_text", "prompts", "embedded_text", "words"}
-OUTPUT = {"output_text", "choices", "vectors", "words"}
-HIDDEN_BY = {
-    "hide_inputs": INPUT | {"input_messages", "tools", "parameters"},
-    "hide_input_messages": INPUT | {"input_messages"},
-    "hide_input_text": INPUT,
-    "hide_input_images": set[str](),
-    "hide_llm_tools": {"tools", "words"},
-    "hide_llm_invocation_parameters": {"parameters", "words"},
-    "hide_prompts": {"prompts", "words"},
-    "hide_outputs": OUTPUT | {"output_messages"},
-    "hide_output_messages": OUTPUT | {"output_messages"},
-    "hide_output_text": OUTPUT,
-    "hide_choices": {"choices", "words"},
-    "hide_embeddings_text": {"embedded_text", "words"},
-    "hide_embeddings_vectors": {"vectors"},
-    "hide_retrieval_documents": set[str](),
-}
-
-
-@pytest.mark.parametrize("name", HIDE_NAMES)
-def test_what_a_switch_hides_in_plain_words(name: str) -> None:
-    """Rule 4: each switch by itself, and what it takes with it."""
-    switches = PrivacySwitches(**{name: True})
-    seen = {
-        "input_messages": switches.hides_input_messages,
-        "input_text": switches.hides_input_text,
-        "tools": switches.hides_tools,
-        "parameters": switches.hides_parameters,
-        "prompts": switches.hides_prompts,
-        "embedded_text": switches.hides_embedded_text,
-        "vectors": switches.hides_vectors,
-        "output_messages": switches.hides_output_messages,
-        "output_text": switches.hides_output_text,
-        "choices": switches.hides_choices,
-        "words": switches.hides_provider_words,
-    }
-    assert {word for word, hidden in seen.items() if hidden} == HIDDEN_BY[name]
-
-
 @pytest.mark.parametrize("name", ["hide_llm_tools", "hide_llm_invocation_parameters"])
 def test_tools_and_parameters_can_be_kept_explicitly(name: str) -> None:
     """Contract section 3: they go with the inputs unless they are said to stay."""

@@ -29,11 +29,11 @@ def test_rule_1_a_span_has_room_for_the_rest() -> None:
 def test_rule_1_all_lists_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules 1 and 3: the second list gets what the first left, whole entries only."""
     monkeypatch.setattr(module, "MAX_FLATTENED_ATTRIBUTES", 9)
-    flattening = Flattening()
-    assert len(list(flattening.take("first", "xyz", two_each, limit=9))) == 6
-    assert list(flattening.take("second", "uv", two_each, limit=9)) == [("0.a", "u"), ("0.c", "u")]
-    assert list(flattening.take("third", "w", two_each, limit=9)) == []
-    assert flattening.cut == {"second": 2, "third": 1}
+    limits = Flattening()
+    assert len(list(limits.flatten("first", "xyz", two_each, limit=9))) == 6
+    assert list(limits.flatten("second", "uv", two_each, limit=9)) == [("0.a", "u"), ("0.c", "u")]
+    assert list(limits.flatten("third", "w", two_each, limit=9)) == []
+    assert limits.cut == {"second": 2, "third": 1}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_rule_1_all_lists_share_the_room(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_rule_2_positions_are_kept(*, newest: bool, positions: list[str]) -> None:
     """Rule 2: the newest or the first stay, in the list's own order."""
     flattening = Flattening()
-    pairs = list(flattening.take("list", "abcd", two_each, limit=2, newest=newest))
+    pairs = list(flattening.flatten("list", "abcd", two_each, limit=2, newest=newest))
     assert [key.partition(".")[0] for key, _ in pairs] == positions
     assert [value for _, value in pairs] == ["abcd"[int(position)] for position in positions]
     assert flattening.cut == {"list": 4}
@@ -59,16 +59,16 @@ def test_rule_3_no_entry_is_looked_at_after_one_without_room(
         looked.append(position)
         return two_each(position, entry)
 
-    list(Flattening().take("list", "abc", look, limit=9, newest=True))
-    list(Flattening().take("list", "abc", look, limit=0))
+    list(Flattening().flatten("list", "abc", look, limit=9, newest=True))
+    list(Flattening().flatten("list", "abc", look, limit=0))
     assert looked == [2]
 
 
 def test_rule_4_what_fits_is_not_noted() -> None:
     """Rule 4: exactly the limit is no cut, also where entries have no attributes."""
     flattening = Flattening()
-    assert len(list(flattening.take("list", "ab", two_each, limit=2))) == 4
-    assert list(flattening.take("list", "ab", lambda *_: iter(()), limit=2)) == []
+    assert len(list(flattening.flatten("list", "ab", two_each, limit=2))) == 4
+    assert list(flattening.flatten("list", "ab", lambda *_: iter(()), limit=2)) == []
     assert list(flattening.first("inner", "ab", 2)) == [(0, "a"), (1, "b")]
     assert flattening.cut == {}
 

@@ -134,68 +134,41 @@ def test_one_recorder_makes_many_spans() -> None:
     assert recorder.record(make_exchange(identity=IDENTITY)) is not first
 
 
+def failed(
+    outcome: Outcome,
+    error_type: str,
+    words: str = "",
+    name: str | None = None,
+    *,
+    said: str | None = None,
+    body: str | None = None,
+) -> tuple[dict[str, Any], str, str, str]:
+    """A row of contract 2.1: members, description, exception type and message."""
+    told = words if said is None else said
+    members = {"outcome": outcome, "error_type": error_type, "error_message": told or None}
+    name = name or error_type
+    description = f"{name}: {words}" if words else name
+    return members | {"error_body": body}, description, name, body or words
+
+
+BAD_TOOL = '{"error":{"message":"Bad tool"}}'
 ERROR_ENDINGS = {
-    "finish reason error": (
-        {"outcome": Outcome.STREAM_ERROR, "error_type": "network_error", "error_message": "why"},
-        "network_error: why",
-        "network_error",
-        "why",
+    "finish reason error": failed(Outcome.STREAM_ERROR, "network_error", "why"),
+    "upstream status 400": failed(
+        Outcome.UPSTREAM_ERROR, "400", "Bad tool", "BadRequestError", body=BAD_TOOL
     ),
-    "upstream status 400": (
-        {
-            "outcome": Outcome.UPSTREAM_ERROR,
-            "error_type": "400",
-            "error_message": "Bad tool",
-            "error_body": '{"error":{"message":"Bad tool"}}',
-        },
-        "BadRequestError: Bad tool",
-        "BadRequestError",
-        '{"error":{"message":"Bad tool"}}',
+    "upstream status 418": failed(Outcome.UPSTREAM_ERROR, "418", "teapot", "APIStatusError"),
+    "upstream status 529": failed(Outcome.UPSTREAM_ERROR, "529", "busy", "InternalServerError"),
+    "connect failure": failed(
+        Outcome.CONNECT_ERROR, "connection_error", "no", "APIConnectionError"
     ),
-    "upstream status 418": (
-        {"outcome": Outcome.UPSTREAM_ERROR, "error_type": "418", "error_message": "teapot"},
-        "APIStatusError: teapot",
-        "APIStatusError",
-        "teapot",
+    "timeout before headers": failed(Outcome.TIMEOUT, "timeout", "60 s", "APITimeoutError"),
+    "error object in the stream": failed(
+        Outcome.STREAM_ERROR, "stream_error", "\ufffd", said="\ud800"
     ),
-    "upstream status 529": (
-        {"outcome": Outcome.UPSTREAM_ERROR, "error_type": "529", "error_message": "overloaded"},
-        "InternalServerError: overloaded",
-        "InternalServerError",
-        "overloaded",
-    ),
-    "connect failure": (
-        {"outcome": Outcome.CONNECT_ERROR, "error_type": "connection_error", "error_message": "no"},
-        "APIConnectionError: no",
-        "APIConnectionError",
-        "no",
-    ),
-    "timeout before headers": (
-        {"outcome": Outcome.TIMEOUT, "error_type": "timeout", "error_message": "60 s"},
-        "APITimeoutError: 60 s",
-        "APITimeoutError",
-        "60 s",
-    ),
-    "error object in the stream": (
-        {"outcome": Outcome.STREAM_ERROR, "error_type": "stream_error", "error_message": "\ud800"},
-        "stream_error: \ufffd",
-        "stream_error",
-        "\ufffd",
-    ),
-    "broken framing or bare end": (
-        {"outcome": Outcome.TRUNCATED, "error_type": "stream_truncated", "error_message": "reset"},
-        "stream_truncated: reset",
-        "stream_truncated",
-        "reset",
-    ),
-    "drain deadline": (
-        {"outcome": Outcome.DRAIN_DEADLINE, "error_type": "drain_deadline"},
-        "drain_deadline",
-        "drain_deadline",
-        "",
-    ),
+    "broken framing or bare end": failed(Outcome.TRUNCATED, "stream_truncated", "reset"),
+    "drain deadline": failed(Outcome.DRAIN_DEADLINE, "drain_deadline"),
 }
-"""The rows of contract 2.1 that are errors: members, description, exception type and message."""
 
 
 @pytest.mark.parametrize("ending", ERROR_ENDINGS)

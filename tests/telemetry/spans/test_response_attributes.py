@@ -63,31 +63,6 @@ def test_a_plain_answer_is_flattened_as_any_other(index: int, message: ChatMessa
         assert [*short.items()] == [*messages_of(response).items()]
 
 
-def test_two_tool_calls() -> None:
-    """Calls stand under their position, arguments verbatim, absent members absent."""
-    calls = (
-        ToolCall(id="c1", name="f", arguments='{"a":'),
-        ToolCall(name="g"),
-    )
-    assert messages_of(make_response(ChatMessage(role="assistant", tool_calls=calls))) == {
-        "0.message.role": "assistant",
-        "0.message.tool_calls.0.tool_call.id": "c1",
-        "0.message.tool_calls.0.tool_call.function.name": "f",
-        "0.message.tool_calls.0.tool_call.function.arguments": '{"a":',
-        "0.message.tool_calls.1.tool_call.function.name": "g",
-    }
-
-
-@pytest.mark.parametrize(("arguments", "kept"), [('{"a":1}', True), ('{"a":', False)])
-def test_function_call(arguments: str, kept: bool) -> None:
-    """The deprecated call, its arguments only where they are JSON."""
-    message = ChatMessage(function_call=ToolCall(name="f", arguments=arguments))
-    expected = {"0.message.function_call_name": "f"}
-    if kept:
-        expected["0.message.function_call_arguments_json"] = arguments
-    assert messages_of(make_response(message)) == expected
-
-
 def test_rule_1_messages_stand_under_their_choices_index() -> None:
     """Rule 1: the choice's own index counts, not its position."""
     choices = (
@@ -109,14 +84,6 @@ def test_rule_2_reasoning_makes_parts() -> None:
         "0.message.contents.0.message_content.text": "Let me think.",
         "0.message.contents.1.message_content.type": "text",
         "0.message.contents.1.message_content.text": "42",
-    }
-
-
-def test_rule_2_reasoning_alone() -> None:
-    """Rule 2: a stream cut while reasoning has the one part."""
-    assert messages_of(make_response(ChatMessage(reasoning="Let", content=""))) == {
-        "0.message.contents.0.message_content.type": "reasoning",
-        "0.message.contents.0.message_content.text": "Let",
     }
 
 

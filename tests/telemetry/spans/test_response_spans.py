@@ -377,3 +377,32 @@ def test_an_answer_that_repeats_its_request_shows_none_of_it(switches: PrivacySw
     attributes = build_exchange_attributes(exchange, SpanRules(privacy=switches))
     assert "canary" not in json.dumps(attributes)
     assert "Hello" in str(attributes["output.value"])
+
+
+def test_hidden_tools_are_hidden_in_items_as_well() -> None:
+    """An MCP server's, those that a search found, and those that a request adds on its way."""
+
+    def items(number: int) -> list[dict[str, Any]]:
+        tool = {"type": "function", "name": f"canary-{number}", "parameters": {}}
+        kinds = ("mcp_list_tools", "tool_search_output", "additional_tools")
+        return [{"type": kind, "call_id": "c", "tools": [tool]} for kind in kinds]
+
+    asked = {"input": [{"role": "user", "content": "Hi"}, *items(1)], "tools": items(2)[0]["tools"]}
+    answer = {"object": "response", "status": "completed", "output": [*items(3), message("Hello")]}
+    exchange = respond(asked, answer | {"tools": asked["tools"]})
+    assert "canary-1" in str(build_exchange_attributes(exchange, SHOWN))
+    rules = SpanRules(privacy=PrivacySwitches(hide_llm_tools=True), shows_genai_content=True)
+    attributes = build_exchange_attributes(exchange, rules)
+    assert "canary" not in json.dumps(attributes)
+    assert decode_json(str(attributes["input.value"]))["input"][1]["type"] == "mcp_list_tools"
+    assert "Hello" in str(attributes["output.value"])
+
+
+def test_an_answer_that_broke_off_repeats_its_request_as_well() -> None:
+    """Its text is hidden whole where something of the request is."""
+    frames = exchange_frames(b'{"output": [], "tools": [{"name": "canary', asked=b'{"input": "Hi"}')
+    opened = begin(endpoint="responses", path="/v1/responses")
+    exchange = observe([opened, *list(frames)[1:]])
+    assert exchange.undecoded_body
+    rules = SpanRules(privacy=PrivacySwitches(hide_llm_tools=True))
+    assert build_exchange_attributes(exchange, rules)["output.value"] == "__REDACTED__"

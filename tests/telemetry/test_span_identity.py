@@ -1,4 +1,4 @@
-"""``telemetry.trace_parent``: the policy's names, without the SDK."""
+"""``telemetry.span_identity``: what the settings name, without the SDK."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from telemetry import identity
-from telemetry.trace_parent import TraceParentPolicy
+from telemetry.span_identity import TraceParentPolicy
 
 
 def test_names_are_those_of_the_setting() -> None:
@@ -18,6 +18,6 @@ def test_names_are_those_of_the_setting() -> None:
 
 def test_settings_can_be_read_before_the_sdk_is_imported() -> None:
     """With a limit that the SDK cannot be imported with, the policy can."""
-    code = "import sys, telemetry.trace_parent; sys.exit('opentelemetry' in sys.modules)"
+    code = "import sys, telemetry.span_identity; sys.exit('opentelemetry' in sys.modules)"
     environ = os.environ | {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "abc"}
     assert subprocess.run([sys.executable, "-c", code], check=False, env=environ).returncode == 0
