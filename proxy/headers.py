@@ -1,7 +1,7 @@
 """Header fields as bytes: which ones cross the proxy, and what changes on the way.
 
-Heads are tuples of ``(name, value)`` pairs of bytes, exactly as they were on the wire: case,
-order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of what may differ:
+Heads are tuples of ``(name, value)`` pairs of bytes, exactly as they were on the wire, with case,
+order, duplicates and any bytes kept (R1). The closed list of what may differ:
 
 1. Hop-by-hop fields are not relayed: the fixed ones and those that ``Connection`` names
    (RFC 9110 section 7.6.1). ``Connection`` cannot name a field that frames or routes the message.
@@ -51,8 +51,6 @@ _HOP_BY_HOP = frozenset(
     }
 )
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
-"""What tells where a body ends, in lower case."""
-
 _NONE: frozenset[bytes] = frozenset()
 _NEVER_AN_OPTION = FRAMING | {b"host"}
 _DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
@@ -69,8 +67,8 @@ _VALUE = operator.itemgetter(1)
 _AS_TEXT = operator.methodcaller("decode", "latin-1")
 
 MAX_SHAPES = 128
-"""Different shapes of heads, lists of options and what follows of them that are remembered, each of
-a head's size at most: 16 MB of each at worst."""
+"""Entries of each cache of what is worked out of heads; an entry has a head's size at most, so that
+a cache takes 16 MB at worst."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,14 +87,7 @@ class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape:
-    """The names of a head, and what they say without its values.
-
-    Attributes:
-        raw_names: as they were on the wire.
-        names: in lower case.
-        places: where each name is first.
-        has_repeated: whether a name occurs more than once.
-    """
+    """The names of a head as they were on the wire, in lower case, and where each is first."""
 
     __slots__ = ("has_repeated", "names", "places", "raw_names")
 
@@ -108,12 +99,9 @@ class Shape:
 
 
 class Head(RawHeaders):
-    """A head's fields as they were on the wire, and how to look them up by name.
-
-    All names that its methods take are in lower case.
+    """A head's fields as they were on the wire, looked up by names in lower case.
 
     Attributes:
-        shape: of its names.
         names: of its fields in lower case, in their order.
         has_repeated: whether a name occurs more than once.
     """
@@ -159,12 +147,7 @@ class Head(RawHeaders):
     def select(
         self, names: frozenset[bytes], prefixes: tuple[bytes, ...] = ()
     ) -> tuple[tuple[str, str], ...]:
-        """The fields named as text for a tap frame, bytes read as Latin-1.
-
-        Args:
-            names: the fields wanted.
-            prefixes: further ones, by the beginnings of their names.
-        """
+        """Select fields, by names and beginnings of names, as Latin-1 text for a tap frame."""
         wanted, places = _find_places(self.shape, names, prefixes)
         values = map(_VALUE, map(self.__getitem__, places))
         return tuple(zip(wanted, map(_AS_TEXT, values), strict=True))
@@ -194,10 +177,8 @@ def response_headers(
 ) -> list[tuple[bytes, bytes]]:
     """The head fields for the client, in the upstream's order.
 
-    Args:
-        head: the upstream's.
-        keeps_length: the body's length and digests still hold; otherwise they go.
-        keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
+    Length and digests go where they no longer hold, and ``Transfer-Encoding`` where this hop has no
+    chunks.
     """
     dropped = _dropped(head, _NOT_FOR_CLIENTS[keeps_length, keeps_chunked])
     return list(map(head.__getitem__, _find_kept(head.shape, dropped)))
@@ -280,5 +261,4 @@ def _order_request(
 
 @functools.lru_cache(MAX_SHAPES)
 def _find_kept(shape: Shape, dropped: frozenset[bytes]) -> tuple[int, ...]:
-    """The places of those that are not dropped."""
     return tuple(place for place, name in enumerate(shape.names) if name not in dropped)

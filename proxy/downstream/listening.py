@@ -18,10 +18,9 @@ LISTEN_BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
 
 ACCEPTED_AT_ONCE = 64
-"""Connections that asyncio accepts in one turn of the loop, where it has the port for itself.
-Without descriptors left it fails so often in one turn, too. Of several workers each takes one at a
-time: whoever is first would take all that wait, and the others have nothing to do."""
-
+"""Connections that asyncio accepts in one turn of the loop, where one worker has the port for
+itself; without descriptors left it also fails as often in one turn. Several workers accept one at a
+time each, or the first would get all that wait, and the others nothing."""
 
 _OTHER_PORT = {
     "traffic": "--port or SPANTAP_PORT",
@@ -37,12 +36,7 @@ def name_other_port(what: str) -> str:
 
 
 def bind(what: str, host: str, port: int) -> socket.socket:
-    """Bind without listening, which keeps nobody else from the port but who is not to share it.
-
-    Args:
-        what: which port this is, for the message.
-        host: name or address of ours.
-        port: 0 for any free one.
+    """Bind without listening; `what` names the port in the message.
 
     Raises:
         ConfigurationError: the port is taken, or the address is not ours.

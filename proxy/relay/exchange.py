@@ -76,7 +76,6 @@ class ExchangeRules:
 
     Attributes:
         max_body_bytes: of a request that is buffered, rewritten and recorded.
-        on_disconnect: what happens when the client goes away.
         propagate: the upstream gets a ``traceparent`` of our span.
         keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
         max_bodies_bytes: of the requests of all open calls together.
@@ -126,7 +125,7 @@ class ObservedExchange:
         self._ending = (EndKind.RELAY_ERROR, "the relay failed")
 
     async def run(self) -> Answered:
-        """Relay it; answers what the connection's loop wants to know."""
+        """Relay it, and return what becomes of the client's connection."""
         try:
             return await self._relay()
         except asyncio.CancelledError:
@@ -183,15 +182,15 @@ class ObservedExchange:
         return response
 
     async def _read_body(self) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
-        """The body, what is left of it past a limit, and where its members lie.
+        """Read the body: itself, the reader of its rest past a limit, and where its members lie.
 
-        The last is ``None`` where nobody can say, past a limit (rule 5) and in compressed bytes,
-        or asks: embeddings have no stream.
+        The last is ``None`` past a limit (rule 5), in compressed bytes, and for an API without a
+        usage option.
         """
         self._downstream.continue_if_expected()
         scans = self._has_usage_option and not _is_encoded(self._downstream.headers)
         reader = self._downstream.body
-        body = reader.take()  # usually all of it has come
+        body = reader.pop()  # usually all of it has come
         if not body:
             return await self._gather_body(reader, scans=scans)
         is_whole = self._has_room(len(body), len(body))
@@ -209,8 +208,8 @@ class ObservedExchange:
         is_within = True
         try:
             while is_within and not reader.at_eof():
-                data = reader.take() or await reader.readany()
-                gathered.add(data)
+                data = reader.pop() or await reader.read()
+                gathered.feed(data)
                 is_within = self._has_room(len(data), len(gathered))
                 if is_within and scanner is not None:
                     await self._scans.feed(scanner, data)
@@ -225,14 +224,14 @@ class ObservedExchange:
         return body, None, await self._scans.scan(body[:]) if scans else None
 
     def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
-        """What was gathered, which has been recorded."""
-        body = gathered.take()
+        """Record what was gathered, and return it."""
+        body = gathered.pop()
         self._tap.request_body(body if is_within else None, len(body))
         return body
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
-        """Count a read, and see whether its body is within both limits (rule 5)."""
-        return self._share.take(read_bytes) and body_bytes <= self._rules.max_body_bytes
+        """Count a read; whether its body is within both limits (rule 5)."""
+        return self._share.reserve(read_bytes) and body_bytes <= self._rules.max_body_bytes
 
     def _rewrite(self, body: bytes | Blocks, scan: BodyScan | None) -> Rewrite:
         if scan is None:
@@ -244,12 +243,12 @@ class ObservedExchange:
         self._rejection_key = (self._upstream.name, self._target, model)
         if self._rejection_key in self._rejections:
             return rewrite_request(body, scan, UsagePolicy.NEVER)
-        if not self._share.take(rewrite.size_bytes):
+        if not self._share.reserve(rewrite.size_bytes):
             return leave_body(body)  # there is no room for both, and the client's may be needed
         return rewrite
 
     async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
-        """The answer, of a request that may be sent again as it was (rule 4)."""
+        """Ask with the option, and again without it where the upstream rejects it (rule 4)."""
         response = await self._client.send(self._request(rewrite, None))
         try:
             rejected = response.status in {400, 422} and names_usage_option(

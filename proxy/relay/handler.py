@@ -1,4 +1,4 @@
-"""The traffic port's one handler: observe what is an LLM endpoint, relay everything else.
+"""The traffic port's one handler: observes calls of the APIs that it knows, relays all else.
 
 Where inbound keys are set, a request without one is answered before anything else is done with it,
 its body not read, on every path.
@@ -53,9 +53,9 @@ class Handler:
     Args:
         upstreams: where requests go.
         client: how they get there.
-        taps: what is told to the observing half.
+        taps: for each observed exchange one.
         identities: of spans.
-        rejections: who does not take the usage option.
+        rejections: which upstreams reject the usage option.
         rules: for observed exchanges.
         open_exchanges: those that a shutdown waits for.
         inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
@@ -129,7 +129,7 @@ class Handler:
         api: Api,
         open_exchange: OpenExchange,
     ) -> ObservedExchange:
-        """The exchange, which has begun."""
+        """Begin an observed exchange."""
         identity = self._identify(downstream.headers, api.name)
         tap = self._taps.open(observed=self._rules.keeps_unsampled or identity.sampled)
         tap.begin(

@@ -59,7 +59,7 @@ class OpenExchanges:
         return OpenExchange(task, self)
 
     def discard(self, exchange: OpenExchange) -> None:
-        """Count it no longer."""
+        """Remove one that has ended."""
         self.exchanges.discard(exchange)
         if self._none_left is not None and not self.exchanges:
             self._none_left.set()
@@ -78,7 +78,7 @@ class OpenExchanges:
         return True
 
     def cut_all(self) -> int:
-        """Cut what is open; how many that were."""
+        """Cut what is open, and return how many that were."""
         exchanges = list(self.exchanges)
         for exchange in exchanges:
             exchange.end()

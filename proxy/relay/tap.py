@@ -5,9 +5,9 @@ Rules:
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).
 2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
-3. What may be a credential is sealed; of a body with status >= 400 what stands in a read as it is
-   gets masked at the speed of a copy, for frames may wait on a disk. To find all that a provider
-   quotes, whatever its form, is telemetry's work (R7).
+3. What may be a credential is sealed. In a body with status >= 400 a credential that stands whole
+   in one read is masked at the speed of a copy, as frames may wait on a disk. To find all that a
+   provider quotes, whatever its form, is telemetry's work (R7).
 4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5); of an
    error :data:`~telemetry.frames.frame.MAX_ERROR_BYTES` are copied.
 """
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.sealing import Seal
 
-__all__ = ("MAX_ANSWER_BYTES", "ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
+__all__ = ("ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
 
 _log = logging.getLogger("spantap.tap")
 
@@ -65,12 +65,7 @@ class ExchangeSink(Protocol):
     """A sink for the frames of one exchange: never blocks."""
 
     def add(self, frame: Frame, size_bytes: int) -> None:
-        """Take the next frame.
-
-        Args:
-            frame: in its order.
-            size_bytes: what it takes, see :func:`telemetry.frames.kept.frame_bytes`.
-        """
+        """Add the next frame, of the size that :func:`telemetry.frames.kept.frame_bytes` tells."""
         ...
 
 
@@ -258,9 +253,7 @@ class Tap:
     def response_data(self, data: bytes, *, passes: bool = False) -> None:
         """One read of the body, before anything is done with it.
 
-        Args:
-            data: the bytes.
-            passes: it is on its way to the client before anything else can happen.
+        Where it `passes`, it is on its way to the client before anything else can happen.
         """
         if not passes:
             self._undelivered_reads += 1
@@ -310,18 +303,11 @@ class Tap:
 class TapSource:
     """Hands out taps; one per worker.
 
-    Args:
-        sink: where frames go.
+    Attributes:
         clock: the worker's.
         headers: which request headers are copied.
         max_body_bytes: of one answer's body, copied.
         seal: for what may be credentials.
-
-    Attributes:
-        clock: as given.
-        headers: which request headers are copied.
-        max_body_bytes: as given.
-        seal: as given.
     """
 
     def __init__(
@@ -346,6 +332,6 @@ class TapSource:
         return Tap(self, next(self._numbers), self._sink if observed else None)
 
     def note_defect(self, number: int) -> None:
-        """Say in the log what failed; where its exception is handled."""
+        """Log the exception that is being handled."""
         if self._defects.admit() is not None:
             _log.exception("the tap failed: exchange %d is no longer observed", number)

@@ -63,7 +63,6 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
         body: the whole body, or what was read of it so far.
         more: parts that follow ``body``.
         rest: reader of what follows them, ``None`` where that is all.
-        chunked: the body is sent in chunks.
     """
 
     upstream: Upstream
@@ -127,7 +126,7 @@ class UpstreamClient:
             dialler = self._make_dialler(origin, self._forward_proxy.find(origin))
             self._diallers[origin] = dialler
         try:
-            connection = dialler.idle.take() or await dialler.dial()
+            connection = dialler.idle.pop() or await dialler.dial()
             sending = Sending(connection, request, self._timeouts, dialler.authorization)
             return await sending.run()
         except UpstreamError as error:

@@ -31,7 +31,7 @@ class ForwardProxy:
         """Read the environment once.
 
         Raises:
-            ValueError: a proxy URL is none that can be used.
+            ValueError: a proxy URL cannot be used.
         """
         proxies = urllib.request.getproxies_environment()
         for scheme in ("http", "https"):
@@ -51,7 +51,7 @@ class ForwardProxy:
 
 
 def _check(name: str, text: str) -> None:
-    """Refuse what is no proxy URL, without quoting it: it may hold a password (R7)."""
+    """Refuse an unusable URL, without quoting it: it may hold a password (R7)."""
     try:
         url = URL(text)
         usable = url.scheme in {"http", "https"} and bool(url.raw_host)

@@ -7,8 +7,8 @@ Rules:
 2. The time to the first byte counts from the request's last byte, and interim answers do not
    extend it. While the request is on its way, the upstream may take its time over it, but not take
    nothing for ever.
-3. A large body keeps nobody waiting: after :data:`TURN_BYTES` the loop has its turn, and no copy
-   of the whole is made.
+3. A large body keeps nobody waiting: after each :data:`TURN_BYTES` others have their turn, and no
+   copy of the whole is made.
 """
 
 from __future__ import annotations
@@ -42,11 +42,7 @@ without ever making us wait."""
 class Sending:
     """Writes one request, and waits for the head of its answer.
 
-    Args:
-        connection: is fit to be written to.
-        request: what is sent.
-        timeouts: how long it may take.
-        authorization: for a forward proxy of plain HTTP; ``None`` without one.
+    `authorization` is for a forward proxy of plain HTTP; ``None`` without one.
     """
 
     def __init__(
@@ -120,7 +116,7 @@ class Sending:
             await write(self._frame(piece))
             written_bytes += len(piece)
         if request.rest is not None:
-            while data := await request.rest.readany():
+            while data := await request.rest.read():
                 await write(self._frame(data))
         if request.chunked:
             await write(b"0\r\n\r\n")
@@ -132,7 +128,6 @@ class Sending:
 
 
 def _cut(parts: tuple[bytes | memoryview, ...]) -> Iterator[memoryview]:
-    """Cut a body into pieces that are written one by one."""
     for part in parts:
         view = memoryview(part)
         for start in range(0, len(view), WRITE_BYTES):

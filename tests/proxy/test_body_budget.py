@@ -59,9 +59,9 @@ def test_a_share_is_taken_where_there_is_room_and_given_back_once() -> None:
     """Rule 2; what found no room is not counted."""
     budget = BodyBudget(10)
     first, second = BodyShare(budget), BodyShare(budget)
-    assert first.take(6)
-    assert not second.take(5)
-    assert second.take(4)
+    assert first.reserve(6)
+    assert not second.reserve(5)
+    assert second.reserve(4)
     assert budget.held_bytes == 10
     for _ in range(2):
         first.give_back()

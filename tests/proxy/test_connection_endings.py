@@ -169,7 +169,7 @@ async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
     async def handler(client: Downstream) -> Answered:
         begun.set()
         size = 0
-        while data := await client.body.readany():
+        while data := await client.body.read():
             size += len(data)
         client.begin_answer(200, "OK", Head(((b"X-Size", b"%d" % size),)), has_body=True)
         return await client.finish()

@@ -42,7 +42,7 @@ def cut(cuts: list[int]) -> list[bytes]:
 def gather(reads: list[bytes]) -> GatheredBody:
     body = GatheredBody()
     for data in reads:
-        body.add(data)
+        body.feed(data)
     return body
 
 
@@ -51,14 +51,14 @@ def test_a_short_body_is_one_object_however_it_was_cut(cuts: list[int]) -> None:
     """As if it had come in one read."""
     body = gather(cut(cuts))
     assert len(body) == len(BODY)
-    assert body.take() == BODY
+    assert body.pop() == BODY
 
 
 @given(st.lists(st.sampled_from([1, 7, BLOCK_BYTES - 1, BLOCK_BYTES, MAX_WHOLE_BYTES + 1])))
 def test_rule_3_a_long_body_stays_in_blocks(sizes: list[int]) -> None:
     """Large reads are blocks themselves; small ones become blocks, so that none costs an object."""
     reads = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
-    taken = gather(reads).take()
+    taken = gather(reads).pop()
     assert taken[:] == b"".join(reads)
     assert isinstance(taken, bytes) == (sum(sizes) <= MAX_WHOLE_BYTES)
     if not isinstance(taken, bytes):
@@ -69,7 +69,7 @@ def test_rule_3_a_long_body_stays_in_blocks(sizes: list[int]) -> None:
 
 def test_a_body_of_no_reads_is_empty() -> None:
     """As a request without one has it."""
-    assert gather([]).take() == b""
+    assert gather([]).pop() == b""
 
 
 # --- the exchange that reads it
@@ -87,10 +87,10 @@ class Reads:
     def at_eof(self) -> bool:
         return not (self.reads or self.breaks)
 
-    def take(self) -> bytes:
+    def pop(self) -> bytes:
         return self.reads.pop(0) if self.whole and len(self.reads) == 1 else b""
 
-    async def readany(self) -> bytes:
+    async def read(self) -> bytes:
         if not self.reads:
             raise late_request_body()
         return self.reads.pop(0)

@@ -29,10 +29,10 @@ class TricklingBody:
     def at_eof(self) -> bool:
         return self.at >= len(self.data)
 
-    def take(self) -> bytes:
+    def pop(self) -> bytes:
         return b""
 
-    async def readany(self) -> bytes:
+    async def read(self) -> bytes:
         self.at += 2
         return self.data[self.at - 2 : self.at]
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from codec.blocks import Blocks
 from proxy.headers import Head
-from proxy.relay.tap import MAX_ANSWER_BYTES, RecordedHeaders, Tap, TapSource
+from proxy.limits import MAX_ANSWER_BYTES
+from proxy.relay.tap import RecordedHeaders, Tap, TapSource
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import End, Frame, RequestBody, ResponseData
 from telemetry.frames.kept import frame_bytes

@@ -177,8 +177,8 @@ async def test_what_was_peeked_at_comes_before_what_came_since() -> None:
         async with asyncio.timeout(5):
             while response._size_bytes < 6:
                 await asyncio.sleep(0.01)
-        assert response.take() == b"abc"
-        assert response.take() == b"def"
+        assert response.pop() == b"abc"
+        assert response.pop() == b"def"
         assert await read_all(response) == b""
 
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from proxy.errors import GatewayError
-from proxy.readable import has_unread
 from proxy.settings.settings import OnDisconnect
+from proxy.sockets import has_unread
 from proxy.upstream.answer_parser import MAX_INTERIM_ANSWERS
 from tests.proxy.harness import (
     ANSWER,
