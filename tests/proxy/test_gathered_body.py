@@ -17,16 +17,8 @@ from proxy.errors import GatewayError, late_request_body
 from proxy.headers import Head
 from proxy.request_body import BLOCK_BYTES, GatheredBody
 from proxy.upstream.sending import TURN_BYTES
-from tests.proxy.harness import (
-    DONE,
-    STREAM,
-    STREAMED_CHAT,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import DONE, STREAM, STREAMED_CHAT, Connection, relaying, request_bytes
+from tests.proxy.raw_client import ask
 from tests.proxy.relay.test_exchange import FakeDownstream, FakeOpenExchange, make_exchange
 
 BODY = b'{"messages":"%b","stream":true,"model":"m"}' % (b"x" * 3 * BLOCK_BYTES)
@@ -176,10 +168,7 @@ async def test_a_large_chat_is_rewritten_and_taken_back_as_a_small_one_is(*, lea
             error = b'{"error":{"message":"Unknown: stream_options"}}'
             await connection.answer(error, status=b"400 Bad Request")
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(script) as (upstream, running):
         answer = await ask(running.address, request_bytes(body))
         exchange = await running.sink.wait_for()
     expected = rewrite_request(body, scan_request(body), UsagePolicy.ALWAYS)

@@ -19,13 +19,11 @@ from tests.proxy.harness import (
     CHAT,
     Connection,
     ScriptedUpstream,
-    ask,
-    read_to_end,
+    relaying,
     request_bytes,
     running_proxy,
-    send_raw,
-    split_answer,
 )
+from tests.proxy.raw_client import ask, read_to_end, send_raw, split_answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,10 +58,9 @@ def assert_well_formed(sent: Connection, *, body: bytes | None = None) -> None:
 
 async def seen_by_upstream(data: bytes) -> tuple[bytes, Sequence[Connection]]:
     """The answers to these bytes on one connection, and the requests they came to."""
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_proxy(upstream.url) as running:
-            answers = await send_raw(running.address, data)
-        return answers, list(upstream.requests)
+    async with relaying() as (upstream, running):
+        answers = await send_raw(running.address, data)
+    return answers, list(upstream.requests)
 
 
 REFUSED = {
@@ -251,10 +248,7 @@ async def test_a_length_that_is_wrong_costs_nobody_elses_request(length: int) ->
     """What is left over is refused as a request of its own; what lacks is waited for."""
     is_short = length < len(CHAT)
     data = head(b"Content-Length: %d" % length).replace(b"Connection: close\r\n", b"") + CHAT
-    async with (
-        ScriptedUpstream(Connection.answer) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying() as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(data)
         if not is_short:
@@ -272,15 +266,14 @@ async def test_a_length_that_is_wrong_costs_nobody_elses_request(length: int) ->
 async def test_a_chunk_that_never_ends_is_no_request() -> None:
     """2^64 - 1 bytes are announced, a request is among those that come, and the client leaves."""
     data = head(CHUNKED) + b"ffffffffffffffff\r\n" + SMUGGLED
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_proxy(upstream.url) as running:
-            reader, writer = await asyncio.open_connection(*running.address)
-            writer.write(data)
-            await asyncio.sleep(0.05)
-            writer.write_eof()
-            assert await read_to_end(reader) == b""
-            writer.transport.abort()
-        assert upstream.requests == []
+    async with relaying() as (upstream, running):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(data)
+        await asyncio.sleep(0.05)
+        writer.write_eof()
+        assert await read_to_end(reader) == b""
+        writer.transport.abort()
+    assert upstream.requests == []
 
 
 # No open proxy
@@ -292,10 +285,9 @@ async def test_a_chunk_that_never_ends_is_no_request() -> None:
 async def test_the_host_that_a_client_names_chooses_nothing(host: bytes) -> None:
     """The upstream is the configured one, under its own name."""
     data = b"GET /v1/models HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n\r\n" % host
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_proxy(upstream.url) as running:
-            assert (await ask(running.address, data)).status == 200
-        assert upstream.last.field(b"host") == upstream.url.removeprefix("http://").encode()
+    async with relaying() as (upstream, running):
+        assert (await ask(running.address, data)).status == 200
+    assert upstream.last.field(b"host") == upstream.url.removeprefix("http://").encode()
 
 
 @pytest.mark.parametrize(
@@ -335,7 +327,7 @@ async def test_a_redirect_is_the_clients_to_follow(status: int, target: bytes) -
             field = b"Location: %b\r\n" % location
             await connection.answer(b"moved", status=b"%d Moved" % status, head=field)
 
-        async with ScriptedUpstream(redirect) as upstream, running_proxy(upstream.url) as running:
+        async with relaying(redirect) as (upstream, running):
             head_of_key = b"Authorization: Bearer sk-own\r\n"
             answer = await ask(running.address, request_bytes(head=head_of_key, target=target))
             assert len(upstream.requests) == 1

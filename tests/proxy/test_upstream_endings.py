@@ -94,11 +94,10 @@ ERROR_BODY = (
 @pytest.mark.parametrize("status", [b"429 Too Many Requests", b"500 Oops", b"404 Not Found"])
 async def test_an_error_status_is_relayed_as_it_is(request_bytes_: bytes, status: bytes) -> None:
     """Same status, headers and bytes; the record has the status and the provider's message."""
-
-    async def script(connection: Connection) -> None:
-        await connection.answer(ERROR_BODY, status=status, head=b"Retry-After: 7\r\nx-A: b\r\n")
-
-    answer, exchange, upstream = await observe(script, request_bytes_)
+    answer, exchange, upstream = await observe(
+        lambda c: c.answer(ERROR_BODY, status=status, head=b"Retry-After: 7\r\nx-A: b\r\n"),
+        request_bytes_,
+    )
     assert answer.raw.startswith(b"HTTP/1.1 " + status + b"\r\n")
     assert (answer.body, answer.clean) == (ERROR_BODY, True)
     assert answer.fields[:4] == [
@@ -210,19 +209,13 @@ async def test_a_stream_that_breaks_off_never_ends_cleanly(
     assert_nothing_invented(exchange)
 
 
-async def test_a_clean_end_without_done_or_finish_reason_is_truncated() -> None:
+@pytest.mark.parametrize("events", [STREAM[:3], []], ids=["some", "nothing"])
+async def test_a_clean_end_without_done_or_finish_reason_is_truncated(events: list[bytes]) -> None:
     """The client's stream ends as the upstream's did, but the span says what is missing."""
-    answer, exchange, _ = await observe(lambda connection: connection.stream(*STREAM[:3]))
-    assert (answer.body, answer.clean) == (b"".join(STREAM[:3]), True)
+    answer, exchange, _ = await observe(lambda connection: connection.stream(*events))
+    assert (answer.body, answer.clean) == (b"".join(events), True)
     assert (exchange.outcome, exchange.error_type) == (Outcome.TRUNCATED, "stream_truncated")
     assert_nothing_invented(exchange)
-
-
-async def test_an_empty_stream_is_truncated() -> None:
-    """A stream that brought nothing is no empty answer."""
-    answer, exchange, _ = await observe(lambda connection: connection.stream())
-    assert (answer.body, answer.clean) == (b"", True)
-    assert exchange.error_type == "stream_truncated"
 
 
 async def test_a_plain_answer_that_breaks_off_is_truncated() -> None:
@@ -274,13 +267,9 @@ async def test_an_upstream_that_breaks_off_after_done_is_complete() -> None:
 
 async def test_a_stream_that_falls_silent_is_cut_by_the_idle_timeout() -> None:
     """ERROR ``timeout``, partial output kept, the client's stream broken."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(*STREAM[:3], end=False)
-        await connection.wait_closed_by_peer()
-
-    answer, exchange, _ = await observe(script, idle_timeout_seconds=0.1)
+    answer, exchange, _ = await observe(
+        lambda c: c.stall_after(*STREAM[:3]), idle_timeout_seconds=0.1
+    )
     assert (answer.body, answer.clean) == (b"".join(STREAM[:3]), False)
     assert (exchange.outcome, exchange.error_type) == (Outcome.TIMEOUT, "timeout")
     assert text_of(exchange) == "Hello"

@@ -25,10 +25,11 @@ from tests.proxy.harness import (
     ANSWER,
     Connection,
     ScriptedUpstream,
-    ask,
+    relaying,
     request_bytes,
     running_proxy,
 )
+from tests.proxy.raw_client import ask
 from tests.proxy.turns import count_turns
 
 if TYPE_CHECKING:
@@ -220,10 +221,7 @@ async def test_bodies_of_any_length_arrive_whole(size: int) -> None:
 )
 async def test_answers_without_a_body_end_with_their_head(method: bytes, head: bytes) -> None:
     """Whatever length they tell of; the connection is kept."""
-    async with (
-        ScriptedUpstream(lambda connection: connection.send(head)) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(lambda connection: connection.send(head)) as (upstream, running):
         for _ in range(2):
             data = b"%b /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" % method
             answer = await ask(running.address, data)
@@ -250,7 +248,7 @@ async def test_redirects_and_cookies_are_the_clients_business() -> None:
             b"", status=b"302 Found", head=b"Location: /else\r\nSet-Cookie: a=b\r\n"
         )
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (upstream, running):
         for _ in range(2):
             answer = await ask(running.address, request_bytes(target=b"/v1/files"))
             assert answer.status == 302
@@ -275,7 +273,7 @@ async def test_what_is_not_observed_breaks_off_as_plainly() -> None:
         await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
         connection.writer.close()
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         answer = await ask(running.address, request_bytes(target=b"/v1/files"))
     assert (answer.body, answer.clean) == (b"half", False)
     assert not running.sink.frames
@@ -315,11 +313,7 @@ def test_others_have_their_turn_while_a_large_body_is_written() -> None:
 
 async def test_a_body_in_parts_arrives_whole() -> None:
     """However small they are."""
-
-    async def script(connection: Connection) -> None:
-        await connection.answer()
-
-    async with ScriptedUpstream(script) as upstream, open_client() as client:
+    async with ScriptedUpstream(Connection.answer) as upstream, open_client() as client:
         request = msgspec.structs.replace(get(upstream.url, body=b"abcde"), body=b"a")
         response = await client.send(msgspec.structs.replace(request, more=(b"bc", b"", b"de")))
         assert await read_all(response) == ANSWER
