@@ -64,7 +64,7 @@ class AdminServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.shutdown()
         self._server.server_close()
 

@@ -247,7 +247,7 @@ def build_client(settings: RelaySettings) -> UpstreamClient:
             idle_seconds=settings.idle_timeout_seconds,
             stall_seconds=settings.upstream_stall_timeout_seconds,
         ),
-        forward_proxy=_forward_proxy(),
+        forward_proxy=ForwardProxy.from_environment(),
         max_header_bytes=settings.max_header_bytes,
     )
 
@@ -257,10 +257,3 @@ def _build_tls(settings: RelaySettings) -> ssl.SSLContext:
     context = ssl.create_default_context()
     load_upstream_certificates(context, settings)
     return context
-
-
-def _forward_proxy() -> ForwardProxy:
-    try:
-        return ForwardProxy.from_environment()
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from error

@@ -61,7 +61,7 @@ def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # costs us more than whoever asks for it
+    context.options |= ssl.OP_NO_RENEGOTIATION  # costs us more than the client
     context.set_alpn_protocols(["http/1.1"])
     load_certificate(context, "tls", settings.tls_cert, settings.tls_key)
     return context
@@ -88,7 +88,7 @@ def explain_exposed_keys(settings: RelaySettings) -> str | None:
     if not holders or asks_for_key or _is_loopback(settings.host):
         return None
     return (
-        f"whoever reaches {settings.host}:{settings.port} spends the key of "
+        f"anybody who reaches {settings.host}:{settings.port} spends the key of "
         f"{', '.join(map(repr, holders))}: set SPANTAP_INBOUND_KEYS_FILE or SPANTAP_INBOUND_KEYS, "
         "or listen on 127.0.0.1"
     )

@@ -50,13 +50,13 @@ class DownstreamLimits:
 
 
 def count_room(max_files: int) -> int:
-    """How many connections so many open files have room for; a small number is halved."""
+    """How many connections a number of open files has room for; a small number is halved."""
     others = min(MAX_OTHER_FILES, max_files // 2)
     return max(1, (max_files - others) // FILES_PER_CONNECTION)
 
 
 def fit_file_limit(max_connections: int, max_files: int) -> int:
-    """Limit connections to what so many open files (-1: any number) have room for.
+    """Limit connections to what a number of open files (-1: any) has room for.
 
     One more could not be accepted, nor its request sent; better to turn it away with a word.
     """

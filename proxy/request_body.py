@@ -37,7 +37,7 @@ READ_AHEAD_PIECES = 1024
 """The most pieces that wait of it: one of a byte takes as much memory as fifty."""
 
 BLOCK_BYTES = 16 * 1024
-"""A read of so much is kept as it is; smaller ones are joined until they are so large together."""
+"""A read of this size is kept as it is; smaller ones are joined until they reach it."""
 
 
 class RequestBody:
@@ -65,7 +65,7 @@ class RequestBody:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits to be read that no more should come."""
+        """Whether what waits to be read is enough for now."""
         return self._size > READ_AHEAD_BYTES or len(self._reads) > READ_AHEAD_PIECES
 
     def feed(self, data: bytes) -> None:
@@ -80,7 +80,7 @@ class RequestBody:
         self._wake()
 
     def fail(self, reason: str) -> None:
-        """Note that it broke off: whoever reads is told, though not all was read that came."""
+        """Note that it broke off: its reader is told, though not all that came was read."""
         self._broken = reason
         self.is_whole = False
         self._wake()

@@ -8,8 +8,8 @@ Rules:
    network, of up to 128 KiB seen on Linux's loopback.
 2. Nothing is watched while nothing waits here: what the kernel holds costs us nothing.
 3. One timer at most, which looks a few times in the limit; a stall lasts the limit or up to a
-   quarter more before it is told. Whoever writes waits while the buffer is full, so that what
-   waits then only becomes less.
+   quarter more before it is told. A writer waits while the buffer is full, so that what waits
+   then only becomes less.
 """
 
 from __future__ import annotations

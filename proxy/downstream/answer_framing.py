@@ -10,7 +10,7 @@ from proxy.headers import MAX_SHAPES
 __all__ = ("Framing", "frame_answer")
 
 _NO_CODINGS = frozenset({b"", b"identity"})
-"""What some name as a transfer coding that is none (RFC 9112 section 7)."""
+"""Named by some as transfer codings, though they are none (RFC 9112 section 7)."""
 
 
 class Framing(NamedTuple):

@@ -22,7 +22,7 @@ class ClientStream:
     """What is written to one client.
 
     Attributes:
-        writing_paused: so much waits for the client that nothing more is to be written (rule 8).
+        writing_paused: enough waits for the client: nothing more is to be written (rule 8).
         stalled: we cut it because the client took nothing of its answer (rule 7).
     """
 
@@ -37,7 +37,7 @@ class ClientStream:
         self._watch = StallWatch(state.limits.stall_seconds, self._cut_stalled)
 
     def write(self, data: bytes) -> None:
-        """Write what must be sent now, whatever waits."""
+        """Write now, though other bytes may wait."""
         if self.transport.is_closing():
             raise ConnectionResetError("the client is gone")
         self.transport.write(data)

@@ -160,7 +160,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._time(seconds)
 
     def _time(self, seconds: float) -> None:
-        """Give the client so long; to put that off moves no timer of the loop's."""
+        """Give the client some time; to prolong it moves no timer of the loop's."""
         self._due = self._loop.time() + (seconds or IDLE_SECONDS)
         if self._timer is not None and self._timer.when() > self._due:
             self._timer.cancel()

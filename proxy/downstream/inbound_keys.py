@@ -7,7 +7,7 @@ Rules:
 2. A request's key is looked up by its digest. That takes as long however many keys there are, and
    how long it takes tells nothing of them: digests are compared where their hashes are equal.
 3. It comes as ``x-spantap-key``, as ``Authorization: Bearer``, or as ``api-key`` or ``x-api-key``.
-   Whatever field holds an inbound key is told, so that none of them reaches the upstream (R7).
+   Every field that holds an inbound key is told, so that none of them reaches the upstream (R7).
 4. What is wrong with an entry is said by its place, never by quoting it (R7).
 5. A variable, list or file that is there and holds no key is refused: it would let everybody in.
 """

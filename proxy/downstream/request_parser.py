@@ -2,7 +2,7 @@
 
 Rules:
 
-1. Whatever is valid is handed out, though a later byte of the same read is wrong.
+1. What is valid is handed out, though a later byte of the same read is wrong.
 2. Trailers end with their message: nothing of them reaches a head.
 3. A body that breaks its framing fails its reader; one whose head came in the same read never
    becomes a request.
@@ -35,7 +35,7 @@ the work and the memory that a read can cause: 680 chunks of a byte take some 0.
 shortest requests 0.1 MB."""
 
 MAX_WAITING_REQUESTS = 32
-"""Pipelined behind the one that is served; once so many wait no further piece is parsed."""
+"""Pipelined behind the one that is served; no further piece is parsed while as many wait."""
 
 MAX_FIELDS = 256
 """Of a head: more than any real client sends; bounds the work that a head can cause."""

@@ -53,7 +53,7 @@ class DownstreamServer:
             self.connections.add(connection)
             return True
         self.state.count_turned_away()
-        if len(self._turned_away) >= MAX_TURNED_AWAY:  # so many are being told already
+        if len(self._turned_away) >= MAX_TURNED_AWAY:
             transport.abort()
             return False
         message = f"spantap serves {count} connections at once, and has them; try again shortly."

@@ -67,7 +67,7 @@ MAX_DRAIN_BYTES = 8 * 1024 * 1024
 """How much of an answer is read for its usage after the client has gone."""
 
 MAX_DRAIN_SECONDS = 60.0
-"""How long that may take, the wait for its head included: whoever left pays for no more."""
+"""How long that may take, the wait for its head included: a client that left pays for no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +372,7 @@ def _may_be_stream(response: UpstreamResponse) -> bool:
     """Whether events may be in it: not in JSON of a known length, which keeps that length.
 
     The type alone does not tell: Azure AI Foundry is known to call its streams JSON
-    (``dialects.md`` section 3), and the filter lets what is no event pass at once.
+    (``dialects.md`` section 3), and the filter passes on at once what is not an event.
     """
     kind = response.headers.find(b"content-type") or b""
     is_counted = response.headers.has(b"content-length")

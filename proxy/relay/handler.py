@@ -154,7 +154,7 @@ class Handler:
         )
 
     def _identify(self, headers: Head, name: str) -> SpanIdentity:
-        """Identify the span; a state without a parent is nobody's (W3C Trace Context, 3.3)."""
+        """Identify the span; a state without a parent is ignored (W3C Trace Context, 3.3)."""
         parent = headers.find(b"traceparent")
         if parent is None:
             return self._identities.decide(None, None, name=name)

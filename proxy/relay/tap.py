@@ -91,7 +91,7 @@ class RecordedHeaders:
 
     @classmethod
     def of(cls, headers: HeaderMap) -> RecordedHeaders:
-        """What an observer needs, and what the map wants."""
+        """Record what an observer needs, and what the map wants."""
         return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
 
     def select(self, head: Head) -> tuple[tuple[str, str], ...]:
@@ -177,16 +177,14 @@ class Tap:
             self._give_up()
             return
         source, fields = self._source, self._fields
-        origin, path = upstream.origin, downstream.path
-        if not path.isascii():
-            path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        origin = upstream.origin
         frame = Begin(
             exchange=self._number,
             at_ns=self._epoch_ns + self._monotonic_ns(),
             identity=identity,
             endpoint=endpoint,
             method=downstream.method,
-            path=path,
+            path=downstream.path,
             headers=headers,
             upstream=upstream.name,
             provider=upstream.provider,

@@ -101,7 +101,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.transport.abort()
 
     def fail(self, error: UpstreamError | GatewayError) -> None:
-        """Fail the wait for the head, or the body; what comes now is nobody's.
+        """Fail the wait for the head, or the body; what comes now is dropped.
 
         The error is the client's where the request could not be sent whole.
         """

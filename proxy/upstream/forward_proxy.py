@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
+from telemetry.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,7 +33,7 @@ class ForwardProxy:
         """Read the environment once.
 
         Raises:
-            ValueError: a proxy URL cannot be used.
+            ConfigurationError: a proxy URL cannot be used.
         """
         proxies = urllib.request.getproxies_environment()
         for scheme in ("http", "https"):
@@ -58,7 +60,7 @@ def _check(name: str, text: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError(f"{name} must be an http:// or https:// URL")
+        raise ConfigurationError(f"{name} must be an http:// or https:// URL")
 
 
 def encode_credentials(proxy: URL) -> bytes:

@@ -90,7 +90,7 @@ class UpstreamResponse:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # Called by whoever relays it.
+    # Called by the relay.
 
     @property
     def at_end(self) -> bool:
@@ -141,7 +141,7 @@ class UpstreamResponse:
             self._waiter = self._taker = None
 
     async def peek(self, limit_bytes: int) -> bytes:
-        """Up to so much of the body, which :meth:`read` will hand out read by read.
+        """Up to `limit_bytes` of the body, which :meth:`read` will hand out read by read.
 
         The limit is :data:`READ_BUFFER_BYTES` at most.
         """
