@@ -49,7 +49,7 @@ async def the_end(running: RunningProxy) -> Exchange:
 
 
 async def observe(
-    script: Callable[[Connection], Awaitable[None]], request: bytes = STREAMED, **settings: Any
+    script: Callable[[Connection], Awaitable[object]], request: bytes = STREAMED, **settings: Any
 ) -> Observed:
     """One request through the proxy, to its end on both sides."""
     async with relaying(script, **settings) as (upstream, running):
@@ -57,8 +57,10 @@ async def observe(
         return Observed(answer, await the_end(running), upstream)
 
 
-def text_of(exchange: Exchange) -> str | None:
-    return chat_answer(exchange).choices[0].message.content
+def total_of(exchange: Exchange) -> int | None:
+    """All tokens that the provider reported, ``None`` where it reported none."""
+    usage = chat_answer(exchange).usage
+    return None if usage is None else usage.total
 
 
 def assert_nothing_invented(exchange: Exchange) -> None:

@@ -105,7 +105,7 @@ class Compared:
 
 
 async def compare(
-    data: bytes, script: Callable[[Connection], Awaitable[None]], **settings: Any
+    data: bytes, script: Callable[[Connection], Awaitable[object]], **settings: Any
 ) -> Compared:
     """Send the same bytes directly and through the proxy, to the same scripted upstream."""
     async with ScriptedUpstream(script) as upstream:

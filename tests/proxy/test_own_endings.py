@@ -15,10 +15,10 @@ from tests.proxy.observed_ends import (
     WHOLE,
     assert_nothing_invented,
     observe,
-    text_of,
     the_end,
 )
 from tests.proxy.raw_client import ask, reset
+from tests.telemetry.observed import content
 
 # --- we cut it at shutdown
 
@@ -40,7 +40,7 @@ async def test_what_is_open_at_the_drain_deadline_is_cut(request_: bytes, policy
     assert (answer.body, answer.clean) == (b"".join(STREAM[:3]), False)
     assert answer.reset == (request_ is STREAMED_10)
     assert (exchange.outcome, exchange.error_type) == (Outcome.DRAIN_DEADLINE, "drain_deadline")
-    assert text_of(exchange) == "Hello"
+    assert content(exchange) == "Hello"
     assert_nothing_invented(exchange)
 
 

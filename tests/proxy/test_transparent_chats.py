@@ -30,7 +30,7 @@ from tests.proxy.side_by_side import (
     post,
     replies,
 )
-from tests.telemetry.observed import chat_answer
+from tests.telemetry.observed import chat_answer, content
 from tests.zstd import compress_zstd
 
 # --- compression
@@ -63,7 +63,7 @@ async def test_compressed_bodies_cross_untouched_and_are_observed_decoded(
         [exchange] = compared.exchanges
         assert exchange.request is not None
         assert exchange.request.model == "m-1"
-        assert chat_answer(exchange).choices[0].message.content == "Hello"
+        assert content(exchange) == "Hello"
 
 
 @pytest.mark.parametrize("encoding", ENCODERS)
@@ -77,7 +77,7 @@ async def test_a_compressed_stream_crosses_untouched_and_is_observed_decoded(
     assert_same_answer(compared)
     [exchange] = compared.exchanges
     assert exchange.usage_event_not_stripped
-    assert chat_answer(exchange).choices[0].message.content == "Hello"
+    assert content(exchange) == "Hello"
     assert chat_answer(exchange).usage is not None
 
 
@@ -225,4 +225,4 @@ async def test_an_answer_of_unknown_content_type_is_relayed_and_recorded_once(
     compared = await compare(post(body=body), replies(raw), usage="never")
     assert_same_answer(compared)
     [exchange] = compared.exchanges
-    assert chat_answer(exchange).choices[0].message.content == "Hello"
+    assert content(exchange) == "Hello"

@@ -26,8 +26,9 @@ from tests.proxy.observed_ends import (
     WHOLE,
     assert_nothing_invented,
     observe,
-    text_of,
+    total_of,
 )
+from tests.telemetry.observed import content
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -42,10 +43,8 @@ async def test_a_plain_answer_that_is_complete_is_ok() -> None:
     assert (answer.status, answer.body, answer.clean) == (200, ANSWER, True)
     assert exchange.outcome is Outcome.COMPLETED
     assert exchange.error_type is None
-    assert text_of(exchange) == "Hello"
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
-    assert exchange.response.usage.total == 4
+    assert content(exchange) == "Hello"
+    assert total_of(exchange) == 4
 
 
 async def test_a_stream_that_is_complete_is_ok_and_its_caused_usage_event_hidden() -> None:
@@ -57,9 +56,7 @@ async def test_a_stream_that_is_complete_is_ok_and_its_caused_usage_event_hidden
     assert answer.body == b"".join([*STREAM, DONE])
     assert USAGE_OPTION in upstream.last.body
     assert exchange.outcome is Outcome.COMPLETED
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
-    assert exchange.response.usage.total == 5
+    assert total_of(exchange) == 5
     assert exchange.rewrites == ("stream_options.include_usage",)
 
 
@@ -82,7 +79,7 @@ async def test_a_finish_reason_that_means_an_error_is_one(reason: str) -> None:
     answer, exchange, _ = await observe(lambda connection: connection.stream(*events))
     assert (answer.body, answer.clean) == (b"".join(events), True)
     assert (exchange.outcome, exchange.error_type) == (Outcome.STREAM_ERROR, reason)
-    assert text_of(exchange) == "Hello"
+    assert content(exchange) == "Hello"
 
 
 ERROR_BODY = (
@@ -122,7 +119,7 @@ async def test_an_error_object_inside_a_stream_is_an_error() -> None:
     assert exchange.outcome is Outcome.STREAM_ERROR
     assert exchange.error_type == "overloaded_error"
     assert exchange.error_message == "Overloaded"
-    assert text_of(exchange) == "Hello"
+    assert content(exchange) == "Hello"
     assert_nothing_invented(exchange)
 
 
@@ -205,7 +202,7 @@ async def test_a_stream_that_breaks_off_never_ends_cleanly(
         assert answer.reset
     assert (exchange.outcome, exchange.error_type) == (Outcome.TRUNCATED, "stream_truncated")
     assert exchange.error_message
-    assert text_of(exchange) == "Hello"
+    assert content(exchange) == "Hello"
     assert_nothing_invented(exchange)
 
 
@@ -272,5 +269,5 @@ async def test_a_stream_that_falls_silent_is_cut_by_the_idle_timeout() -> None:
     )
     assert (answer.body, answer.clean) == (b"".join(STREAM[:3]), False)
     assert (exchange.outcome, exchange.error_type) == (Outcome.TIMEOUT, "timeout")
-    assert text_of(exchange) == "Hello"
+    assert content(exchange) == "Hello"
     assert_nothing_invented(exchange)

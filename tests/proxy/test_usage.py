@@ -22,7 +22,7 @@ from tests.proxy.harness import (
     relaying,
     request_bytes,
 )
-from tests.proxy.observed_ends import observe
+from tests.proxy.observed_ends import observe, total_of
 from tests.proxy.raw_client import ask
 from tests.proxy.side_by_side import plain, replies
 
@@ -104,9 +104,7 @@ async def test_what_is_asked_and_hidden_follows_the_policy(form: str, policy: st
     # The record holds the client's own request, and the usage in any case.
     assert exchange.request_body == sent
     assert exchange.outcome is Outcome.COMPLETED
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
-    assert exchange.response.usage.total == 5
+    assert total_of(exchange) == 5
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"identity", b"Identity, gzip", b""])
@@ -154,8 +152,7 @@ async def test_the_event_is_taken_out_of_single_bytes() -> None:
     pieces = [WITH_USAGE[i : i + 1] for i in range(len(WITH_USAGE))]
     answer, exchange, _ = await observe(lambda connection: connection.stream(*pieces))
     assert (answer.body, answer.clean) == (WITHOUT, True)
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
+    assert total_of(exchange) == 5
 
 
 async def test_usage_that_rides_on_other_events_stays() -> None:
@@ -167,8 +164,7 @@ async def test_usage_that_rides_on_other_events_stays() -> None:
     events = [*STREAM[:3], chunk_event(finish="stop", extra=usage), filtered, DONE]
     answer, exchange, _ = await observe(lambda connection: connection.stream(*events))
     assert answer.body == b"".join(events)
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
+    assert total_of(exchange) == 5
 
 
 @pytest.mark.parametrize("asks", [False, True], ids=["asked by us", "asked by the client"])
@@ -260,5 +256,4 @@ async def test_a_stream_that_is_called_json_is_filtered_all_the_same() -> None:
 
     answer, exchange, _ = await observe(script)
     assert (answer.body, answer.clean) == (WITHOUT, True)
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
+    assert total_of(exchange) == 5
