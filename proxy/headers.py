@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "FRAMING",
+    "MAX_FIELDS",
+    "MAX_HEAD_FACTOR",
     "MAX_SHAPES",
     "Head",
     "RawHeaders",
@@ -66,9 +68,14 @@ _NAME = operator.itemgetter(0)
 _VALUE = operator.itemgetter(1)
 _AS_TEXT = operator.methodcaller("decode", "latin-1")
 
+MAX_FIELDS = 256
+"""Of a head: more than real clients and servers send; bounds the work that a head can cause."""
+
+MAX_HEAD_FACTOR = 4
+"""Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
+
 MAX_SHAPES = 128
-"""Entries of each cache of what is worked out of heads; an entry has a head's size at most, so that
-a cache takes 16 MB at worst."""
+"""Entries of each cache about heads; an entry has a head's size at most: 16 MB a cache at worst."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):

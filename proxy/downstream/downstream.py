@@ -24,7 +24,7 @@ Rules, here and there:
    where none began; a client that takes nothing of its answer is cut by a reset.
 8. While bytes wait for a client beyond the transport's mark (64 KiB), nothing more is written:
    there is never more in its buffer than that and one read of the upstream's.
-9. A worker that has lost its supervisor serves no further request, nor on a kept connection:
+9. A worker that has lost its supervisor serves no further request, not even on a kept connection:
    telemetry goes with the supervisor, and the call would have no span (R3).
 """
 

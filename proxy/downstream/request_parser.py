@@ -21,7 +21,7 @@ import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from proxy.downstream.request_faults import BadRequest, explain_fault, find_fault
-from proxy.headers import FRAMING, Head
+from proxy.headers import FRAMING, MAX_FIELDS, MAX_HEAD_FACTOR, Head
 from proxy.request_body import RequestBody
 
 if TYPE_CHECKING:
@@ -36,12 +36,6 @@ shortest requests 0.1 MB."""
 
 MAX_WAITING_REQUESTS = 32
 """Pipelined behind the one that is served; no further piece is parsed while as many wait."""
-
-MAX_FIELDS = 256
-"""Of a head: more than any real client sends; bounds the work that a head can cause."""
-
-MAX_HEAD_FACTOR = 4
-"""Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
 
 CHUNK_FRAMING_BYTES = 128
 """Of each chunk that do not count: a size, and an extension as long as a signature."""

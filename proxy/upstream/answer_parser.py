@@ -22,19 +22,13 @@ from typing import NamedTuple
 
 import httptools
 
-from proxy.headers import Head
+from proxy.headers import MAX_FIELDS, MAX_HEAD_FACTOR, Head
 from proxy.upstream.errors import InvalidAnswerError
 
 __all__ = ("MAX_INTERIM_ANSWERS", "AnswerHead", "AnswerParser")
 
 MAX_INTERIM_ANSWERS = 16
 """1xx heads before the answer's; real servers send one or two."""
-
-MAX_HEADER_FIELDS = 256
-"""Fields of an answer; bounds the work that a head can cause."""
-
-MAX_HEAD_FACTOR = 4
-"""Largest head of an answer as a whole, in largest fields; as much as we take of a client."""
 
 _LEAST_HEAD_BYTES = len(b"HTTP/1.1 200 \r\n\r\n")
 _LEAST_FIELD_BYTES = len(b": \r\n")
@@ -134,7 +128,7 @@ class AnswerParser:
         head_bytes += len(sizes) * _LEAST_FIELD_BYTES
         if max(len(self._reason), *sizes, 0) > self._max_header_bytes:
             raise InvalidAnswerError("a field is too long")
-        if len(sizes) > MAX_HEADER_FIELDS:
+        if len(sizes) > MAX_FIELDS:
             raise InvalidAnswerError("too many fields")
         if head_bytes > self._max_head_bytes:
             raise InvalidAnswerError("the head is too long")
