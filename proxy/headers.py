@@ -106,22 +106,13 @@ class Shape:
 
 
 class Head(RawHeaders):
-    """A head's fields as they were on the wire, looked up by names in lower case.
-
-    Attributes:
-        names: of its fields in lower case, in their order.
-        has_repeated: whether a name occurs more than once.
-    """
+    """A head's fields as they were on the wire, looked up by names in lower case."""
 
     shape: Shape
-    names: tuple[bytes, ...]
-    has_repeated: bool
 
     def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
         del fields  # tuple.__new__ took them
         self.shape = shape = _shape_of(tuple(map(_NAME, self)))
-        self.names = shape.names
-        self.has_repeated = shape.has_repeated
         self._places = shape.places
 
     def has(self, name: bytes) -> bool:
@@ -138,9 +129,9 @@ class Head(RawHeaders):
         place = self._places.get(name)
         if place is None:
             return None
-        if not self.has_repeated:
+        if not self.shape.has_repeated:
             return self[place][1]
-        return b",".join(pair[1] for key, pair in zip(self.names, self, strict=True) if key == name)
+        return b",".join(field[1] for field in self if field[0].lower() == name)
 
     def options(self, name: bytes) -> frozenset[bytes]:
         """The members of such a list, in lower case."""
@@ -149,7 +140,7 @@ class Head(RawHeaders):
 
     def without(self, names: frozenset[bytes]) -> Head:
         """All other fields."""
-        return Head(pair for key, pair in zip(self.names, self, strict=True) if key not in names)
+        return Head(field for field in self if field[0].lower() not in names)
 
     def select(
         self, names: frozenset[bytes], prefixes: tuple[bytes, ...] = ()

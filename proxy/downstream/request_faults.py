@@ -75,9 +75,9 @@ def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest
         return BadRequest(400, _ABSOLUTE_TARGET, "absolute_target_refused")
     if version == "1.1" and not head.has(b"host"):
         return BadRequest(400, "Missing 'Host' header in request.")
-    if head.has_repeated:
+    if head.shape.has_repeated:
         for name in _ONCE:
-            if head.names.count(name) > 1:
+            if head.shape.names.count(name) > 1:
                 return BadRequest(400, f"More than one {name.decode()} header.")
     encoding = head.find(b"transfer-encoding")
     if encoding is not None:

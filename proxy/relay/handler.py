@@ -76,9 +76,9 @@ class Handler:
         rejections: Rejections,
         rules: ExchangeRules,
         open_exchanges: OpenExchanges,
-        inbound_keys: InboundKeys | None = None,
-        on_refused: Callable[[str], None] = lambda _: None,
-        on_relayed: Callable[[Downstream, int], None] = lambda *_: None,
+        inbound_keys: InboundKeys | None,
+        on_refused: Callable[[str], None],
+        on_relayed: Callable[[Downstream, int], None],
     ) -> None:
 
         @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
@@ -105,22 +105,24 @@ class Handler:
         if (keys := self._inbound_keys) is not None and not _lets_in(keys, downstream, route):
             self._on_refused("no inbound key, or an unknown one")
             return await downstream.answer_error(401, "invalid_api_key", _NO_KEY)
-        with self._open.entered() as open_exchange:
-            try:
-                if api is None:
-                    return await self._relay(downstream, route)
-                return await self._observe(downstream, route, api, open_exchange).run()
-            except asyncio.CancelledError:
-                if open_exchange.cut:
-                    await downstream.cut()
+        open_exchange = self._open.begin()
+        try:
+            if api is None:
+                return await self._relay(downstream, route)
+            return await self._observe(downstream, route, api, open_exchange).run()
+        except asyncio.CancelledError:
+            if open_exchange.cut:
+                await downstream.cut()
+            raise
+        except ConnectionError:
+            raise
+        except Exception:
+            if not downstream.head_sent:
                 raise
-            except ConnectionError:
-                raise
-            except Exception:
-                if not downstream.head_sent:
-                    raise
-                _log.exception("the relay failed in the middle of an answer")
-                return await downstream.cut()
+            _log.exception("the relay failed in the middle of an answer")
+            return await downstream.cut()
+        finally:
+            self._open.discard(open_exchange)
 
     def _observe(
         self,
