@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.settings.settings import UpstreamConfig
-from proxy.upstream_entry import check_url
 from tests.proxy.harness import (
     CHAT,
     Connection,
@@ -319,44 +318,20 @@ async def test_no_path_leads_to_another_host(target: bytes, prefix: bytes) -> No
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("target", [b"/v1/chat/completions", b"/v1/files"])
 async def test_a_redirect_is_the_clients_to_follow(status: int, target: bytes) -> None:
-    """Relayed as it is; where it leads to hears nothing, least of all a key."""
+    """Relayed as it is, its cookie not kept; where it leads to hears nothing, and gets no key."""
     async with ScriptedUpstream(Connection.answer) as elsewhere:
         location = f"{elsewhere.url}/else".encode()
 
         async def redirect(connection: Connection) -> None:
-            field = b"Location: %b\r\n" % location
+            field = b"Location: %b\r\nSet-Cookie: a=b\r\n" % location
             await connection.answer(b"moved", status=b"%d Moved" % status, head=field)
 
         async with relaying(redirect) as (upstream, running):
             head_of_key = b"Authorization: Bearer sk-own\r\n"
-            answer = await ask(running.address, request_bytes(head=head_of_key, target=target))
-            assert len(upstream.requests) == 1
+            for _ in range(2):
+                answer = await ask(running.address, request_bytes(head=head_of_key, target=target))
+            assert len(upstream.requests) == 2
+            assert upstream.last.field(b"cookie") is None
         assert elsewhere.connections == 0
     assert (answer.status, answer.body) == (status, b"moved")
     assert answer.field(b"location") == location
-
-
-# What an operator may slip
-
-
-@pytest.mark.parametrize("key", ["sk-a\r\nX-A: 1", "sk-a\nb", "sk-\x00", "sk-\x7f", "sk-\u00e9"])
-def test_a_held_key_that_no_header_can_hold_is_refused(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At the start, without quoting it."""
-    if "\x00" in key:
-        monkeypatch.setattr("proxy.upstream_entry.os.environ", {"HELD_KEY": key})
-    else:
-        monkeypatch.setenv("HELD_KEY", key)
-    with pytest.raises(ValueError, match="HELD_KEY") as caught:
-        UpstreamConfig(name="a", url="http://h", api_key_env="HELD_KEY")
-    assert "sk-" not in str(caught.value).partition("input_value")[0]
-
-
-@pytest.mark.parametrize(
-    "url", ["http://h/\r\nX-A: 1", "http://h/\x00", "http://h\t/", "http://h/ a"]
-)
-def test_an_upstream_url_that_no_request_line_can_hold_is_refused(url: str) -> None:
-    """At the start."""
-    with pytest.raises(ValueError, match="must look like"):
-        check_url(url)

@@ -240,23 +240,6 @@ async def test_nothing_is_added_to_a_request() -> None:
         assert upstream.last.head == f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
 
 
-async def test_redirects_and_cookies_are_the_clients_business() -> None:
-    """They are relayed, not followed and not kept."""
-
-    async def script(connection: Connection) -> None:
-        await connection.answer(
-            b"", status=b"302 Found", head=b"Location: /else\r\nSet-Cookie: a=b\r\n"
-        )
-
-    async with relaying(script) as (upstream, running):
-        for _ in range(2):
-            answer = await ask(running.address, request_bytes(target=b"/v1/files"))
-            assert answer.status == 302
-            assert answer.field(b"location") == b"/else"
-            assert upstream.last.field(b"cookie") is None
-    assert len(upstream.requests) == 2
-
-
 async def test_what_is_not_observed_fails_as_plainly() -> None:
     """The same 502 for a file upload, and no record."""
     async with running_proxy("http://127.0.0.1:1") as running:

@@ -125,6 +125,10 @@ def test_two_upstreams_with_one_name_or_prefix_are_refused(
         "https://h?x=1",
         "https://h/#f",
         "https://h/a b",
+        "http://h/ a",
+        "http://h/\r\nX-A: 1",
+        "http://h/\x00",
+        "http://h\t/",
         "https://h:99999",
         "https://h:port",
         "",
@@ -165,7 +169,15 @@ def test_white_space_around_a_key_is_not_part_of_it(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    "key", ["sk-canary\u00e9", "sk-canary\r\nX-Other: 1", "sk-\tcanary", "\udcff-canary", " \n"]
+    "key",
+    [
+        "sk-canary\u00e9",
+        "sk-canary\r\nX-Other: 1",
+        "sk-\tcanary",
+        "canary\x7f",
+        "\udcff-canary",
+        " \n",
+    ],
 )
 def test_a_key_that_no_header_can_hold_is_refused_without_being_told(
     key: str, monkeypatch: pytest.MonkeyPatch
