@@ -17,7 +17,7 @@ from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.relay.tee import relay_answer
-from proxy.request_body import BodyBudget
+from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.client import UpstreamRequest
 
 if TYPE_CHECKING:
@@ -142,15 +142,15 @@ class Handler:
             on_disconnect=self._on_disconnect,
         )
         return ObservedExchange(
-            downstream,
-            route,
+            downstream=downstream,
+            route=route,
             api=api,
             identity=identity,
             tap=tap,
             client=self._client,
             rejections=self._rejections,
             rules=self._rules,
-            bodies=self.bodies,
+            share=BodyShare(self.bodies),
             scans=self._scans,
             open_exchange=open_exchange,
         )

@@ -101,8 +101,8 @@ def make(reads: Any, headers: Head | None = None) -> tuple[Any, Tap]:
     downstream.body = reads
     downstream.headers = headers or Head()
     exchange: Any = make_exchange(downstream, FakeOpenExchange())
-    exchange._tap = Tap()
-    return exchange, exchange._tap
+    exchange.tap = Tap()
+    return exchange, exchange.tap
 
 
 @given(CUTS, st.integers(0, 12))
@@ -115,7 +115,7 @@ def test_however_a_body_comes_it_is_read_recorded_and_scanned_as_in_one_piece(
     body, rest, scan = asyncio.run(exchange._read_body())
     assert (body, rest, scan) == (BODY, None, scan_request(BODY))
     assert tap.bodies == [(BODY, len(BODY))]
-    assert exchange._share._held_bytes == len(BODY)
+    assert exchange.share._held_bytes == len(BODY)
 
 
 @pytest.mark.parametrize("whole", [0, 1])
@@ -125,9 +125,9 @@ async def test_a_body_over_a_limit_is_left_out_however_it_came(limit: int, whole
     for name in ("max_body_bytes", "room"):
         exchange, tap = make(Reads([BODY], whole=whole))
         if name == "room":
-            exchange._share._budget._max_bytes = limit
+            exchange.share._budget._max_bytes = limit
         else:
-            object.__setattr__(exchange._rules, name, limit)
+            object.__setattr__(exchange.rules, name, limit)
         body, rest, scan = await exchange._read_body()
         assert body == BODY
         is_within = limit == len(BODY)
