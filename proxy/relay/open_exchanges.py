@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 __all__ = ("OpenExchange", "OpenExchanges")
 
 
+@dataclass(slots=True, eq=False)
 class OpenExchange:
     """One open exchange.
 
@@ -14,16 +16,13 @@ class OpenExchange:
         cut: we ended it at shutdown, so its cancellation is not the client's doing.
     """
 
-    __slots__ = ("_task", "cut")
-
-    def __init__(self, task: asyncio.Task[object]) -> None:
-        self._task = task
-        self.cut = False
+    task: asyncio.Task[object]
+    cut: bool = False
 
     def end(self) -> None:
         """Cut it now."""
         self.cut = True
-        self._task.cancel()
+        self.task.cancel()
 
 
 class OpenExchanges:

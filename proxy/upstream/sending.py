@@ -14,6 +14,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proxy.errors import GatewayError
@@ -39,25 +40,19 @@ TURN_BYTES = 4 * WRITE_BYTES
 without ever making us wait."""
 
 
+@dataclass(slots=True, eq=False)
 class Sending:
     """Writes one request, and waits for the head of its answer.
 
     `authorization` is for a forward proxy of plain HTTP; ``None`` without one.
     """
 
-    def __init__(
-        self,
-        connection: UpstreamConnection,
-        request: UpstreamRequest,
-        timeouts: UpstreamTimeouts,
-        authorization: bytes | None,
-    ) -> None:
-        self._connection = connection
-        self._request = request
-        self._timeouts = timeouts
-        self._head = request.encode_head(authorization)
-        self._upload: asyncio.Task[None] | None = None
-        self._head_read = False
+    connection: UpstreamConnection
+    request: UpstreamRequest
+    timeouts: UpstreamTimeouts
+    authorization: bytes | None
+    _upload: asyncio.Task[None] | None = None
+    _head_read: bool = False
 
     async def run(self) -> UpstreamResponse:
         """Write the request and read the head.
@@ -71,22 +66,22 @@ class Sending:
         except BaseException:
             if self._upload is not None:
                 self._upload.cancel()
-            self._connection.abort()
+            self.connection.abort()
             raise
 
     async def _run(self) -> UpstreamResponse:
-        request, connection = self._request, self._connection
+        request, connection = self.request, self.connection
         head = connection.begin(head_only=request.method == "HEAD")
         is_large = request.more or len(request.body) > WRITE_BYTES
         if request.rest is None and not is_large and not request.chunked:
-            connection.transport.write(self._head + request.body)
-            connection.watch(self._timeouts.first_byte_seconds)
+            connection.transport.write(request.encode_head(self.authorization) + request.body)
+            connection.watch(self.timeouts.first_byte_seconds)
         else:
             self._upload = spawn(self._write(), name="upload")
         response = await head
         self._head_read = True
         response.upload = self._upload
-        connection.watch(0 if response.at_end else self._timeouts.idle_seconds)
+        connection.watch(0 if response.at_end else self.timeouts.idle_seconds)
         return response
 
     async def _write(self) -> None:
@@ -98,16 +93,16 @@ class Sending:
         try:
             await self._write_body()
         except GatewayError as error:  # an answer that has begun already breaks off, too
-            self._connection.fail(error)
-            self._connection.abort()
+            self.connection.fail(error)
+            self.connection.abort()
         except UpstreamClosedError:
             return
         if not self._head_read:
-            self._connection.watch(self._timeouts.first_byte_seconds)
+            self.connection.watch(self.timeouts.first_byte_seconds)
 
     async def _write_body(self) -> None:
-        request, write = self._request, self._connection.write
-        await write(self._head)
+        request, write = self.request, self.connection.write
+        await write(request.encode_head(self.authorization))
         written_bytes = 0
         for piece in _cut((request.body, *request.more)):
             if written_bytes >= TURN_BYTES:
@@ -122,7 +117,7 @@ class Sending:
             await write(b"0\r\n\r\n")
 
     def _frame(self, piece: bytes | memoryview) -> bytes | memoryview:
-        if not self._request.chunked:
+        if not self.request.chunked:
             return piece
         return b"".join((b"%x\r\n" % len(piece), piece, b"\r\n"))
 
