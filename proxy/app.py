@@ -5,18 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import select
-import ssl
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from proxy.clock import Clock, SystemClock
-from proxy.configure import (
-    build_listener_tls,
-    load_upstream_certificates,
-    read_inbound_keys,
-    read_limits,
-)
+from proxy.configure import build_listener_tls, build_upstream_tls, read_inbound_keys, read_limits
 from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
@@ -240,7 +234,7 @@ def build_client(settings: RelaySettings) -> UpstreamClient:
         ConfigurationError: a certificate file or forward proxy cannot be used.
     """
     return UpstreamClient(
-        tls=_build_tls(settings),
+        tls=build_upstream_tls(settings),
         timeouts=UpstreamTimeouts(
             connect_seconds=settings.connect_timeout_seconds,
             first_byte_seconds=settings.first_byte_timeout_seconds,
@@ -250,10 +244,3 @@ def build_client(settings: RelaySettings) -> UpstreamClient:
         forward_proxy=ForwardProxy.from_environment(),
         max_header_bytes=settings.max_header_bytes,
     )
-
-
-def _build_tls(settings: RelaySettings) -> ssl.SSLContext:
-    """Verified TLS to upstreams, with the additional authority and our own certificate."""
-    context = ssl.create_default_context()
-    load_upstream_certificates(context, settings)
-    return context

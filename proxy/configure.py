@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "build_listener_tls",
+    "build_upstream_tls",
     "explain_exposed_keys",
-    "load_upstream_certificates",
     "read_inbound_keys",
     "read_limits",
 )
@@ -35,16 +35,18 @@ def read_limits(settings: RelaySettings) -> DownstreamLimits:
     )
 
 
-def load_upstream_certificates(context: ssl.SSLContext, settings: RelaySettings) -> None:
-    """Load the certificates for TLS to upstreams.
+def build_upstream_tls(settings: RelaySettings) -> ssl.SSLContext:
+    """Verified TLS to upstreams, with the additional authority and our own certificate.
 
     Raises:
         ConfigurationError: a file cannot be used.
     """
+    context = ssl.create_default_context()
     if settings.ca_file is not None:
         load_authorities(context, settings.ca_file)
     if settings.client_cert is not None:
         load_certificate(context, "client", settings.client_cert, settings.client_key)
+    return context
 
 
 def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
