@@ -1,4 +1,7 @@
-"""The composition root of a worker: settings in, a relaying proxy out."""
+"""The composition root of a worker: settings in, a relaying proxy out.
+
+What cannot be used, such as a file or a port that is taken, is a ``ConfigurationError``.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +77,6 @@ class Proxy:
         metrics: where its numbers can be read.
         is_orphaned: whether the supervisor is gone.
         seal: for what may be credentials in its frames.
-
-    Raises:
-        ConfigurationError: upstreams, certificates or forward proxies cannot be used.
     """
 
     def __init__(
@@ -130,11 +130,7 @@ class Proxy:
         self.metrics.read_from(self._read_metrics)
 
     async def start(self, listener: socket.socket | None = None) -> None:
-        """Accept connections, on a bound listener or on one by the settings.
-
-        Raises:
-            ConfigurationError: the port is taken, or the address is not ours.
-        """
+        """Accept connections, on a bound listener or on one by the settings."""
         try:
             traffic = listener or listen("traffic", self._settings.host, self._settings.port)
             loop = asyncio.get_running_loop()
@@ -215,11 +211,7 @@ async def _accept_what_waits(listeners: Sequence[socket.socket]) -> None:
 
 
 def build_upstreams(settings: RelaySettings) -> UpstreamTable:
-    """The table of upstreams.
-
-    Raises:
-        ConfigurationError: a URL is wrong, or two tables share a name or prefix.
-    """
+    """The table of upstreams."""
     entries = msgspec.convert(settings.upstreams, tuple[UpstreamEntry, ...], from_attributes=True)
     try:
         return UpstreamTable.from_config(settings.upstream, entries, settings.usage)
@@ -228,11 +220,7 @@ def build_upstreams(settings: RelaySettings) -> UpstreamTable:
 
 
 def build_client(settings: RelaySettings) -> UpstreamClient:
-    """The client that speaks to upstreams; only inside a running loop.
-
-    Raises:
-        ConfigurationError: a certificate file or forward proxy cannot be used.
-    """
+    """The client that speaks to upstreams; only inside a running loop."""
     return UpstreamClient(
         tls=build_upstream_tls(settings),
         timeouts=UpstreamTimeouts(

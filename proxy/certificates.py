@@ -1,6 +1,7 @@
 """Loads certificates and keys that the settings name into a TLS context.
 
-What is wrong with a file is said in one sentence that names it, and nothing that is in it (R7).
+What is wrong with a file is a ``ConfigurationError``: one sentence that names it, and nothing that
+is in it (R7).
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ def refuse_special_file(setting: str, path: Path) -> None:
     """Refuse what may never end, or never begin: who reads a FIFO waits for a writer.
 
     A file that cannot be looked at passes: to open it will fail.
-
-    Raises:
-        ConfigurationError: it is no regular file.
     """
     try:
         mode = path.stat().st_mode
@@ -34,11 +32,7 @@ def refuse_special_file(setting: str, path: Path) -> None:
 
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:
-    """Trust the authorities in the file of the setting ``ca_file``, too.
-
-    Raises:
-        ConfigurationError: the file cannot be used.
-    """
+    """Trust the authorities in the file of the setting ``ca_file``, too."""
     refuse_special_file("ca_file", path)
     try:
         context.load_verify_locations(cafile=path)
@@ -52,9 +46,6 @@ def load_certificate(
     """Show a certificate of ours, whose key may be in the same file.
 
     The names of the two settings begin with `side`, ``tls`` or ``client``.
-
-    Raises:
-        ConfigurationError: a file cannot be used.
     """
     files = f"setting '{side}_cert': {certificate}"
     refuse_special_file(f"{side}_cert", certificate)

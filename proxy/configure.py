@@ -1,4 +1,7 @@
-"""The settings, made into what the rooms need: they know no settings."""
+"""The settings, made into what the rooms need: they know no settings.
+
+What cannot be used is a ``ConfigurationError``.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,7 @@ def read_limits(settings: RelaySettings) -> DownstreamLimits:
 
 
 def build_upstream_tls(settings: RelaySettings) -> ssl.SSLContext:
-    """Verified TLS to upstreams, with the additional authority and our own certificate.
-
-    Raises:
-        ConfigurationError: a file cannot be used.
-    """
+    """Verified TLS to upstreams, with the additional authority and our own certificate."""
     context = ssl.create_default_context()
     if settings.ca_file is not None:
         load_authorities(context, settings.ca_file)
@@ -55,9 +54,6 @@ def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
     HTTP/1.1 is all that is spoken, so it is all that ALPN offers; TLS 1.2 is the least, as RFC 9325
     (section 3.1.1) wants it. Clients show no certificate: for who may call see
     :mod:`proxy.downstream.inbound_keys`.
-
-    Raises:
-        ConfigurationError: certificate or key cannot be used.
     """
     if settings.tls_cert is None:
         return None
@@ -70,11 +66,7 @@ def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
 
 
 def read_inbound_keys(settings: RelaySettings) -> InboundKeys | None:
-    """The keys of the settings and of their file; ``None`` where everybody is let in.
-
-    Raises:
-        ConfigurationError: the file cannot be used, or there are too many keys.
-    """
+    """The keys of the settings and of their file; ``None`` where everybody is let in."""
     if settings.inbound_keys is None and settings.inbound_keys_file is None:
         return None
     return read_keys(settings.inbound_keys or (), settings.inbound_keys_file)

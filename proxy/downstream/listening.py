@@ -1,4 +1,7 @@
-"""Listening sockets, bound before anything is served on them, so that "port taken" is said once."""
+"""Listening sockets, bound before anything is served on them, so that "port taken" is said once.
+
+A port that is taken, or an address that is not ours, is a ``ConfigurationError``.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,7 @@ def name_other_port(what: str) -> str:
 
 
 def bind(what: str, host: str, port: int) -> socket.socket:
-    """Bind without listening; `what` names the port in the message.
-
-    Raises:
-        ConfigurationError: the port is taken, or the address is not ours.
-    """
+    """Bind without listening; `what` names the port in the message."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -55,11 +54,7 @@ def bind(what: str, host: str, port: int) -> socket.socket:
 
 
 def listen(what: str, host: str, port: int) -> socket.socket:
-    """Bind and listen; see :func:`bind`.
-
-    Raises:
-        ConfigurationError: the port is taken, or the address is not ours.
-    """
+    """Bind and listen; see :func:`bind`."""
     sock = bind(what, host, port)
     with _explained(sock, what, host, port):
         sock.listen(LISTEN_BACKLOG)

@@ -298,36 +298,30 @@ class Tap:
         self._sink = None
 
 
+@dataclass(eq=False)
 class TapSource:
     """Hands out taps; one per worker.
 
     Attributes:
-        clock: the worker's.
+        sink: where frames go.
         headers: which request headers are copied.
         max_body_bytes: of one answer's body, copied.
         seal: for what may be credentials.
     """
 
-    def __init__(
-        self,
-        sink: FrameSink,
-        clock: Clock,
-        headers: RecordedHeaders | None = None,
-        *,
-        max_body_bytes: int = MAX_ANSWER_BYTES,
-        seal: Seal = OWN_SEAL,
-    ) -> None:
-        self._defects = limit_lines(clock)
-        self._sink = sink
-        self.clock = clock
-        self.headers = headers or RecordedHeaders()
-        self.max_body_bytes = max_body_bytes
-        self.seal = seal
+    sink: FrameSink
+    clock: Clock
+    headers: RecordedHeaders = RecordedHeaders()
+    max_body_bytes: int = MAX_ANSWER_BYTES
+    seal: Seal = OWN_SEAL
+
+    def __post_init__(self) -> None:
+        self._defects = limit_lines(self.clock)
         self._numbers = itertools.count(1)
 
     def open(self, *, observed: bool) -> Tap:
         """A tap for a new exchange; one that is not observed emits nothing."""
-        return Tap(self, next(self._numbers), self._sink if observed else None)
+        return Tap(self, next(self._numbers), self.sink if observed else None)
 
     def note_defect(self, number: int) -> None:
         """Log the exception that is being handled."""

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def crowded(count: int, **chosen: int) -> AsyncIterator[RunningProxy]:
+async def crowded(count: int) -> AsyncIterator[RunningProxy]:
     """As many idle connections as there may be."""
-    async with relaying(max_connections=count, **chosen) as (_, running):
+    async with relaying(max_connections=count) as (_, running):
         writers = []
         for _ in range(count):
             reader, writer = await asyncio.open_connection(*running.address)

@@ -212,7 +212,8 @@ async def test_a_clean_end_without_done_or_finish_reason_is_truncated(events: li
     answer, exchange, _ = await observe(lambda connection: connection.stream(*events))
     assert (answer.body, answer.clean) == (b"".join(events), True)
     assert (exchange.outcome, exchange.error_type) == (Outcome.TRUNCATED, "stream_truncated")
-    assert_nothing_invented(exchange)
+    if events:
+        assert_nothing_invented(exchange)
 
 
 async def test_a_plain_answer_that_breaks_off_is_truncated() -> None:
