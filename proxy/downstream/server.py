@@ -24,7 +24,7 @@ CLOSING_POLL_SECONDS = 0.02
 """How often connections that became idle are closed while we wait for the last one to end."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DownstreamServer:
     """The listening side: ``loop.create_server(DownstreamServer(handler, state))``.
 

@@ -36,7 +36,7 @@ READ_BYTES = 64 * 1024
 """The most that one read takes: four records of the largest size (RFC 8446 section 5.1)."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TlsPort:
     """The listening side of TLS: ``loop.create_server(TlsPort(server, context))``, without ``ssl``.
 

@@ -88,7 +88,7 @@ class ExchangeRules:
     max_bodies_bytes: int = MAX_BODIES_BYTES
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ObservedExchange:
     """One request to an observed endpoint, from its head to its end."""
 

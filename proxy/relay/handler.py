@@ -48,7 +48,7 @@ _NO_KEY = (
 )
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Handler:
     """Called once for each valid request; stateless but for what it is given.
 

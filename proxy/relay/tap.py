@@ -298,7 +298,7 @@ class Tap:
         self._sink = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TapSource:
     """Hands out taps; one per worker.
 

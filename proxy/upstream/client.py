@@ -85,7 +85,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
         return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class UpstreamClient:
     """Opens exchanges with upstreams over kept connections."""
 

@@ -40,7 +40,7 @@ TURN_BYTES = 4 * WRITE_BYTES
 without ever making us wait."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Sending:
     """Writes one request, and waits for the head of its answer.
 
