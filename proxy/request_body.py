@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codec.blocks import Blocks
@@ -189,21 +188,23 @@ class BodyBudget:
         return False
 
 
-@dataclass(slots=True, eq=False)
 class BodyShare:
     """One call's part of a :class:`BodyBudget`."""
 
-    budget: BodyBudget
-    held_bytes: int = 0
+    __slots__ = ("_budget", "_held_bytes")
+
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget = budget
+        self._held_bytes = 0
 
     def reserve(self, size_bytes: int) -> bool:
         """Count some bytes more as held by this call; false where there is no room for them."""
-        is_reserved = self.budget.reserve(size_bytes)
+        is_reserved = self._budget.reserve(size_bytes)
         if is_reserved:
-            self.held_bytes += size_bytes
+            self._held_bytes += size_bytes
         return is_reserved
 
     def give_back(self) -> None:
         """Give back all that this call holds."""
-        self.budget.held_bytes -= self.held_bytes
-        self.held_bytes = 0
+        self._budget.held_bytes -= self._held_bytes
+        self._held_bytes = 0

@@ -15,7 +15,6 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proxy.sockets import count_buffered, count_unacknowledged
@@ -29,24 +28,26 @@ LOOKS_IN_LIMIT = 4
 """Looks in the time after which a peer is given up."""
 
 
-@dataclass(slots=True, eq=False)
 class StallWatch:
     """Watches over one connection's writing.
 
-    Attributes:
+    Args:
         limit_seconds: how long a peer may take nothing; 0 means for ever.
         on_stall: called once when it has taken nothing for so long.
     """
 
-    limit_seconds: float
-    on_stall: Callable[[], None]
-    _since: float = 0.0
-    _waiting: int = 0
-    _timer: asyncio.TimerHandle | None = None
+    __slots__ = ("_limit_seconds", "_on_stall", "_since", "_timer", "_waiting")
+
+    def __init__(self, limit_seconds: float, on_stall: Callable[[], None]) -> None:
+        self._limit_seconds = limit_seconds
+        self._on_stall = on_stall
+        self._since = 0.0
+        self._waiting = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, transport: asyncio.Transport) -> None:
         """Watch until nothing waits in the transport's buffer; does nothing if that is done."""
-        if self.limit_seconds and self._timer is None:
+        if self._limit_seconds and self._timer is None:
             self._note(count_unacknowledged(transport))
             self._look_later(transport)
 
@@ -61,7 +62,7 @@ class StallWatch:
         self._since = asyncio.get_running_loop().time()
 
     def _look_later(self, transport: asyncio.Transport) -> None:
-        delay = self.limit_seconds / LOOKS_IN_LIMIT
+        delay = self._limit_seconds / LOOKS_IN_LIMIT
         self._timer = asyncio.get_running_loop().call_later(delay, self._look, transport)
 
     def _look(self, transport: asyncio.Transport) -> None:
@@ -71,7 +72,7 @@ class StallWatch:
         waiting = count_unacknowledged(transport)
         if waiting != self._waiting:
             self._note(waiting)
-        elif asyncio.get_running_loop().time() - self._since >= self.limit_seconds:
-            self.on_stall()
+        elif asyncio.get_running_loop().time() - self._since >= self._limit_seconds:
+            self._on_stall()
             return
         self._look_later(transport)

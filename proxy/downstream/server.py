@@ -6,7 +6,6 @@ The rules are those of :mod:`proxy.downstream.downstream`.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proxy.downstream.connection import DownstreamConnection
@@ -24,7 +23,6 @@ CLOSING_POLL_SECONDS = 0.02
 """How often connections that became idle are closed while we wait for the last one to end."""
 
 
-@dataclass(eq=False, repr=False)
 class DownstreamServer:
     """The listening side: ``loop.create_server(DownstreamServer(handler, state))``.
 
@@ -34,10 +32,13 @@ class DownstreamServer:
         connections: those that are served, and those whose last request is.
     """
 
-    handler: Callable[[Downstream], Awaitable[Answered]]
-    state: PortState
-    connections: set[DownstreamConnection] = field(default_factory=set)
-    _turned_away: set[Overflow] = field(default_factory=set)
+    def __init__(
+        self, handler: Callable[[Downstream], Awaitable[Answered]], state: PortState
+    ) -> None:
+        self.handler = handler
+        self.state = state
+        self.connections: set[DownstreamConnection] = set()
+        self._turned_away: set[Overflow] = set()
 
     def __call__(self) -> DownstreamConnection:
         """One protocol for one new connection."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 from asyncio.sslproto import SSLProtocol
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from proxy.downstream.overflow import MAX_TURNED_AWAY
@@ -36,17 +35,18 @@ READ_BYTES = 64 * 1024
 """The most that one read takes: four records of the largest size (RFC 8446 section 5.1)."""
 
 
-@dataclass(eq=False, repr=False)
 class TlsPort:
     """The listening side of TLS: ``loop.create_server(TlsPort(server, context))``, without ``ssl``.
 
-    Attributes:
+    Args:
         server: serves a connection when its handshake is over.
+        tls: of the port.
     """
 
-    server: DownstreamServer
-    tls: ssl.SSLContext
-    _open: set[_TlsConnection] = field(default_factory=set)
+    def __init__(self, server: DownstreamServer, tls: ssl.SSLContext) -> None:
+        self._server = server
+        self._tls = tls
+        self._open: set[_TlsConnection] = set()
 
     def __len__(self) -> int:
         """Connections that are open, those that are in their handshake among them."""
@@ -54,12 +54,12 @@ class TlsPort:
 
     def __call__(self) -> asyncio.BaseProtocol:
         """One protocol for one new connection."""
-        return _TlsConnection(self, self.server(), self.tls)
+        return _TlsConnection(self, self._server(), self._tls)
 
     def admit(self, connection: _TlsConnection) -> bool:
         """Count a connection that begins; false where there are too many (rule 2)."""
-        if len(self._open) >= self.server.state.limits.max_connections + MAX_TURNED_AWAY:
-            self.server.state.count_turned_away()
+        if len(self._open) >= self._server.state.limits.max_connections + MAX_TURNED_AWAY:
+            self._server.state.count_turned_away()
             return False
         self._open.add(connection)
         return True

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 __all__ = ("OpenExchange", "OpenExchanges")
 
 
-@dataclass(slots=True, eq=False)
 class OpenExchange:
     """One open exchange.
 
@@ -16,13 +14,16 @@ class OpenExchange:
         cut: we ended it at shutdown, so its cancellation is not the client's doing.
     """
 
-    task: asyncio.Task[object]
-    cut: bool = False
+    __slots__ = ("_task", "cut")
+
+    def __init__(self, task: asyncio.Task[object]) -> None:
+        self._task = task
+        self.cut = False
 
     def end(self) -> None:
         """Cut it now."""
         self.cut = True
-        self.task.cancel()
+        self._task.cancel()
 
 
 class OpenExchanges:

@@ -115,7 +115,7 @@ def test_however_a_body_comes_it_is_read_recorded_and_scanned_as_in_one_piece(
     body, rest, scan = asyncio.run(exchange._read_body())
     assert (body, rest, scan) == (BODY, None, scan_request(BODY))
     assert tap.bodies == [(BODY, len(BODY))]
-    assert exchange.share.held_bytes == len(BODY)
+    assert exchange.share._held_bytes == len(BODY)
 
 
 @pytest.mark.parametrize("whole", [0, 1])
@@ -125,7 +125,7 @@ async def test_a_body_over_a_limit_is_left_out_however_it_came(limit: int, whole
     for name in ("max_body_bytes", "room"):
         exchange, tap = make(Reads([BODY], whole=whole))
         if name == "room":
-            exchange.share.budget._max_bytes = limit
+            exchange.share._budget._max_bytes = limit
         else:
             object.__setattr__(exchange.rules, name, limit)
         body, rest, scan = await exchange._read_body()
