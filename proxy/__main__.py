@@ -102,7 +102,7 @@ def _positive(text: str) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; answers the exit status: 0 good, 1 a finding, 2 wrong usage or settings."""
+    """Run a command; returns the exit status: 0 good, 1 a finding, 2 wrong usage or settings."""
     options = vars(build_parser().parse_args(arguments))
     command = _COMMANDS[options.pop("command")]
     try:
@@ -120,12 +120,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-# Commands and settings are imported when they are needed: `healthcheck` runs every few seconds and
-# takes the standard library alone, and `traces` starts without a server's imports.
+# Commands and settings are imported when they are needed: `healthcheck` runs every few seconds with
+# the standard library alone, and `traces` starts without a server's imports.
 
 
 def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
-    """The settings, of which `ours` win over whatever else is said."""
+    """Load the settings, of which `ours` win over all else."""
     # Else every installed package is asked for plugins of pydantic, which no setting wants.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from proxy.settings.settings import load_settings  # noqa: PLC0415
@@ -135,7 +135,7 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
 
 
 def _check_otel_environment() -> None:
-    """Before anything imports the SDK, which would end in a traceback."""
+    """Check them before anything imports the SDK, which would end in a traceback."""
     from telemetry.export.otel_environment import check_otel_environment  # noqa: PLC0415
 
     check_otel_environment(os.environ)

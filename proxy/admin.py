@@ -1,7 +1,7 @@
 """The admin port: alive, ready, metrics.
 
-Never on the traffic port, where every path belongs to the upstream (``design.md`` section 5). It is
-served by threads: who asks for metrics waits for nobody, and nobody for him.
+Never on the traffic port, where every path belongs to the upstream (``design.md`` section 5).
+Threads serve it, so that neither traffic nor a collector of metrics waits for the other.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ("AdminServer",)
 
 MAX_REQUESTS = 64
-"""Answered at a time: some probes and a few collectors of metrics. The oldest goes for one more:
-who is slow must not keep out the probe that decides whether we live."""
+"""Answered at a time: some probes and a few collectors of metrics. One more ends the oldest: a slow
+client must not keep out the probe that decides whether we live."""
 
 REQUEST_SECONDS = 10.0
 """How long a client may take for a request and its answer."""
@@ -37,7 +37,7 @@ class AdminServer:
     """Serves the admin port on threads, from :meth:`start` to :meth:`close`.
 
     Args:
-        listener: bound and listening; is closed with this.
+        listener: bound and listening; :meth:`close` closes it.
         is_ready: false while starting or draining; called on any thread.
         metrics: the numbers as they are now; called on any thread.
     """
@@ -64,7 +64,7 @@ class AdminServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -105,7 +105,7 @@ class _Server(ThreadingHTTPServer):
             self._since_seconds.pop(request, None)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread; where there are too many, the oldest ends."""
+        """Answer on a thread; end the oldest where there are too many."""
         too_many = len(self._since_seconds) - MAX_REQUESTS + 1
         for oldest in list(self._since_seconds)[: max(0, too_many)]:
             _end(oldest)
@@ -113,7 +113,7 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Now and then: end those that took too long; a timeout for each read is none for all."""
+        """End, now and then, what takes too long; the timeout of a read bounds no request."""
         limit_seconds = time.monotonic() - REQUEST_SECONDS
         for request, since_seconds in list(self._since_seconds.items()):
             if since_seconds < limit_seconds:
@@ -124,7 +124,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _end(request: socket.socket) -> None:
-    """Let whoever reads or writes it go on, to its end."""
+    """Wake the thread that reads or writes it, to its end."""
     with contextlib.suppress(OSError):
         request.shutdown(socket.SHUT_RDWR)
 

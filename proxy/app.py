@@ -1,24 +1,23 @@
-"""The composition root of a worker: settings in, a relaying proxy out."""
+"""The composition root of a worker: settings in, a relaying proxy out.
+
+What cannot be used, such as a file or a port that is taken, is a ``ConfigurationError``.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
+import select
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from proxy.clock import Clock, SystemClock
-from proxy.configure import (
-    build_listener_tls,
-    load_upstream_certificates,
-    read_inbound_keys,
-    read_limits,
-)
+from proxy.configure import build_listener_tls, build_upstream_tls, read_inbound_keys, read_limits
 from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
-from proxy.readable import any_readable
 from proxy.relay.exchange import ExchangeRules
 from proxy.relay.handler import Handler
 from proxy.relay.open_exchanges import OpenExchanges
@@ -28,6 +27,7 @@ from proxy.relay.unobserved import UnobservedCounter
 from proxy.upstream.client import UpstreamClient, UpstreamTimeouts
 from proxy.upstream.forward_proxy import ForwardProxy
 from proxy.upstream.routes import UpstreamTable
+from proxy.upstream_entry import UpstreamEntry
 from telemetry.errors import ConfigurationError
 from telemetry.identity import SpanIdentitySource
 from telemetry.metrics.instruments import (
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from telemetry.metrics.registry import Reading
     from telemetry.observing.sealing import Seal
 
-__all__ = ("Proxy", "build_client", "build_tls", "build_upstreams")
+__all__ = ("Proxy", "build_client", "build_upstreams")
 
 _log = logging.getLogger("spantap")
 
@@ -59,27 +59,24 @@ CUT_SECONDS = 5.0
 """How long what was cut may take to tell its clients and its span."""
 
 MAX_LAST_TURNS = 1000
-"""Turns of the loop in which connections that wait are taken before the port is closed: far more
+"""Turns of the loop in which waiting connections are accepted before the port is closed: far more
 than :data:`proxy.downstream.listening.LISTEN_BACKLOG` need."""
 
 ACCEPTING_TURNS = 4
-"""Turns from taking a connection to reading from it, in the last of which asyncio no longer needs
-the port to be open."""
+"""Turns from accepting a connection to reading from it, in the last of which asyncio no longer
+needs the port to be open."""
 
 
 class Proxy:
     """A worker: what listens on the traffic port, and relays.
 
     Args:
-        settings: see :mod:`proxy.settings.settings`.
+        settings: of relaying.
         sink: where tap frames go.
-        clock: the worker's clocks.
+        clock: the system's where not given.
         metrics: where its numbers can be read.
         is_orphaned: whether the supervisor is gone.
         seal: for what may be credentials in its frames.
-
-    Raises:
-        ConfigurationError: upstreams, certificates or forward proxies cannot be used.
     """
 
     def __init__(
@@ -133,14 +130,7 @@ class Proxy:
         self.metrics.read_from(self._read_metrics)
 
     async def start(self, listener: socket.socket | None = None) -> None:
-        """Take connections.
-
-        Args:
-            listener: bound and listening; one by the settings where not given.
-
-        Raises:
-            ConfigurationError: the port is taken, or the address is not ours.
-        """
+        """Accept connections, on a bound listener or on one by the settings."""
         try:
             traffic = listener or listen("traffic", self._settings.host, self._settings.port)
             loop = asyncio.get_running_loop()
@@ -166,20 +156,16 @@ class Proxy:
         yield CONNECTIONS_STALLED, (), self._state.stalled_count
 
     def linger(self) -> None:
-        """Go on answering, each time for the last time: who waits on it is told to go elsewhere."""
+        """Go on answering, and tell each client that its connection ends."""
         self._state.closing = True
 
     async def drain(self, timeout_seconds: float | None = None) -> None:
-        """Take no more connections, let what is open end, and cut what does not in time.
-
-        Args:
-            timeout_seconds: as in the settings where not given.
-        """
+        """Accept no more connections, let what is open end, and cut what does not in time."""
         if timeout_seconds is None:
             timeout_seconds = self._settings.drain_seconds
         self._state.closing = True
         if self._listener is not None:
-            await _take_what_waits(self._listener.sockets)
+            await _accept_what_waits(self._listener.sockets)
             self._listener.close()
         self._server.close_idle()
         if await self._wait_until_ended(timeout_seconds):
@@ -191,7 +177,7 @@ class Proxy:
             await self._wait_until_ended(CUT_SECONDS)
 
     async def _wait_until_ended(self, timeout_seconds: float) -> bool:
-        """Whether all that is open ended in time, and its clients took all of it."""
+        """Whether all that is open ended in time, and its clients read all of it."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_seconds
         if not await self.open_exchanges.wait_until_none(timeout_seconds):
@@ -208,63 +194,41 @@ class Proxy:
         await self._client.close()
 
 
-async def _take_what_waits(listeners: Sequence[socket.socket]) -> None:
-    """Let the loop accept what the kernel has taken for us: closing the port would reset it.
+async def _accept_what_waits(listeners: Sequence[socket.socket]) -> None:
+    """Let the loop accept what the kernel holds for us: closing the port would reset it.
 
     Returns when nothing waits, and nothing has for :data:`ACCEPTING_TURNS`.
     """
+    poll = select.poll()
+    for listener in listeners:
+        poll.register(listener, select.POLLIN)
     quiet_turns = 0
     for _ in range(MAX_LAST_TURNS):
-        quiet_turns = 0 if any_readable(listeners) else quiet_turns + 1
+        quiet_turns = 0 if poll.poll(0) else quiet_turns + 1
         if quiet_turns > ACCEPTING_TURNS:
             return
         await asyncio.sleep(0)
 
 
 def build_upstreams(settings: RelaySettings) -> UpstreamTable:
-    """The table of upstreams.
-
-    Raises:
-        ConfigurationError: a URL is wrong, or two tables share a name or prefix.
-    """
+    """The table of upstreams."""
+    entries = msgspec.convert(settings.upstreams, tuple[UpstreamEntry, ...], from_attributes=True)
     try:
-        return UpstreamTable.from_config(settings.upstream, settings.upstreams, settings.usage)
+        return UpstreamTable.from_config(settings.upstream, entries, settings.usage)
     except ValueError as error:
         raise ConfigurationError(f"setting 'upstream': {error}") from error
 
 
 def build_client(settings: RelaySettings) -> UpstreamClient:
-    """The client that speaks to upstreams; only inside a running loop.
-
-    Raises:
-        ConfigurationError: a certificate file or forward proxy cannot be used.
-    """
+    """The client that speaks to upstreams; only inside a running loop."""
     return UpstreamClient(
-        tls=build_tls(settings),
+        tls=build_upstream_tls(settings),
         timeouts=UpstreamTimeouts(
             connect_seconds=settings.connect_timeout_seconds,
             first_byte_seconds=settings.first_byte_timeout_seconds,
             idle_seconds=settings.idle_timeout_seconds,
             stall_seconds=settings.upstream_stall_timeout_seconds,
         ),
-        forward_proxy=_forward_proxy(),
+        forward_proxy=ForwardProxy.from_environment(),
         max_header_bytes=settings.max_header_bytes,
     )
-
-
-def build_tls(settings: RelaySettings) -> ssl.SSLContext:
-    """Verified TLS to upstreams, with the additional authority and our own certificate.
-
-    Raises:
-        ConfigurationError: a certificate file cannot be used.
-    """
-    context = ssl.create_default_context()
-    load_upstream_certificates(context, settings)
-    return context
-
-
-def _forward_proxy() -> ForwardProxy:
-    try:
-        return ForwardProxy.from_environment()
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from error

@@ -1,6 +1,7 @@
-"""Certificates and keys that the settings name, loaded into a TLS context.
+"""Loads certificates and keys that the settings name into a TLS context.
 
-What is wrong with a file is said in one sentence that names it, and nothing that is in it (R7).
+What is wrong with a file is a ``ConfigurationError``: one sentence that names it, and nothing that
+is in it (R7).
 """
 
 from __future__ import annotations
@@ -14,20 +15,13 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = (
-    "load_authorities",
-    "load_certificate",
-    "refuse_special_file",
-)
+__all__ = ("load_authorities", "load_certificate", "refuse_special_file")
 
 
 def refuse_special_file(setting: str, path: Path) -> None:
-    """Refuse what may not end, or not begin: a FIFO's reader waits for who may never write.
+    """Refuse what may never end, or never begin: who reads a FIFO waits for a writer.
 
-    Of a file that cannot be looked at nothing is said here: whoever opens it does.
-
-    Raises:
-        ConfigurationError: it is no regular file.
+    A file that cannot be looked at passes: to open it will fail.
     """
     try:
         mode = path.stat().st_mode
@@ -38,11 +32,7 @@ def refuse_special_file(setting: str, path: Path) -> None:
 
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:
-    """Trust those of the setting ``ca_file``, too.
-
-    Raises:
-        ConfigurationError: the file cannot be used.
-    """
+    """Trust the authorities in the file of the setting ``ca_file``, too."""
     refuse_special_file("ca_file", path)
     try:
         context.load_verify_locations(cafile=path)
@@ -53,16 +43,9 @@ def load_authorities(context: ssl.SSLContext, path: Path) -> None:
 def load_certificate(
     context: ssl.SSLContext, side: str, certificate: Path, key: Path | None
 ) -> None:
-    """Show a certificate of ours.
+    """Show a certificate of ours, whose key may be in the same file.
 
-    Args:
-        context: of either side of a connection.
-        side: what the names of the two settings begin with, ``tls`` or ``client``.
-        certificate: the chain.
-        key: its key, ``None`` where it is in the same file.
-
-    Raises:
-        ConfigurationError: a file cannot be used.
+    The names of the two settings begin with `side`, ``tls`` or ``client``.
     """
     files = f"setting '{side}_cert': {certificate}"
     refuse_special_file(f"{side}_cert", certificate)
@@ -79,7 +62,7 @@ def load_certificate(
 
 
 def _explain(error: OSError) -> str:
-    """What was said of a file, without numbers and places in the source of OpenSSL."""
+    """What is wrong with a file, without numbers and places in the source of OpenSSL."""
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or "no PEM of what it takes in it").replace("_", " ")
         return f"cannot be used: {reason}"

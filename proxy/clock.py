@@ -9,7 +9,7 @@ __all__ = ("Clock", "SystemClock")
 
 
 class Clock(Protocol):
-    """Two readings: one to tell the time, one to measure it."""
+    """One reading to tell the time, one to measure it."""
 
     def wall_ns(self) -> int:
         """Nanoseconds since the epoch; may jump."""
@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks, themselves: they are read for each read of each stream."""
+    """The machine's clocks, without a layer: each read of each stream reads them."""
 
     wall_ns = staticmethod(time.time_ns)
     monotonic_ns = staticmethod(time.monotonic_ns)

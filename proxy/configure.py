@@ -1,26 +1,27 @@
-"""What the settings say, given to the rooms: they take what they need, and know no settings."""
+"""The settings, made into what the rooms need: they know no settings.
+
+What cannot be used is a ``ConfigurationError``.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import resource
+import ssl
 from typing import TYPE_CHECKING
 
 from proxy.certificates import load_authorities, load_certificate
 from proxy.downstream.inbound_keys import read_keys
-from proxy.downstream.listener_tls import build_tls
 from proxy.limits import DownstreamLimits, fit_file_limit
 
 if TYPE_CHECKING:
-    import ssl
-
     from proxy.downstream.inbound_keys import InboundKeys
     from proxy.settings.worker import RelaySettings
 
 __all__ = (
     "build_listener_tls",
+    "build_upstream_tls",
     "explain_exposed_keys",
-    "load_upstream_certificates",
     "read_inbound_keys",
     "read_limits",
 )
@@ -37,52 +38,51 @@ def read_limits(settings: RelaySettings) -> DownstreamLimits:
     )
 
 
-def load_upstream_certificates(context: ssl.SSLContext, settings: RelaySettings) -> None:
-    """All that the settings name for TLS to upstreams.
-
-    Raises:
-        ConfigurationError: a file cannot be used.
-    """
+def build_upstream_tls(settings: RelaySettings) -> ssl.SSLContext:
+    """Verified TLS to upstreams, with the additional authority and our own certificate."""
+    context = ssl.create_default_context()
     if settings.ca_file is not None:
         load_authorities(context, settings.ca_file)
     if settings.client_cert is not None:
         load_certificate(context, "client", settings.client_cert, settings.client_key)
+    return context
 
 
 def build_listener_tls(settings: RelaySettings) -> ssl.SSLContext | None:
     """TLS on the traffic port; ``None`` for a port that speaks plain HTTP.
 
-    Raises:
-        ConfigurationError: certificate or key cannot be used.
+    HTTP/1.1 is all that is spoken, so it is all that ALPN offers; TLS 1.2 is the least, as RFC 9325
+    (section 3.1.1) wants it. Clients show no certificate: for who may call see
+    :mod:`proxy.downstream.inbound_keys`.
     """
     if settings.tls_cert is None:
         return None
-    return build_tls(settings.tls_cert, settings.tls_key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # costs us more than the client
+    context.set_alpn_protocols(["http/1.1"])
+    load_certificate(context, "tls", settings.tls_cert, settings.tls_key)
+    return context
 
 
 def read_inbound_keys(settings: RelaySettings) -> InboundKeys | None:
-    """The keys of the settings and of their file; ``None`` where everybody is let in.
-
-    Raises:
-        ConfigurationError: the file cannot be used, or there are too many keys.
-    """
+    """The keys of the settings and of their file; ``None`` where everybody is let in."""
     if settings.inbound_keys is None and settings.inbound_keys_file is None:
         return None
     return read_keys(settings.inbound_keys or (), settings.inbound_keys_file)
 
 
 def explain_exposed_keys(settings: RelaySettings) -> str | None:
-    """The warning for a start where anybody who reaches the port spends a held key, else ``None``.
+    """A warning where an upstream's held key is spent by anybody who reaches the port.
 
-    So it is where an upstream has ``api_key_env``, the host is more than this machine, and there
-    are no inbound keys.
+    That is: it has ``api_key_env``, other machines reach the host, and there are no inbound keys.
     """
     holders = [table.name for table in settings.upstreams if table.api_key_env is not None]
     asks_for_key = settings.inbound_keys is not None or settings.inbound_keys_file is not None
     if not holders or asks_for_key or _is_loopback(settings.host):
         return None
     return (
-        f"whoever reaches {settings.host}:{settings.port} spends the key of "
+        f"anybody who reaches {settings.host}:{settings.port} spends the key of "
         f"{', '.join(map(repr, holders))}: set SPANTAP_INBOUND_KEYS_FILE or SPANTAP_INBOUND_KEYS, "
         "or listen on 127.0.0.1"
     )

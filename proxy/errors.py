@@ -1,8 +1,8 @@
-"""What the proxy itself answers when no upstream can: errors in OpenAI's shape.
+"""Answers of the proxy's own: errors in OpenAI's shape.
 
-Every error the proxy makes is a :class:`GatewayError`; it carries the status, a code for
-programs, and a message that says what happened, where, and what to do about it. No message holds
-a credential (R7): upstreams are named by name and origin, never with headers or query.
+Each has a status, a code for programs, and a message that says what happened, where, and what to do
+about it. No message holds a credential (R7): upstreams are named by name and origin, never with
+headers or query.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from telemetry.frames.ending import EndKind
 
 __all__ = ("GatewayError", "broken_request_body", "encode_error", "late_request_body")
 
-
 _FIELDS = {
     HTTPStatus.UNAUTHORIZED: "WWW-Authenticate: Bearer\r\n",
     HTTPStatus.METHOD_NOT_ALLOWED: "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n",
 }
-"""RFC 9110, sections 15.5.2 and 15.5.6, wants these. Other methods are relayed too, and not told
-of."""
+"""RFC 9110, sections 15.5.2 and 15.5.6, wants these. Further methods are relayed, too."""
 
 
 class GatewayError(Exception):
@@ -42,7 +40,7 @@ class GatewayError(Exception):
 
 
 def broken_request_body(reason: str) -> GatewayError:
-    """The answer to a client whose body broke off, or that its framing does not fit."""
+    """The answer to a client whose body broke off, or does not fit its framing."""
     return GatewayError(
         400,
         "invalid_request_body",
@@ -62,19 +60,13 @@ def late_request_body() -> GatewayError:
 
 
 def encode_error(status: int, code: str, message: str, *, has_body: bool = True) -> bytes:
-    """A whole HTTP/1.1 answer with an OpenAI-shaped error body, the last on its connection.
+    """Encode a :class:`GatewayError` as a whole HTTP/1.1 answer, the last on its connection.
 
-    The request's body may not have been read, or may have no end that can be told.
-
-    Args:
-        status: HTTP status, 4xx for the client's faults and 5xx for ours and the upstream's.
-        code: see :class:`GatewayError`.
-        message: see :class:`GatewayError`.
-        has_body: false for an answer to HEAD, which has the same head and no body.
+    The request's body may not have been read, or may have no end that can be told. An answer to
+    HEAD has the same head and no body.
     """
-    kind = "invalid_request_error" if status < 500 else "spantap_error"
-    if status == HTTPStatus.NOT_IMPLEMENTED:
-        kind = "invalid_request_error"
+    is_clients = status < 500 or status == HTTPStatus.NOT_IMPLEMENTED
+    kind = "invalid_request_error" if is_clients else "spantap_error"
     body = json.dumps(
         {"error": {"message": message, "type": kind, "param": None, "code": code}},
         ensure_ascii=False,

@@ -25,7 +25,7 @@ __all__ = ("hard_file_limit", "quieten_file_limit", "raise_file_limit")
 _log = logging.getLogger("spantap")
 
 _OPEN_MAX = 10_240
-"""What macOS lets a process have that asks for no more; what it tells is no limit at all."""
+"""What macOS allows a process, though it tells of no limit."""
 
 _AT_THE_LIMIT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -37,10 +37,10 @@ def hard_file_limit() -> int:
 
 
 def raise_file_limit() -> int:
-    """Set the soft limit of open files to the hard one, which needs no privilege; answers it.
+    """Set the soft limit of open files to the hard one, which needs no privilege, and return it.
 
-    Where the system does not let that be (macOS has a further limit, and 256 are its usual soft
-    one), to what it lets be.
+    macOS may refuse that, as it has a further limit; then to what it allows, which is more than its
+    usual 256.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -52,7 +52,7 @@ def raise_file_limit() -> int:
 
 
 def quieten_file_limit(loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
-    """Tell of connections that cannot be accepted in one line now and then."""
+    """Log connections that cannot be accepted, in one line now and then."""
     lines = limit_lines(clock)
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

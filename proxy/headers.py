@@ -1,7 +1,7 @@
 """Header fields as bytes: which ones cross the proxy, and what changes on the way.
 
-Heads are tuples of ``(name, value)`` pairs of bytes, exactly as they were on the wire: case,
-order, duplicates and bytes that are no UTF-8 are kept (R1). The closed list of what may differ:
+Heads are tuples of ``(name, value)`` pairs of bytes, exactly as they were on the wire, with case,
+order, duplicates and any bytes kept (R1). The closed list of what may differ:
 
 1. Hop-by-hop fields are not relayed: the fixed ones and those that ``Connection`` names
    (RFC 9110 section 7.6.1). ``Connection`` cannot name a field that frames or routes the message.
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "FRAMING",
+    "MAX_FIELDS",
+    "MAX_HEAD_FACTOR",
     "MAX_SHAPES",
     "Head",
     "RawHeaders",
@@ -51,8 +53,6 @@ _HOP_BY_HOP = frozenset(
     }
 )
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
-"""What tells where a body ends, in lower case."""
-
 _NONE: frozenset[bytes] = frozenset()
 _NEVER_AN_OPTION = FRAMING | {b"host"}
 _DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
@@ -68,9 +68,14 @@ _NAME = operator.itemgetter(0)
 _VALUE = operator.itemgetter(1)
 _AS_TEXT = operator.methodcaller("decode", "latin-1")
 
+MAX_FIELDS = 256
+"""Of a head: more than real clients and servers send; bounds the work that a head can cause."""
+
+MAX_HEAD_FACTOR = 4
+"""Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
+
 MAX_SHAPES = 128
-"""Different shapes of heads, lists of options and what follows of them that are remembered, each of
-a head's size at most: 16 MB of each at worst."""
+"""Entries of each cache about heads; an entry has a head's size at most: 16 MB a cache at worst."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,14 +94,7 @@ class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape:
-    """The names of a head, and what they say without its values.
-
-    Attributes:
-        raw_names: as they were on the wire.
-        names: in lower case.
-        places: where each name is first.
-        has_repeated: whether a name occurs more than once.
-    """
+    """The names of a head as they were on the wire, in lower case, and where each is first."""
 
     __slots__ = ("has_repeated", "names", "places", "raw_names")
 
@@ -108,25 +106,13 @@ class Shape:
 
 
 class Head(RawHeaders):
-    """A head's fields as they were on the wire, and how to look them up by name.
-
-    All names that its methods take are in lower case.
-
-    Attributes:
-        shape: of its names.
-        names: of its fields in lower case, in their order.
-        has_repeated: whether a name occurs more than once.
-    """
+    """A head's fields as they were on the wire, looked up by names in lower case."""
 
     shape: Shape
-    names: tuple[bytes, ...]
-    has_repeated: bool
 
     def __init__(self, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
         del fields  # tuple.__new__ took them
         self.shape = shape = _shape_of(tuple(map(_NAME, self)))
-        self.names = shape.names
-        self.has_repeated = shape.has_repeated
         self._places = shape.places
 
     def has(self, name: bytes) -> bool:
@@ -143,9 +129,9 @@ class Head(RawHeaders):
         place = self._places.get(name)
         if place is None:
             return None
-        if not self.has_repeated:
+        if not self.shape.has_repeated:
             return self[place][1]
-        return b",".join(pair[1] for key, pair in zip(self.names, self, strict=True) if key == name)
+        return b",".join(field[1] for field in self if field[0].lower() == name)
 
     def options(self, name: bytes) -> frozenset[bytes]:
         """The members of such a list, in lower case."""
@@ -154,17 +140,12 @@ class Head(RawHeaders):
 
     def without(self, names: frozenset[bytes]) -> Head:
         """All other fields."""
-        return Head(pair for key, pair in zip(self.names, self, strict=True) if key not in names)
+        return Head(field for field in self if field[0].lower() not in names)
 
     def select(
         self, names: frozenset[bytes], prefixes: tuple[bytes, ...] = ()
     ) -> tuple[tuple[str, str], ...]:
-        """The fields named as text for a tap frame, bytes read as Latin-1.
-
-        Args:
-            names: the fields wanted.
-            prefixes: further ones, by the beginnings of their names.
-        """
+        """Select fields, by names and beginnings of names, as Latin-1 text for a tap frame."""
         wanted, places = _find_places(self.shape, names, prefixes)
         values = map(_VALUE, map(self.__getitem__, places))
         return tuple(zip(wanted, map(_AS_TEXT, values), strict=True))
@@ -194,10 +175,8 @@ def response_headers(
 ) -> list[tuple[bytes, bytes]]:
     """The head fields for the client, in the upstream's order.
 
-    Args:
-        head: the upstream's.
-        keeps_length: the body's length and digests still hold; otherwise they go.
-        keeps_chunked: this hop is chunked too, so ``Transfer-Encoding`` stays in its place.
+    Length and digests go where they no longer hold, and ``Transfer-Encoding`` where this hop has no
+    chunks.
     """
     dropped = _dropped(head, _NOT_FOR_CLIENTS[keeps_length, keeps_chunked])
     return list(map(head.__getitem__, _find_kept(head.shape, dropped)))
@@ -280,5 +259,4 @@ def _order_request(
 
 @functools.lru_cache(MAX_SHAPES)
 def _find_kept(shape: Shape, dropped: frozenset[bytes]) -> tuple[int, ...]:
-    """The places of those that are not dropped."""
     return tuple(place for place, name in enumerate(shape.names) if name not in dropped)

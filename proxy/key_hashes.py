@@ -19,10 +19,7 @@ _PLAIN = re.compile(r"[!-~]+")
 
 
 def hash_keys(entries: Iterable[object]) -> tuple[str, ...]:
-    """Each entry as ``sha256:<64 hex digits>``, as a setting keeps it.
-
-    Args:
-        entries: plain keys, or such digests.
+    """Hash plain keys, or take digests as they are: each as ``sha256:<64 hex digits>``.
 
     Raises:
         ValueError: there is none, or one cannot be a key; it is told by its number.

@@ -1,4 +1,4 @@
-"""What one client, and all of them together, may take of a worker."""
+"""Limits of what one client, and all of them together, may use of a worker."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = (
 _log = logging.getLogger("spantap.downstream")
 
 MAX_BODIES_BYTES = 512 * 1024 * 1024
-"""What bodies may take by default: a thousand long chats of 256 KiB, each held as it came and
-rewritten, or four of the largest; beside the rest of a worker it fits into 2 GB."""
+"""Of all bodies by default: a thousand chats of 256 KiB, each held as it came and rewritten, or
+four of the largest; with the rest of a worker it fits into 2 GB."""
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 """Of one answer: fifty times the longest real one, yet no single exchange fills what waits."""
@@ -37,7 +37,6 @@ class DownstreamLimits:
     """Limits of client connections; :mod:`proxy.settings.settings` has the reasons of the numbers.
 
     Attributes:
-        max_connections: open at once in this worker.
         header_seconds: from a connection's beginning, or a further request's first byte, to the
             end of the request's head; 0 means none.
         body_idle_seconds: between two reads of a request's body; 0 means none.
@@ -51,13 +50,13 @@ class DownstreamLimits:
 
 
 def count_room(max_files: int) -> int:
-    """How many connections so many open files have room for; a small number is halved."""
+    """How many connections a number of open files has room for; a small number is halved."""
     others = min(MAX_OTHER_FILES, max_files // 2)
     return max(1, (max_files - others) // FILES_PER_CONNECTION)
 
 
 def fit_file_limit(max_connections: int, max_files: int) -> int:
-    """Limit connections to what so many open files (-1: any number) have room for.
+    """Limit connections to what a number of open files (-1: any) has room for.
 
     One more could not be accepted, nor its request sent; better to turn it away with a word.
     """

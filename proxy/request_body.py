@@ -1,12 +1,12 @@
-"""The body of a client's request, as the relay reads it, and what bodies may take in all.
+"""The body of a client's request, as the relay reads it, and how much of bodies is held in all.
 
 Rules:
 
 1. What goes wrong with a body is the client's doing, and told in one form wherever it is read: a
    :class:`proxy.errors.GatewayError` of 400 for broken framing, of 408 for silence.
 2. What the calls of a worker hold of bodies is counted together, from the read of a byte until no
-   call holds it: a limit for each would let a few clients take all the memory there is. Where
-   there is no room nothing waits and nothing fails; less is done with the body.
+   call holds it: a limit for each would let a few clients use all the memory there is. Without
+   room nothing waits and nothing fails; less is done with the body.
 3. A body that comes in many reads becomes one object only where it is short: to copy 20 MB would
    keep all others waiting for 17 ms, and to free them for 4 ms. It stays in blocks to its end.
 """
@@ -37,7 +37,7 @@ READ_AHEAD_PIECES = 1024
 """The most pieces that wait of it: one of a byte takes as much memory as fifty."""
 
 BLOCK_BYTES = 16 * 1024
-"""A read of so much is kept as it is; smaller ones are joined until they are so large together."""
+"""A read of this size is kept as it is; smaller ones are joined until they reach it."""
 
 
 class RequestBody:
@@ -65,7 +65,7 @@ class RequestBody:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits to be read that no more should come."""
+        """Whether what waits to be read is enough for now."""
         return self._size > READ_AHEAD_BYTES or len(self._reads) > READ_AHEAD_PIECES
 
     def feed(self, data: bytes) -> None:
@@ -80,7 +80,7 @@ class RequestBody:
         self._wake()
 
     def fail(self, reason: str) -> None:
-        """Note that it broke off: whoever reads is told, though not all was read that came."""
+        """Note that it broke off: its reader is told, though not all that came was read."""
         self._broken = reason
         self.is_whole = False
         self._wake()
@@ -93,11 +93,11 @@ class RequestBody:
         """Whether all of it was read."""
         return self.is_whole and not self._reads
 
-    def take(self) -> bytes:
-        """What :meth:`readany` would give, where the whole rest has come; else nothing."""
-        return self._pop() if self.is_whole else b""
+    def pop(self) -> bytes:
+        """The whole rest, where it has come; else nothing."""
+        return self._join_reads() if self.is_whole else b""
 
-    async def readany(self) -> bytes:
+    async def read(self) -> bytes:
         """The bytes that are there, or wait for some; empty at the end.
 
         Raises:
@@ -115,9 +115,9 @@ class RequestBody:
                 self._waiter = None
         if self._broken:
             raise broken_request_body(self._broken)
-        return self._pop()
+        return self._join_reads()
 
-    def _pop(self) -> bytes:
+    def _join_reads(self) -> bytes:
         reads, was_full = self._reads, self.is_full
         data = reads[0] if len(reads) == 1 else b"".join(reads)
         self._reads = []
@@ -138,34 +138,33 @@ class GatheredBody:
         self._size_bytes = 0
 
     def __len__(self) -> int:
-        """Bytes so far."""
         return self._size_bytes
 
-    def add(self, data: bytes) -> None:
-        """Take a read."""
+    def feed(self, data: bytes) -> None:
+        """Add a read."""
         self._size_bytes += len(data)
-        if len(data) < BLOCK_BYTES:
+        is_block = len(data) >= BLOCK_BYTES
+        if not is_block:
             self._last += data
-        if self._last and (len(data) >= BLOCK_BYTES or len(self._last) >= BLOCK_BYTES):
+        if self._last and (is_block or len(self._last) >= BLOCK_BYTES):
             self._blocks.append(bytes(self._last))
             self._last.clear()
-        if len(data) >= BLOCK_BYTES:
+        if is_block:
             self._blocks.append(data)
 
-    def take(self) -> bytes | Blocks:
+    def pop(self) -> bytes | Blocks:
         """All of it, once."""
         if self._last:
             self._blocks.append(bytes(self._last))
-        return (
-            Blocks(self._blocks) if self._size_bytes > MAX_WHOLE_BYTES else b"".join(self._blocks)
-        )
+        is_long = self._size_bytes > MAX_WHOLE_BYTES
+        return Blocks(self._blocks) if is_long else b"".join(self._blocks)
 
 
 class BodyBudget:
     """What all calls of a worker together may hold of their requests' bodies (rule 2).
 
     Args:
-        max_bytes: so much, beside one read of each call that found no room.
+        max_bytes: in all, beside one read of each call that found no room.
 
     Attributes:
         held_bytes: what they hold now.
@@ -176,8 +175,8 @@ class BodyBudget:
         self._full_lines = limit_lines(SystemClock())
         self.held_bytes = 0
 
-    def take(self, size_bytes: int) -> bool:
-        """Count so many bytes more, where there is room for them."""
+    def reserve(self, size_bytes: int) -> bool:
+        """Count some bytes more as held; false where there is no room for them."""
         if self.held_bytes + size_bytes <= self._max_bytes:
             self.held_bytes += size_bytes
             return True
@@ -198,14 +197,14 @@ class BodyShare:
         self._budget = budget
         self._held_bytes = 0
 
-    def take(self, size_bytes: int) -> bool:
-        """Count so many bytes more as held by this call; false where there is no room for them."""
-        if not self._budget.take(size_bytes):
-            return False
-        self._held_bytes += size_bytes
-        return True
+    def reserve(self, size_bytes: int) -> bool:
+        """Count some bytes more as held by this call; false where there is no room for them."""
+        is_reserved = self._budget.reserve(size_bytes)
+        if is_reserved:
+            self._held_bytes += size_bytes
+        return is_reserved
 
     def give_back(self) -> None:
-        """The call holds none of them any more."""
+        """Give back all that this call holds."""
         self._budget.held_bytes -= self._held_bytes
         self._held_bytes = 0

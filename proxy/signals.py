@@ -15,12 +15,12 @@ __all__ = ("ShutdownSignals",)
 
 
 class ShutdownSignals:
-    """Takes both signals of a loop's process.
+    """Handles the signals of a loop's process.
 
     Attributes:
         first: set at the first signal.
-        lingers: the first was SIGTERM, which may come from whoever takes us out of a balancer; at a
-            terminal nobody waits for that.
+        lingers: the first was SIGTERM, which a balancer's operator may send; at a terminal nobody
+            waits for that.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -29,14 +29,14 @@ class ShutdownSignals:
         self._second = asyncio.Event()
         for number in SHUTDOWN_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self._take, number)
+                loop.add_signal_handler(number, self._note, number)
 
     @property
     def is_second(self) -> bool:
         """Whether the second signal came."""
         return self._second.is_set()
 
-    def _take(self, number: int) -> None:
+    def _note(self, number: int) -> None:
         if self.first.is_set():
             self._second.set()
         else:
@@ -44,11 +44,7 @@ class ShutdownSignals:
             self.first.set()
 
     async def unless_second(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a step of the end, and leave it at the second signal.
-
-        Raises:
-            Exception: what the step raised.
-        """
+        """Run a step of the end, and leave it at the second signal."""
         if self._second.is_set():
             return
         second = asyncio.ensure_future(self._second.wait())

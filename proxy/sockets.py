@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import select
 import socket
 import struct
 import termios
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ("count_buffered", "count_unacknowledged", "half_close", "reset", "set_up")
+__all__ = (
+    "count_buffered",
+    "count_unacknowledged",
+    "half_close",
+    "has_unread",
+    "reset",
+    "set_up",
+)
 
 _SO_NWRITE = 0x1024
 """Of macOS: how much waits in a socket's send buffer. Python has no name for it."""
@@ -21,7 +29,7 @@ _SO_NWRITE = 0x1024
 def set_up(transport: asyncio.Transport) -> None:
     """Let each write go out at once, and have the system ask a silent peer whether it is there.
 
-    asyncio does the first for sockets alone that name TCP as their protocol, which those that our
+    asyncio does the first only for sockets that name TCP as their protocol; those that our
     listeners accept do not.
     """
     sock = transport.get_extra_info("socket")
@@ -41,12 +49,24 @@ def half_close(transport: asyncio.Transport) -> None:
 def reset(transport: asyncio.Transport) -> None:
     """End a connection with RST, which no client takes for a clean end.
 
-    One that is closing, but has bytes to write still, is open until then.
+    It is still open where it is closing but has bytes to write.
     """
     if not transport.is_closing() or count_buffered(transport):
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
+
+
+def has_unread(transport: asyncio.BaseTransport) -> bool:
+    """Whether bytes or an end wait in a connection's socket; also true where it is closed."""
+    if transport.is_closing():  # asyncio's, of TLS: it may know no socket then
+        return True
+    sock = transport.get_extra_info("socket")
+    if sock is None or (descriptor := sock.fileno()) < 0:
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def count_buffered(transport: asyncio.Transport) -> int:
@@ -66,7 +86,7 @@ def count_unacknowledged(transport: asyncio.Transport) -> int:
 
 
 def _count_sent(sock: socket.socket) -> int:
-    """Bytes in the kernel's send queue: SIOCOUTQ of tcp(7), where there is none by an option."""
+    """Bytes in the kernel's send queue: SIOCOUTQ of tcp(7), or an option where there is none."""
     try:
         answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
     except OSError:

@@ -3,13 +3,13 @@
 Rules:
 
 1. What counts is what the peer's system acknowledges: bytes that wait here or in the kernel's
-   send queue. A peer that reads slowly, but reads, is never taken for one that does not, as far
-   as TCP tells: it tells of new room in steps, not byte by byte (RFC 9293 section 3.8.6.2.2),
-   of a few KiB over a network, of up to 128 KiB seen on Linux's loopback.
+   send queue. So a peer that reads, however slowly, is never given up, as far as TCP tells: it
+   tells of new room in steps, not byte by byte (RFC 9293 section 3.8.6.2.2), of a few KiB over a
+   network, of up to 128 KiB seen on Linux's loopback.
 2. Nothing is watched while nothing waits here: what the kernel holds costs us nothing.
 3. One timer at most, which looks a few times in the limit; a stall lasts the limit or up to a
-   quarter more before it is told. Whoever writes waits while the buffer is full, so that what
-   waits then only becomes less.
+   quarter more before it is told. A writer waits while the buffer is full, so that what waits
+   then only becomes less.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ("StallWatch",)
 
 LOOKS_IN_LIMIT = 4
-"""How often it is looked in the time after which a peer is given up."""
+"""Looks in the time after which a peer is given up."""
 
 
 class StallWatch:
@@ -52,7 +52,7 @@ class StallWatch:
             self._look_later(transport)
 
     def stop(self) -> None:
-        """The connection is gone."""
+        """Stop watching: the connection is gone."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,48 +1,19 @@
-"""An ``[[upstream]]`` table of the settings, as all rooms know it."""
+"""An ``[[upstream]]`` table of the settings, as the relay knows it."""
 
 from __future__ import annotations
 
 import os
-from typing import Protocol
 
 import msgspec
 from yarl import URL
 
 from codec.rewrite import UsagePolicy
 
-__all__ = ("HandedUpstream", "UpstreamEntry", "check_url", "read_key")
+__all__ = ("UpstreamEntry", "check_url", "read_key")
 
 
-class UpstreamEntry(Protocol):
-    """What a table says, whoever has read it: see ``UpstreamConfig`` of the settings."""
-
-    @property
-    def name(self) -> str:
-        """For people and spans."""
-
-    @property
-    def url(self) -> str:
-        """The upstream's URL (:func:`check_url`)."""
-
-    @property
-    def prefix(self) -> str:
-        """The path prefix that selects it."""
-
-    @property
-    def usage(self) -> UsagePolicy | None:
-        """The usage policy, where it is not the one of all upstreams."""
-
-    @property
-    def provider(self) -> str | None:
-        """The value for ``llm.provider``, where it is not told from the host."""
-
-    @property
-    def api_key_env(self) -> str | None:
-        """The variable of the key that is held for it (:func:`read_key`)."""
-
-
-class HandedUpstream(msgspec.Struct, frozen=True, kw_only=True):
-    """An ``[[upstream]]`` table as a worker gets it."""
+class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What a table says; ``UpstreamConfig`` of the settings has the same fields."""
 
     name: str
     url: str
@@ -53,12 +24,12 @@ class HandedUpstream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_url(value: str) -> str:
-    """An upstream's base URL, checked.
+    """Check an upstream's base URL, and return it.
 
     Raises:
         ValueError: it is no http(s) URL, or has a user, a query or a fragment.
     """
-    # What may hold a credential is refused first, and not quoted (R7).
+    # A part that may hold a credential is refused first, and not quoted (R7).
     if "@" in value or "?" in value or "#" in value:
         raise ValueError("must have no user, password, query or fragment; for keys see api_key_env")
     try:

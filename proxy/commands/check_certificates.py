@@ -9,12 +9,11 @@ from __future__ import annotations
 import binascii
 import contextlib
 import re
-import ssl
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from proxy.commands.check_findings import bad, good, note
-from proxy.configure import build_listener_tls, load_upstream_certificates
+from proxy.configure import build_listener_tls, build_upstream_tls
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _UTC_TIME = 0x17
 def check_certificates(settings: Settings) -> Iterator[Finding]:
     """A finding for each file that the settings name; none where they name none."""
     try:
-        load_upstream_certificates(ssl.create_default_context(), settings)
+        build_upstream_tls(settings)
         build_listener_tls(settings)
     except ConfigurationError as error:
         yield bad("certificates", str(error), "name a PEM file that can be read")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from typing import TYPE_CHECKING
 
 from proxy.app import build_client, build_upstreams
 from proxy.commands.check_findings import bad, good, note
-from proxy.configure import load_upstream_certificates
+from proxy.configure import build_upstream_tls
 from proxy.errors import GatewayError
 from proxy.headers import Head, RequestChanges, request_headers
 from proxy.upstream.client import UpstreamRequest
@@ -53,7 +52,7 @@ def check_upstreams(settings: Settings) -> Iterator[Finding]:
     :func:`proxy.commands.check_certificates.check_certificates` tells.
     """
     try:
-        load_upstream_certificates(ssl.create_default_context(), settings)
+        build_upstream_tls(settings)
     except ConfigurationError:
         yield note("upstreams", "they are not asked: see the certificates", "mend those first")
         return

@@ -10,7 +10,7 @@ from proxy.headers import MAX_SHAPES
 __all__ = ("Framing", "frame_answer")
 
 _NO_CODINGS = frozenset({b"", b"identity"})
-"""What some name as a transfer coding that is none (RFC 9112 section 7)."""
+"""Named by some as transfer codings, though they are none (RFC 9112 section 7)."""
 
 
 class Framing(NamedTuple):
@@ -39,14 +39,10 @@ def frame_answer(
     knows_chunks: bool,  # noqa: FBT001
     keeps_alive: bool,  # noqa: FBT001
 ) -> Framing:
-    """What follows of all that tells one answer's framing from another's.
+    """Frame an answer by the upstream's ``Transfer-Encoding`` and what else decides it.
 
-    Args:
-        encoding: the upstream's ``Transfer-Encoding``.
-        counted: its ``Content-Length`` holds.
-        has_body: a body follows.
-        knows_chunks: the client does.
-        keeps_alive: nothing else ends the connection.
+    It is `counted` where the upstream's ``Content-Length`` holds, and `keeps_alive` is false where
+    something other than its framing ends the connection.
     """
     codings = [coding.strip() for coding in (encoding or b"").lower().split(b",")]
     chunked = has_body and not counted and knows_chunks

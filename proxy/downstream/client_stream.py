@@ -1,6 +1,7 @@
 """The bytes to one client: written, waited for, and watched.
 
-The rules are those of :mod:`proxy.downstream.downstream`.
+The rules are those of :mod:`proxy.downstream.downstream`. To write to a client that is gone is a
+``ConnectionError``.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ class ClientStream:
     """What is written to one client.
 
     Attributes:
-        transport: of the connection, which may be gone.
-        state: shared by all connections.
-        writing_paused: so much waits to be taken that nothing more is to be written (rule 8).
+        writing_paused: enough waits for the client: nothing more is to be written (rule 8).
         stalled: we cut it because the client took nothing of its answer (rule 7).
     """
 
@@ -38,21 +37,13 @@ class ClientStream:
         self._watch = StallWatch(state.limits.stall_seconds, self._cut_stalled)
 
     def write(self, data: bytes) -> None:
-        """Write what must be sent now, whatever waits.
-
-        Raises:
-            ConnectionError: the client is gone.
-        """
+        """Write now, though other bytes may wait."""
         if self.transport.is_closing():
             raise ConnectionResetError("the client is gone")
         self.transport.write(data)
 
     async def send(self, data: bytes) -> None:
-        """Write in its turn, and wait while the client is slow (rule 8).
-
-        Raises:
-            ConnectionError: the client is gone.
-        """
+        """Write in its turn, and wait while the client is slow (rule 8)."""
         if self.writing_paused:
             await self._drain()
         self.write(data)
@@ -60,18 +51,17 @@ class ClientStream:
             await self._drain()
 
     async def _drain(self) -> None:
-        """Wait until the client has taken enough of what waits for it."""
         if self._drained is None or self._drained.done():
             self._drained = asyncio.get_running_loop().create_future()
         await self._drained
 
     def pause(self) -> None:
-        """The client is slower than its answer: see that it takes some of it (rule 7)."""
+        """Write no more: the client is slower than its answer, and is watched (rule 7)."""
         self.writing_paused = True
         self.watch()
 
     def resume(self) -> None:
-        """The client has taken enough."""
+        """Write again."""
         self.writing_paused = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -87,6 +77,6 @@ class ClientStream:
         reset(self.transport)
 
     def lose(self) -> None:
-        """The connection is gone: whoever waits for its client goes on, and fails as it writes."""
+        """End all waiting: the connection is gone, and who writes next fails."""
         self._watch.stop()
         self.resume()

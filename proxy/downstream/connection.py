@@ -15,8 +15,7 @@ from proxy.downstream.downstream import Answered, Downstream
 from proxy.downstream.request_faults import BadRequest
 from proxy.downstream.request_parser import RequestParser
 from proxy.errors import GatewayError, encode_error
-from proxy.readable import has_unread
-from proxy.sockets import count_buffered, half_close, reset, set_up
+from proxy.sockets import count_buffered, half_close, has_unread, reset, set_up
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,9 +43,6 @@ class DownstreamConnection(asyncio.Protocol):
         state: shared by all connections.
         admit: called with this and its transport; false where another protocol serves it.
         forget: called when the connection is gone, and its last request with it.
-
-    Attributes:
-        stream: what is written to the client.
     """
 
     stream: ClientStream
@@ -79,7 +75,7 @@ class DownstreamConnection(asyncio.Protocol):
     # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve the connection, or leave it to who turns it away (rule 7)."""
+        """Serve the connection, unless it is one too many (rule 7)."""
         stream = cast("asyncio.Transport", transport)
         if not self._admit(self, stream):
             return
@@ -96,7 +92,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._task = self._loop.create_task(self._serve())
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop all timers, and whoever serves this client."""
+        """Stop all timers and the task that serves this client."""
         if not self._is_served:
             return  # it was turned away
         if self._timer is not None:
@@ -164,7 +160,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._time(seconds)
 
     def _time(self, seconds: float) -> None:
-        """Give the client so long; to put that off moves no timer of the loop's."""
+        """Give the client some time; to prolong it moves no timer of the loop's."""
         self._due = self._loop.time() + (seconds or IDLE_SECONDS)
         if self._timer is not None and self._timer.when() > self._due:
             self._timer.cancel()
@@ -209,10 +205,9 @@ class DownstreamConnection(asyncio.Protocol):
             self._close()
 
     def end(self) -> asyncio.Task[None]:
-        """End it with its request; an answer that nobody took whole must not seem to end (rule 3).
+        """End it with its request, and return the task that serves it till then.
 
-        Returns:
-            What serves it till then.
+        An answer that its client has not read whole must not seem to end (rule 3).
         """
         if self._end_delimits and count_buffered(self.stream.transport):
             reset(self.stream.transport)
@@ -240,11 +235,7 @@ class DownstreamConnection(asyncio.Protocol):
             self.stream.transport.close()
 
     async def _serve_next(self) -> bool:
-        """Wait for a request and answer it; whether the connection serves another.
-
-        Raises:
-            ConnectionError: the client is gone.
-        """
+        """Wait for a request and answer it; whether the connection serves another."""
         waiting = self._parser.waiting
         if not waiting:
             await self._wait()
@@ -264,11 +255,10 @@ class DownstreamConnection(asyncio.Protocol):
         if self._ends or not (request.body.is_whole or await self._drop(request.body)):
             return False
         if answered is Answered.CLOSES and (waiting or has_unread(self.stream.transport)):
-            return await self._linger()  # a client that sends on has not read its answer perhaps
+            return await self._linger()  # a client that sends on may not have read its answer
         return answered is Answered.KEEPS_ALIVE
 
     async def _wait(self) -> None:
-        """Wait for a request, or for the end."""
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -309,7 +299,7 @@ class DownstreamConnection(asyncio.Protocol):
         with contextlib.suppress(TimeoutError, GatewayError):
             async with asyncio.timeout(MAX_LINGER_SECONDS):
                 while not body.is_whole:
-                    await body.readany()
+                    await body.read()
         return body.is_whole
 
     async def _linger(self) -> bool:

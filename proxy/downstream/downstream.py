@@ -1,7 +1,8 @@
 """The client's side of an exchange: one request, and how it is answered.
 
 Heads and bodies of answers are written here, as the bytes that they came as, but for the closed
-list of R1. The connections are those of :mod:`proxy.downstream.connection`.
+list of R1. The connections are those of :mod:`proxy.downstream.connection`. To answer a client that
+is gone is a ``ConnectionError``.
 
 Rules, here and there:
 
@@ -10,9 +11,9 @@ Rules, here and there:
 2. A client that closes, resets or half-closes its connection cancels the handler at once.
 3. A broken end is never a clean one: chunked and counted bodies just stop; a body that only the
    end of the connection delimits is cut by a reset, after all its bytes were acknowledged.
-4. What is no valid HTTP is answered with an OpenAI-shaped 4xx, closed, counted, and told in a
-   rate-limited log line (R3); it never reaches a handler. A body that breaks its framing after
-   its request did is answered by the handler, and counted and told likewise.
+4. Invalid HTTP is answered with an OpenAI-shaped 4xx, closed, counted, and told in a rate-limited
+   log line (R3); it never reaches a handler. A body that breaks its framing after its request was
+   handed out is answered by the handler, and counted and told likewise.
 5. An answer after which we close is read by the client first: our side is closed, and what still
    comes is read and dropped for a while, as a reset would take the answer from the client.
 6. Going down closes idle connections; a busy one takes its request to the end. It ends with the
@@ -23,7 +24,7 @@ Rules, here and there:
    where none began; a client that takes nothing of its answer is cut by a reset.
 8. While bytes wait for a client beyond the transport's mark (64 KiB), nothing more is written:
    there is never more in its buffer than that and one read of the upstream's.
-9. A worker that has lost its supervisor takes no further request, on a kept connection neither:
+9. A worker that has lost its supervisor serves no further request, not even on a kept connection:
    telemetry goes with the supervisor, and the call would have no span (R3).
 """
 
@@ -71,10 +72,7 @@ class Downstream:
     """One request's client: what it sent, and how it is answered.
 
     Attributes:
-        method: as sent.
-        target: raw path and query; the parser lets ASCII alone pass.
-        headers: raw fields.
-        body: reader of the request's body.
+        target: raw path and query, in ASCII.
         head_sent: the answer has begun.
     """
 
@@ -102,11 +100,7 @@ class Downstream:
         return self.target.partition("?")[0]
 
     def continue_if_expected(self) -> None:
-        """Answer ``Expect: 100-continue``, as the body is read before it is relayed.
-
-        Raises:
-            ConnectionError: the client is gone.
-        """
+        """Answer ``Expect: 100-continue``, as the body is read before it is relayed."""
         expect = self.headers.find(b"expect")
         if expect is not None and expect.lower() == b"100-continue" and self._knows_chunks:
             self._stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -122,12 +116,8 @@ class Downstream:
     ) -> None:
         """Relay an answer's head, with what is sent next, or by :meth:`flush`.
 
-        Args:
-            status: as received.
-            reason: as received; undecodable bytes as surrogates.
-            headers: the upstream's raw fields.
-            has_body: a body follows (not for HEAD, 204 and 304).
-            keeps_length: the upstream's ``Content-Length`` still holds.
+        A body follows unless it is for HEAD, a 204 or a 304; `keeps_length` says whether the
+        upstream's ``Content-Length`` still holds.
         """
         if status == 204:  # it has no body, and says nothing of one
             headers = headers.without(FRAMING)
@@ -160,21 +150,13 @@ class Downstream:
         self._stream.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def flush(self) -> None:
-        """Send the head, if it still waits for a body to go with.
-
-        Raises:
-            ConnectionError: the client is gone.
-        """
+        """Send the head, if it still waits for a body to go with."""
         if self._waiting_head:
             head, self._waiting_head = self._waiting_head, b""
             await self._stream.send(head)
 
     async def send(self, data: bytes) -> None:
-        """Relay bytes of the body, and wait while the client is slow (backpressure).
-
-        Raises:
-            ConnectionError: the client is gone.
-        """
+        """Relay bytes of the body, and wait while the client is slow (backpressure)."""
         head, self._waiting_head = self._waiting_head, b""
         if self._chunked:
             await self._stream.send(b"%b%x\r\n%b\r\n" % (head, len(data), data))
@@ -192,10 +174,7 @@ class Downstream:
         return Answered.KEEPS_ALIVE if self._keeps_alive else Answered.CLOSES
 
     async def answer_error(self, status: int, code: str, message: str) -> Answered:
-        """Send an answer of ours, whole.
-
-        The connection ends after it: the request's body may not have been read.
-        """
+        """Send an answer of ours, whole, and the last: the body may not have been read."""
         self.head_sent = True
         has_body = self.method != "HEAD"
         self._stream.write(encode_error(status, code, message, has_body=has_body))

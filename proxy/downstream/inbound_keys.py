@@ -7,7 +7,7 @@ Rules:
 2. A request's key is looked up by its digest. That takes as long however many keys there are, and
    how long it takes tells nothing of them: digests are compared where their hashes are equal.
 3. It comes as ``x-spantap-key``, as ``Authorization: Bearer``, or as ``api-key`` or ``x-api-key``.
-   Whatever field holds an inbound key is told, so that none of them reaches the upstream (R7).
+   Every field that holds an inbound key is told, so that none of them reaches the upstream (R7).
 4. What is wrong with an entry is said by its place, never by quoting it (R7).
 5. A variable, list or file that is there and holds no key is refused: it would let everybody in.
 """
@@ -45,11 +45,7 @@ _BEARER = re.compile(rb"bearer[ \t]+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class InboundKeys:
-    """The keys that open the traffic port.
-
-    Attributes:
-        digests: SHA-256 of each, not shown.
-    """
+    """The keys that open the traffic port, as SHA-256 digests that are not shown."""
 
     digests: frozenset[bytes] = field(repr=False)
 
@@ -77,11 +73,7 @@ def _secret_of(name: bytes, value: bytes) -> bytes:
 
 
 def read_keys(keys: Iterable[str], file: Path | None) -> InboundKeys:
-    """The keys of the settings and of their file.
-
-    Args:
-        keys: as :func:`proxy.key_hashes.hash_keys` keeps them.
-        file: with a key on each line.
+    """Read the keys of the settings, which are hashed, and of a file with one on each line.
 
     Raises:
         ConfigurationError: the file cannot be used, or there are too many keys.

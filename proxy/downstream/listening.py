@@ -1,4 +1,7 @@
-"""Listening sockets, bound before anything is served on them, so that "port taken" is said once."""
+"""Listening sockets, bound before anything is served on them, so that "port taken" is said once.
+
+A port that is taken, or an address that is not ours, is a ``ConfigurationError``.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,9 @@ LISTEN_BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
 
 ACCEPTED_AT_ONCE = 64
-"""Connections that asyncio accepts in one turn of the loop, where it has the port for itself.
-Without descriptors left it fails so often in one turn, too. Of several workers each takes one at a
-time: whoever is first would take all that wait, and the others have nothing to do."""
-
+"""Connections that asyncio accepts in one turn of the loop, where one worker has the port for
+itself; without descriptors left it also fails as often in one turn. Several workers accept one at a
+time each, or the first would get all that wait, and the others nothing."""
 
 _OTHER_PORT = {
     "traffic": "--port or SPANTAP_PORT",
@@ -37,16 +39,7 @@ def name_other_port(what: str) -> str:
 
 
 def bind(what: str, host: str, port: int) -> socket.socket:
-    """Bind without listening, which keeps nobody else from the port but who is not to share it.
-
-    Args:
-        what: which port this is, for the message.
-        host: name or address of ours.
-        port: 0 for any free one.
-
-    Raises:
-        ConfigurationError: the port is taken, or the address is not ours.
-    """
+    """Bind without listening; `what` names the port in the message."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -61,11 +54,7 @@ def bind(what: str, host: str, port: int) -> socket.socket:
 
 
 def listen(what: str, host: str, port: int) -> socket.socket:
-    """Bind and listen; see :func:`bind`.
-
-    Raises:
-        ConfigurationError: the port is taken, or the address is not ours.
-    """
+    """Bind and listen; see :func:`bind`."""
     sock = bind(what, host, port)
     with _explained(sock, what, host, port):
         sock.listen(LISTEN_BACKLOG)

@@ -1,7 +1,7 @@
 """What becomes of a client's connection past the limit: a 503 that it can read, and an end.
 
-The answer waits for the first bytes of a request: what comes before them many a client takes for
-a connection that broke. Nothing of what is sent is parsed.
+The answer waits for the first bytes of a request: to many a client what comes before them is a
+connection that broke. Nothing of what is sent is parsed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,7 @@ MAX_TURNED_AWAY_SECONDS = 5.0
 
 
 class Overflow(asyncio.Protocol):
-    """One connection too many.
-
-    Args:
-        transport: it is served by this instead of the protocol that it was made for.
-        message: for the client.
-        on_end: called when it is gone.
-    """
+    """One connection too many, served by this instead of the protocol that it was made for."""
 
     def __init__(
         self, transport: asyncio.Transport, message: str, on_end: Callable[[Overflow], None]

@@ -27,14 +27,12 @@ class PortState:
 
     Attributes:
         max_header_bytes: largest field and request target.
-        limits: of connections, and of how slow clients may be.
-        clock: for the rate limits of log lines.
         is_orphaned: whether the supervisor is gone; asked before each request (rule 9).
         closing: we go down, and each answer says that its connection ends (rule 6).
         requests_count: requests that were served, refused ones included.
         refused_count: requests that never became an exchange.
         turned_away_count: connections past the limit.
-        stalled_count: connections that were cut because the client took nothing of its answer.
+        stalled_count: clients that were cut because they took nothing of their answers.
     """
 
     max_header_bytes: int
@@ -58,7 +56,7 @@ class PortState:
         log_limited(_log, self._refused_lines, f"refused a request: {message}")
 
     def count_stalled(self) -> None:
-        """Note a client that was cut because it took nothing of its answer."""
+        """Note a client that was cut."""
         self.stalled_count += 1
         seconds = self.limits.stall_seconds
         text = f"cut a client that took nothing of its answer for {seconds:g} s"

@@ -1,7 +1,7 @@
-"""What makes a message no request that can be relayed, and the words for it.
+"""Faults for which a request is not relayed, and the words for them.
 
-The parser finds most of it; what it lets pass and smuggling is made of is looked for here. What
-was sent is never quoted: it may hold a key (R7).
+The parser finds most; this looks for what it lets pass and smuggling is made of. What was sent is
+never quoted: it may hold a key (R7).
 """
 
 from __future__ import annotations
@@ -39,14 +39,7 @@ _ONCE = (
 
 @dataclass(eq=False)
 class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
-    """A request that is refused before it becomes an exchange.
-
-    Attributes:
-        status: of the answer.
-        message: a sentence for the client and the log.
-        code: see :class:`proxy.errors.GatewayError`.
-        has_body: the answer may have a body, as that to HEAD may not.
-    """
+    """A request that is refused before it becomes an exchange, with a sentence that says why."""
 
     status: int
     message: str
@@ -55,12 +48,7 @@ class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
 
 
 def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
-    """What the parser found, in its own words where they are good.
-
-    Args:
-        error: as raised; its words are fixed ones.
-        begin: of what it was raised at.
-    """
+    """Explain what the parser found at some bytes; its own words are fixed ones."""
     if isinstance(error, HttpParserInvalidMethodError):
         if begin == _TLS_RECORD:
             message = "TLS was sent to a port that speaks plain HTTP; use an http:// base URL."
@@ -72,7 +60,7 @@ def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
 
 
 def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest | None:
-    """What makes a parsed request unfit to be relayed.
+    """Find what makes a parsed request unfit to be relayed.
 
     The parser lets some ambiguities pass that smuggling is made of (RFC 9112 sections 3.2, 6.1
     and 6.3); and the proxy is for its upstreams only, no open proxy.
@@ -87,9 +75,9 @@ def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest
         return BadRequest(400, _ABSOLUTE_TARGET, "absolute_target_refused")
     if version == "1.1" and not head.has(b"host"):
         return BadRequest(400, "Missing 'Host' header in request.")
-    if head.has_repeated:
+    if head.shape.has_repeated:
         for name in _ONCE:
-            if head.names.count(name) > 1:
+            if head.shape.names.count(name) > 1:
                 return BadRequest(400, f"More than one {name.decode()} header.")
     encoding = head.find(b"transfer-encoding")
     if encoding is not None:

@@ -1,16 +1,16 @@
-"""Requests out of bytes: llhttp by way of httptools, and the limits that it has none of.
+"""Requests out of bytes: llhttp by way of httptools, and limits, of which it has none.
 
 Rules:
 
-1. Whatever is valid is handed out, though a later byte of the same read is wrong.
+1. What is valid is handed out, though a later byte of the same read is wrong.
 2. Trailers end with their message: nothing of them reaches a head.
 3. A body that breaks its framing fails its reader; one whose head came in the same read never
    becomes a request.
-4. After the first fault nothing more is parsed: where the next request begins is anybody's guess
+4. After the first fault nothing more is parsed: nobody can tell where the next request begins
    (RFC 9112 section 11.2). A change of the protocol is refused, or not made: what follows the
    head is its body, and another request, of HTTP/1.1.
 5. A head as a whole, the extensions of a chunk, and the trailers of a body are bounded too.
-6. A read is parsed in pieces, no further than somebody wants it; the rest waits as it came.
+6. A read is parsed in pieces, no further than its reader wants it; the rest waits as it came.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from proxy.downstream.request_faults import BadRequest, explain_fault, find_fault
-from proxy.headers import FRAMING, Head
+from proxy.headers import FRAMING, MAX_FIELDS, MAX_HEAD_FACTOR, Head
 from proxy.request_body import RequestBody
 
 if TYPE_CHECKING:
@@ -35,29 +35,14 @@ the work and the memory that a read can cause: 680 chunks of a byte take some 0.
 shortest requests 0.1 MB."""
 
 MAX_WAITING_REQUESTS = 32
-"""Pipelined behind the one that is served; once so many wait no further piece is parsed."""
-
-MAX_FIELDS = 256
-"""Of a head: more than any real client sends; bounds the work that a head can cause."""
-
-MAX_HEAD_FACTOR = 4
-"""Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
+"""Pipelined behind the one that is served; no further piece is parsed while as many wait."""
 
 CHUNK_FRAMING_BYTES = 128
 """Of each chunk that do not count: a size, and an extension as long as a signature."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request whose head is complete.
-
-    Attributes:
-        method: as sent.
-        target: raw path and query.
-        version: of HTTP, ``1.0`` or ``1.1``.
-        keeps_alive: the client wants the connection to serve another.
-        head: raw fields.
-        body: fed as it comes.
-    """
+    """A request whose head is complete, of HTTP ``1.0`` or ``1.1``; its body is fed as it comes."""
 
     method: str
     target: str
@@ -68,7 +53,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class RequestParser:
-    """Parses one connection's requests, by the rules of this module.
+    """Parses one connection's requests.
 
     Args:
         max_header_bytes: largest field and request target.
@@ -130,7 +115,7 @@ class RequestParser:
         self._unparsed = b"" if self._is_stopped else bytes(rest)
 
     def _feed_piece(self, piece: memoryview | bytes) -> int:
-        """Parse a piece; how much of it that was."""
+        """Parse a piece; how much of it was parsed."""
         body = self._body
         was_in_chunks = self._is_chunked and body is not None and not body.is_whole
         self._body_bytes = 0
@@ -166,7 +151,7 @@ class RequestParser:
         self.head_begun = False
 
     def _fail(self, fault: BadRequest, *, breaks_body: bool = False) -> None:
-        """Stop at a fault, which takes the place of the request that it is in."""
+        """Stop at a fault, which stands in for the request that it is in."""
         self.stop()
         if self._body is not None and (breaks_body or not self._body.is_whole):
             if not self._is_fresh:
@@ -183,10 +168,7 @@ class RequestParser:
         parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(lines))
 
     def _check_head(self, piece_bytes: int = 0) -> BadRequest | None:
-        """What is too much of a head, whole or half (rule 5).
-
-        Most are far smaller than the largest field, and not counted.
-        """
+        """Find what a head, whole or half, has too much of (rule 5); small ones are not counted."""
         come = self._head_bytes + piece_bytes
         if come <= self._max_header_bytes and len(self._fields) <= MAX_FIELDS:
             return None

@@ -26,13 +26,9 @@ CLOSING_POLL_SECONDS = 0.02
 class DownstreamServer:
     """The listening side: ``loop.create_server(DownstreamServer(handler, state))``.
 
-    Args:
+    Attributes:
         handler: called for each valid request.
         state: shared by all connections.
-
-    Attributes:
-        handler: as given.
-        state: as given.
         connections: those that are served, and those whose last request is.
     """
 
@@ -57,7 +53,7 @@ class DownstreamServer:
             self.connections.add(connection)
             return True
         self.state.count_turned_away()
-        if len(self._turned_away) >= MAX_TURNED_AWAY:  # so many are being told already
+        if len(self._turned_away) >= MAX_TURNED_AWAY:
             transport.abort()
             return False
         message = f"spantap serves {count} connections at once, and has them; try again shortly."
@@ -70,11 +66,7 @@ class DownstreamServer:
             connection.close_if_idle()
 
     async def shutdown(self, timeout_seconds: float) -> None:
-        """End all connections, those that were turned away too.
-
-        Args:
-            timeout_seconds: how long requests may take that are being served.
-        """
+        """End all connections, those in the middle of a request after a time-out."""
         for overflow in tuple(self._turned_away):
             overflow.abort()
         serving = [connection.end() for connection in self.connections]
@@ -84,11 +76,7 @@ class DownstreamServer:
             task.cancel()
 
     async def wait_until_unconnected(self, timeout_seconds: float) -> bool:
-        """Close what is idle until no connection is left, each answer sent to its last byte.
-
-        Returns:
-            False if some connections are left after the time-out.
-        """
+        """Close what is idle until no connection is left; false if some are after the time-out."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self.connections:

@@ -1,8 +1,8 @@
 """Connections of the traffic port that begin with a TLS handshake.
 
-asyncio tells a server of a connection when its handshake is over. Until then it is nobody's, and
-takes a file, some 0.1 MB, and the time of the handshake's limit; whoever opens thousands and
-sends nothing would take as many. So here TLS is the protocol that the port serves:
+asyncio tells a server of a connection when its handshake is over. Until then nobody counts it, and
+it holds a file and some 0.1 MB until the handshake's limit, even for a client that opens thousands
+and sends nothing. So here TLS is the protocol that the port serves:
 
 1. A connection counts from its first moment to its last one, whatever becomes of its handshake.
 2. As many handshakes are begun as lead to connections that may be served, or told that there are
@@ -18,7 +18,6 @@ import asyncio
 from asyncio.sslproto import SSLProtocol
 from typing import TYPE_CHECKING, Any, cast
 
-from proxy.downstream.listener_tls import HANDSHAKE_SECONDS
 from proxy.downstream.overflow import MAX_TURNED_AWAY
 
 if TYPE_CHECKING:
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
     from proxy.downstream.server import DownstreamServer
 
 __all__ = ("TlsPort",)
+
+HANDSHAKE_SECONDS = 10.0
+"""How long a client's handshake may take: it holds a connection and a file, and asyncio alone would
+wait for a minute."""
 
 READ_BYTES = 64 * 1024
 """The most that one read takes: four records of the largest size (RFC 8446 section 5.1)."""
@@ -38,19 +41,11 @@ class TlsPort:
     Args:
         server: serves a connection when its handshake is over.
         tls: of the port.
-        handshake_seconds: the longest that a handshake may take.
     """
 
-    def __init__(
-        self,
-        server: DownstreamServer,
-        tls: ssl.SSLContext,
-        *,
-        handshake_seconds: float = HANDSHAKE_SECONDS,
-    ) -> None:
+    def __init__(self, server: DownstreamServer, tls: ssl.SSLContext) -> None:
         self._server = server
         self._tls = tls
-        self._handshake_seconds = handshake_seconds
         self._open: set[_TlsConnection] = set()
 
     def __len__(self) -> int:
@@ -59,7 +54,7 @@ class TlsPort:
 
     def __call__(self) -> asyncio.BaseProtocol:
         """One protocol for one new connection."""
-        return _TlsConnection(self, self._server(), self._tls, self._handshake_seconds)
+        return _TlsConnection(self, self._server(), self._tls)
 
     def admit(self, connection: _TlsConnection) -> bool:
         """Count a connection that begins; false where there are too many (rule 2)."""
@@ -79,17 +74,11 @@ class _TlsConnection(SSLProtocol):
 
     max_size = READ_BYTES
 
-    def __init__(
-        self,
-        port: TlsPort,
-        served_by: asyncio.BaseProtocol,
-        tls: ssl.SSLContext,
-        handshake_seconds: float,
-    ) -> None:
+    def __init__(self, port: TlsPort, served_by: asyncio.BaseProtocol, tls: ssl.SSLContext) -> None:
         options: dict[str, Any] = {
             "waiter": None,  # nobody waits for the handshake
             "server_side": True,
-            "ssl_handshake_timeout": handshake_seconds,
+            "ssl_handshake_timeout": HANDSHAKE_SECONDS,
         }
         super().__init__(asyncio.get_running_loop(), served_by, tls, **options)
         self._port = port

@@ -1,4 +1,4 @@
-"""A request's body is scanned in parts, and between two of them the loop has its turn.
+"""Scans requests' bodies in parts, so that between two of them the loop has its turn.
 
 Nobody waits for more than :data:`SCAN_BYTES` of one body, or the whole of a short one, whatever it
 holds, however much of it comes at once, and however many long ones are being scanned.

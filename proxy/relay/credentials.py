@@ -1,6 +1,6 @@
-"""What of a request's head may be a credential, gathered for telemetry (R7).
+"""What may be a credential in a request's head, gathered for telemetry (R7).
 
-A worker looks at names alone, and remembers what they say of a head's shape: it takes each field
+A worker looks at names alone, and remembers what they say of a head's shape: it gathers each field
 that is neither known to be harmless nor recorded as it is, the key of ours that replaces the
 client's, and the query. :mod:`telemetry.privacy.head_credentials` finds the credentials in them.
 """

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from proxy.relay.open_exchanges import OpenExchange
     from proxy.relay.rejections import RejectionKey, Rejections
     from proxy.relay.tap import Tap
-    from proxy.request_body import BodyBudget, RequestBody
+    from proxy.request_body import RequestBody
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.response import UpstreamResponse
     from proxy.upstream.routes import Route
@@ -67,7 +67,7 @@ MAX_DRAIN_BYTES = 8 * 1024 * 1024
 """How much of an answer is read for its usage after the client has gone."""
 
 MAX_DRAIN_SECONDS = 60.0
-"""How long that may take, the wait for its head included: whoever left pays for no more."""
+"""How long that may take, the wait for its head included: a client that left pays for no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,6 @@ class ExchangeRules:
 
     Attributes:
         max_body_bytes: of a request that is buffered, rewritten and recorded.
-        on_disconnect: what happens when the client goes away.
         propagate: the upstream gets a ``traceparent`` of our span.
         keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
         max_bodies_bytes: of the requests of all open calls together.
@@ -89,49 +88,34 @@ class ExchangeRules:
     max_bodies_bytes: int = MAX_BODIES_BYTES
 
 
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ObservedExchange:
     """One request to an observed endpoint, from its head to its end."""
 
-    def __init__(
-        self,
-        downstream: Downstream,
-        route: Route,
-        *,
-        api: Api,
-        identity: SpanIdentity,
-        tap: Tap,
-        client: UpstreamClient,
-        rejections: Rejections,
-        rules: ExchangeRules,
-        bodies: BodyBudget,
-        scans: BodyScans,
-        open_exchange: OpenExchange,
-    ) -> None:
-        self._downstream = downstream
-        self._upstream = route.upstream
-        self._target = route.target
-        self._has_usage_option = api.has_usage_option
-        self._identity = identity
-        self._tap = tap
-        self._client = client
-        self._rejections = rejections
-        self._rules = rules
-        self._share = BodyShare(bodies)
-        self._scans = scans
-        self._open_exchange = open_exchange
-        self._rejection_key: RejectionKey | None = None  # of a request that is rewritten
-        self._rewritten = _UNTOUCHED  # what was done to the request that was answered
-        self._resend_count = 0
-        self._drain_until: float | None = None  # on the loop's clock, once the client has gone
-        self._ending = (EndKind.RELAY_ERROR, "the relay failed")
+    downstream: Downstream
+    route: Route
+    api: Api
+    identity: SpanIdentity
+    tap: Tap
+    client: UpstreamClient
+    rejections: Rejections
+    rules: ExchangeRules
+    share: BodyShare
+    scans: BodyScans
+    open_exchange: OpenExchange
+    _rejection_key: RejectionKey | None = None  # of a request that is rewritten
+    _rewritten: Rewrite = _UNTOUCHED  # what was done to the request that was answered
+    _resend_count: int = 0
+    _drain_until: float | None = None  # on the loop's clock, once the client has gone
+    _ending: tuple[EndKind, str] = (EndKind.RELAY_ERROR, "the relay failed")
 
     async def run(self) -> Answered:
-        """Relay it; answers what the connection's loop wants to know."""
+        """Relay it, and return what becomes of the client's connection."""
         try:
             return await self._relay()
         except asyncio.CancelledError:
             self._ending = self._client_gone()
-            if self._open_exchange.cut and self._drain_until is None:
+            if self.open_exchange.cut and self._drain_until is None:
                 self._ending = (EndKind.DRAIN_DEADLINE, "cut when spantap shut down")
             raise
         except ConnectionError:
@@ -141,10 +125,10 @@ class ObservedExchange:
             self._ending = (EndKind.RELAY_ERROR, f"the relay failed: {type(error).__name__}")
             raise
         finally:
-            self._tap.end(*self._ending)
+            self.tap.end(*self._ending)
 
     def _client_gone(self) -> tuple[EndKind, str]:
-        if self._downstream.stalled:
+        if self.downstream.stalled:
             return EndKind.CLIENT_STALLED, "the client took nothing of its answer for too long"
         return EndKind.CLIENT_GONE, ""
 
@@ -153,11 +137,11 @@ class ObservedExchange:
             response = await self._send()
         except GatewayError as error:
             self._ending = (error.end, error.message)
-            return await self._downstream.answer_error(error.status, error.code, error.message)
+            return await self.downstream.answer_error(error.status, error.code, error.message)
         try:
             return await self._answer(response)
         except (asyncio.CancelledError, ConnectionError):
-            if self._rules.on_disconnect is OnDisconnect.DRAIN and not self._open_exchange.cut:
+            if self.rules.on_disconnect is OnDisconnect.DRAIN and not self.open_exchange.cut:
                 self._note_client_gone()
                 await self._outlive_client(self._drain(response))
             raise
@@ -172,48 +156,48 @@ class ObservedExchange:
             if rewrite.rewrites:
                 asking = self._ask_rewritten(rewrite, body)
             else:
-                asking = self._client.send(self._request(rewrite, rest))
-            if self._rules.on_disconnect is OnDisconnect.DRAIN:
+                asking = self.client.send(self._request(rewrite, rest))
+            if self.rules.on_disconnect is OnDisconnect.DRAIN:
                 asking = self._outlive_client(asking)
             response = await asking
         except BaseException:
-            self._share.give_back()
+            self.share.give_back()
             raise
-        response.when_uploaded(self._share.give_back)
+        response.when_uploaded(self.share.give_back)
         return response
 
     async def _read_body(self) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
-        """The body, what is left of it past a limit, and where its members lie.
+        """Read the body: itself, the reader of its rest past a limit, and where its members lie.
 
-        The last is ``None`` where nobody can say, past a limit (rule 5) and in compressed bytes,
-        or asks: embeddings have no stream.
+        The last is ``None`` past a limit (rule 5), in compressed bytes, and for an API without a
+        usage option.
         """
-        self._downstream.continue_if_expected()
-        scans = self._has_usage_option and not _is_encoded(self._downstream.headers)
-        reader = self._downstream.body
-        body = reader.take()  # usually all of it has come
+        self.downstream.continue_if_expected()
+        scans = self.api.has_usage_option and not _is_encoded(self.downstream.headers)
+        reader = self.downstream.body
+        body = reader.pop()  # usually all of it has come
         if not body:
             return await self._gather_body(reader, scans=scans)
         is_whole = self._has_room(len(body), len(body))
-        self._tap.request_body(body if is_whole else None, len(body))
+        self.tap.request_body(body if is_whole else None, len(body))
         if not is_whole:
             return body, reader, None
-        return body, None, await self._scans.scan(body) if scans else None
+        return body, None, await self.scans.scan(body) if scans else None
 
     async def _gather_body(
         self, reader: RequestBody, *, scans: bool
     ) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
         """Gather a body that comes in several reads; a long one is scanned as it comes."""
         gathered = GatheredBody()
-        scanner = RequestScanner() if scans and may_be_long(self._downstream.headers) else None
+        scanner = RequestScanner() if scans and may_be_long(self.downstream.headers) else None
         is_within = True
         try:
             while is_within and not reader.at_eof():
-                data = reader.take() or await reader.readany()
-                gathered.add(data)
+                data = reader.pop() or await reader.read()
+                gathered.feed(data)
                 is_within = self._has_room(len(data), len(gathered))
                 if is_within and scanner is not None:
-                    await self._scans.feed(scanner, data)
+                    await self.scans.feed(scanner, data)
         except GatewayError:
             self._record(gathered, is_within=True)
             raise
@@ -222,35 +206,35 @@ class ObservedExchange:
             return body, reader, None
         if scanner is not None:
             return body, None, scanner.finish()
-        return body, None, await self._scans.scan(body[:]) if scans else None
+        return body, None, await self.scans.scan(body[:]) if scans else None
 
     def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
-        """What was gathered, which has been recorded."""
-        body = gathered.take()
-        self._tap.request_body(body if is_within else None, len(body))
+        """Record what was gathered, and return it."""
+        body = gathered.pop()
+        self.tap.request_body(body if is_within else None, len(body))
         return body
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
-        """Count a read, and see whether its body is within both limits (rule 5)."""
-        return self._share.take(read_bytes) and body_bytes <= self._rules.max_body_bytes
+        """Count a read; whether its body is within both limits (rule 5)."""
+        return self.share.reserve(read_bytes) and body_bytes <= self.rules.max_body_bytes
 
     def _rewrite(self, body: bytes | Blocks, scan: BodyScan | None) -> Rewrite:
         if scan is None:
             return leave_body(body)
-        rewrite = rewrite_request(body, scan, self._upstream.usage)
+        rewrite = rewrite_request(body, scan, self.route.upstream.usage)
         if not rewrite.rewrites:
             return rewrite
         model = scan.value(body, "model", MAX_KEY_BYTES + 1)  # a longer one is not remembered
-        self._rejection_key = (self._upstream.name, self._target, model)
-        if self._rejection_key in self._rejections:
+        self._rejection_key = (self.route.upstream.name, self.route.target, model)
+        if self._rejection_key in self.rejections:
             return rewrite_request(body, scan, UsagePolicy.NEVER)
-        if not self._share.take(rewrite.size_bytes):
+        if not self.share.reserve(rewrite.size_bytes):
             return leave_body(body)  # there is no room for both, and the client's may be needed
         return rewrite
 
     async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
-        """The answer, of a request that may be sent again as it was (rule 4)."""
-        response = await self._client.send(self._request(rewrite, None))
+        """Ask with the option, and again without it where the upstream rejects it (rule 4)."""
+        response = await self.client.send(self._request(rewrite, None))
         try:
             rejected = response.status in {400, 422} and names_usage_option(
                 await response.peek(MAX_REJECTION_BYTES)
@@ -262,16 +246,16 @@ class ObservedExchange:
             self._rewritten = msgspec.structs.replace(rewrite, body=b"", more=())
             return response
         response.close()
-        response = await self._client.send(self._request(leave_body(body), None))
+        response = await self.client.send(self._request(leave_body(body), None))
         self._resend_count = 1
         if response.status < 400 and self._rejection_key is not None:
-            self._rejections.add(self._rejection_key)
+            self.rejections.add(self._rejection_key)
         return response
 
     def _request(self, rewrite: Rewrite, rest: RequestBody | None) -> UpstreamRequest:
-        upstream, identity = self._upstream, self._identity
+        upstream, identity = self.route.upstream, self.identity
         replaced: dict[bytes, tuple[bytes, bytes] | None] = {**upstream.credentials}
-        if self._rules.propagate:
+        if self.rules.propagate:
             value = identity.traceparent.encode("ascii")
             replaced[b"traceparent"] = (b"traceparent", value)
             state = identity.trace_state
@@ -284,11 +268,11 @@ class ObservedExchange:
             content_length=rewrite.size_bytes if rewrite.rewrites else None,
             replaced=replaced,
         )
-        headers = self._downstream.headers
+        headers = self.downstream.headers
         return UpstreamRequest(
             upstream=upstream,
-            method=self._downstream.method,
-            target=self._target,
+            method=self.downstream.method,
+            target=self.route.target,
             headers=request_headers(headers, changes),
             body=rewrite.body,
             more=rewrite.more,
@@ -297,13 +281,13 @@ class ObservedExchange:
         )
 
     async def _answer(self, response: UpstreamResponse) -> Answered:
-        if self._open_exchange.cut:
+        if self.open_exchange.cut:
             raise asyncio.CancelledError  # just when the answer came
         rewrite = self._rewritten
         could_hide = rewrite.asked and response.status < 300
         is_encoded = could_hide and _is_encoded(response.headers)
         hides_usage = could_hide and not is_encoded and _may_be_stream(response)
-        self._tap.response_head(
+        self.tap.response_head(
             response,
             resend_count=self._resend_count,
             rewrites=rewrite.rewrites,
@@ -311,7 +295,7 @@ class ObservedExchange:
             usage_event_not_stripped=is_encoded,
         )
         answered, broken = await relay_answer(
-            response, self._downstream, self._tap, UsageFilter() if hides_usage else None
+            response, self.downstream, self.tap, UsageFilter() if hides_usage else None
         )
         end = EndKind.UPSTREAM_EOF if response.is_framed else EndKind.UPSTREAM_UNFRAMED_END
         self._ending = (broken.end, str(broken)) if broken else (end, "")
@@ -333,7 +317,7 @@ class ObservedExchange:
                 done, _ = await asyncio.wait({task}, timeout=limit)
                 too_long = not done
             except asyncio.CancelledError:
-                too_long = self._open_exchange.cut
+                too_long = self.open_exchange.cut
                 if not too_long:
                     self._note_client_gone()
             if too_long and not gives_up:
@@ -356,7 +340,7 @@ class ObservedExchange:
         size = 0
         try:
             while size < MAX_DRAIN_BYTES and (data := await response.read()):
-                self._tap.response_data(data)
+                self.tap.response_data(data)
                 size += len(data)
         except UpstreamBroken:
             return
@@ -373,7 +357,7 @@ def _may_be_stream(response: UpstreamResponse) -> bool:
     """Whether events may be in it: not in JSON of a known length, which keeps that length.
 
     The type alone does not tell: Azure AI Foundry is known to call its streams JSON
-    (``dialects.md`` section 3), and the filter lets what is no event pass at once.
+    (``dialects.md`` section 3), and the filter passes on at once what is not an event.
     """
     kind = response.headers.find(b"content-type") or b""
     is_counted = response.headers.has(b"content-length")

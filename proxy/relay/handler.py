@@ -1,4 +1,4 @@
-"""The traffic port's one handler: observe what is an LLM endpoint, relay everything else.
+"""The traffic port's one handler: observes calls of the APIs that it knows, relays all else.
 
 Where inbound keys are set, a request without one is answered before anything else is done with it,
 its body not read, on every path.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codec.apis.table import find_api
@@ -17,7 +18,7 @@ from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.relay.tee import relay_answer
-from proxy.request_body import BodyBudget
+from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.client import UpstreamRequest
 
 if TYPE_CHECKING:
@@ -47,80 +48,65 @@ _NO_KEY = (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Handler:
     """Called once for each valid request; stateless but for what it is given.
 
-    Args:
-        upstreams: where requests go.
-        client: how they get there.
-        taps: what is told to the observing half.
-        identities: of spans.
-        rejections: who does not take the usage option.
-        rules: for observed exchanges.
+    Attributes:
         open_exchanges: those that a shutdown waits for.
         inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
         on_refused: called with a sentence for each request that has none.
         on_relayed: called with the status of each answer that is relayed unobserved.
-
-    Attributes:
         bodies: what observed calls hold of their requests.
     """
 
-    def __init__(
-        self,
-        *,
-        upstreams: UpstreamTable,
-        client: UpstreamClient,
-        taps: TapSource,
-        identities: SpanIdentitySource,
-        rejections: Rejections,
-        rules: ExchangeRules,
-        open_exchanges: OpenExchanges,
-        inbound_keys: InboundKeys | None = None,
-        on_refused: Callable[[str], None] = lambda _: None,
-        on_relayed: Callable[[Downstream, int], None] = lambda *_: None,
-    ) -> None:
+    upstreams: UpstreamTable
+    client: UpstreamClient
+    taps: TapSource
+    identities: SpanIdentitySource
+    rejections: Rejections
+    rules: ExchangeRules
+    open_exchanges: OpenExchanges
+    inbound_keys: InboundKeys | None
+    on_refused: Callable[[str], None]
+    on_relayed: Callable[[Downstream, int], None]
+
+    def __post_init__(self) -> None:
+        upstreams = self.upstreams
 
         @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
         def find_way(method: str, target: str) -> tuple[Route, Api | None]:
             return upstreams.route(target), find_api(method, target)
 
         self._find_way = find_way
-        self._client = client
-        self._taps = taps
-        self._identities = identities
-        self._rejections = rejections
-        self._rules = rules
-        self._on_disconnect = rules.on_disconnect.value
-        self.bodies = BodyBudget(rules.max_bodies_bytes)
+        self._on_disconnect = self.rules.on_disconnect.value
+        self.bodies = BodyBudget(self.rules.max_bodies_bytes)
         self._scans = BodyScans()
-        self._open = open_exchanges
-        self._inbound_keys = inbound_keys
-        self._on_refused = on_refused
-        self._on_relayed = on_relayed
 
     async def __call__(self, downstream: Downstream) -> Answered:
         """Relay one request."""
         route, api = self._find_way(downstream.method, downstream.target)
-        if (keys := self._inbound_keys) is not None and not _lets_in(keys, downstream, route):
-            self._on_refused("no inbound key, or an unknown one")
+        if (keys := self.inbound_keys) is not None and not _lets_in(keys, downstream, route):
+            self.on_refused("no inbound key, or an unknown one")
             return await downstream.answer_error(401, "invalid_api_key", _NO_KEY)
-        with self._open.entered() as open_exchange:
-            try:
-                if api is None:
-                    return await self._relay(downstream, route)
-                return await self._observe(downstream, route, api, open_exchange).run()
-            except asyncio.CancelledError:
-                if open_exchange.cut:
-                    await downstream.cut()
+        open_exchange = self.open_exchanges.begin()
+        try:
+            if api is None:
+                return await self._relay(downstream, route)
+            return await self._observe(downstream, route, api, open_exchange).run()
+        except asyncio.CancelledError:
+            if open_exchange.cut:
+                await downstream.cut()
+            raise
+        except ConnectionError:
+            raise
+        except Exception:
+            if not downstream.head_sent:
                 raise
-            except ConnectionError:
-                raise
-            except Exception:
-                if not downstream.head_sent:
-                    raise
-                _log.exception("the relay failed in the middle of an answer")
-                return await downstream.cut()
+            _log.exception("the relay failed in the middle of an answer")
+            return await downstream.cut()
+        finally:
+            self.open_exchanges.discard(open_exchange)
 
     def _observe(
         self,
@@ -129,9 +115,9 @@ class Handler:
         api: Api,
         open_exchange: OpenExchange,
     ) -> ObservedExchange:
-        """The exchange, which has begun."""
+        """Begin an observed exchange."""
         identity = self._identify(downstream.headers, api.name)
-        tap = self._taps.open(observed=self._rules.keeps_unsampled or identity.sampled)
+        tap = self.taps.open(observed=self.rules.keeps_unsampled or identity.sampled)
         tap.begin(
             downstream,
             route.upstream,
@@ -140,26 +126,26 @@ class Handler:
             on_disconnect=self._on_disconnect,
         )
         return ObservedExchange(
-            downstream,
-            route,
+            downstream=downstream,
+            route=route,
             api=api,
             identity=identity,
             tap=tap,
-            client=self._client,
-            rejections=self._rejections,
-            rules=self._rules,
-            bodies=self.bodies,
+            client=self.client,
+            rejections=self.rejections,
+            rules=self.rules,
+            share=BodyShare(self.bodies),
             scans=self._scans,
             open_exchange=open_exchange,
         )
 
     def _identify(self, headers: Head, name: str) -> SpanIdentity:
-        """Identify the span; a state without a parent is nobody's (W3C Trace Context, 3.3)."""
+        """Identify the span; a state without a parent is ignored (W3C Trace Context, 3.3)."""
         parent = headers.find(b"traceparent")
         if parent is None:
-            return self._identities.decide(None, None, name=name)
+            return self.identities.decide(None, None, name=name)
         state = headers.join(b"tracestate")
-        return self._identities.decide(
+        return self.identities.decide(
             parent.decode("latin-1"),
             None if state is None else state.decode("latin-1"),
             name=name,
@@ -179,12 +165,12 @@ class Handler:
             chunked=headers.has(b"transfer-encoding"),
         )
         try:
-            response = await self._client.send(request)
+            response = await self.client.send(request)
         except GatewayError as error:
             return await downstream.answer_error(error.status, error.code, error.message)
         try:
-            self._on_relayed(downstream, response.status)
-            answered, _ = await relay_answer(response, downstream, self._taps.open(observed=False))
+            self.on_relayed(downstream, response.status)
+            answered, _ = await relay_answer(response, downstream, self.taps.open(observed=False))
         finally:
             response.close()
         return answered

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Self
 
 __all__ = ("OpenExchange", "OpenExchanges")
 
@@ -12,24 +11,14 @@ class OpenExchange:
     """One open exchange.
 
     Attributes:
-        cut: it was ended by us at shutdown, so its cancellation is not the client's doing.
+        cut: we ended it at shutdown, so its cancellation is not the client's doing.
     """
 
-    __slots__ = ("_owner", "_task", "cut")
+    __slots__ = ("_task", "cut")
 
-    def __init__(self, task: asyncio.Task[object], owner: OpenExchanges) -> None:
+    def __init__(self, task: asyncio.Task[object]) -> None:
         self._task = task
-        self._owner = owner
         self.cut = False
-
-    def __enter__(self) -> Self:
-        """Count it as open."""
-        self._owner.exchanges.add(self)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Count it as ended."""
-        self._owner.discard(self)
 
     def end(self) -> None:
         """Cut it now."""
@@ -38,36 +27,34 @@ class OpenExchange:
 
 
 class OpenExchanges:
-    """All open exchanges of a worker.
-
-    Attributes:
-        exchanges: they add themselves.
-    """
+    """All open exchanges of a worker."""
 
     def __init__(self) -> None:
-        self.exchanges: set[OpenExchange] = set()
+        self._exchanges: set[OpenExchange] = set()
         self._none_left: asyncio.Event | None = None  # while somebody waits for it
 
     def __len__(self) -> int:
-        return len(self.exchanges)
+        return len(self._exchanges)
 
-    def entered(self) -> OpenExchange:
-        """The current task's exchange, counted for as long as a block with it runs."""
+    def begin(self) -> OpenExchange:
+        """Count the current task's exchange as open, until it is discarded."""
         task = asyncio.current_task()
         if task is None:
             raise AssertionError("handlers run in tasks")
-        return OpenExchange(task, self)
+        exchange = OpenExchange(task)
+        self._exchanges.add(exchange)
+        return exchange
 
     def discard(self, exchange: OpenExchange) -> None:
-        """Count it no longer."""
-        self.exchanges.discard(exchange)
-        if self._none_left is not None and not self.exchanges:
+        """Remove one that has ended."""
+        self._exchanges.discard(exchange)
+        if self._none_left is not None and not self._exchanges:
             self._none_left.set()
             self._none_left = None
 
     async def wait_until_none(self, timeout_seconds: float) -> bool:
         """Wait for the last one to end; false if some are left after the time-out."""
-        if not self.exchanges:
+        if not self._exchanges:
             return True
         none_left = self._none_left = self._none_left or asyncio.Event()
         try:
@@ -78,8 +65,8 @@ class OpenExchanges:
         return True
 
     def cut_all(self) -> int:
-        """Cut what is open; how many that were."""
-        exchanges = list(self.exchanges)
+        """Cut what is open, and return how many that were."""
+        exchanges = list(self._exchanges)
         for exchange in exchanges:
             exchange.end()
         return len(exchanges)

@@ -1,4 +1,4 @@
-"""Remember for a while which models at which upstream reject ``stream_options``."""
+"""Remembers for a while which models at which upstream reject ``stream_options``."""
 
 from __future__ import annotations
 

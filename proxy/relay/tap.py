@@ -5,9 +5,9 @@ Rules:
 1. Memory only: nothing here waits, and no method raises. A sink that fails is not called again
    for this exchange, and the relay does not notice (R2).
 2. Exactly one ``begin`` and one ``end`` per tap (R3); :meth:`Tap.end` may be called twice.
-3. What may be a credential is sealed; of a body with status >= 400 what stands in a read as it is
-   gets masked at the speed of a copy, for frames may wait on a disk. To find all that a provider
-   quotes, whatever its form, is telemetry's work (R7).
+3. What may be a credential is sealed. In a body with status >= 400 a credential that stands whole
+   in one read is masked at the speed of a copy, as frames may wait on a disk. To find all that a
+   provider quotes, whatever its form, is telemetry's work (R7).
 4. Past a limit, which a setting gives, the rest of an answer is left out and counted (R5); of an
    error :data:`~telemetry.frames.frame.MAX_ERROR_BYTES` are copied.
 """
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from telemetry.observing.client_context import HeaderMap
     from telemetry.observing.sealing import Seal
 
-__all__ = ("MAX_ANSWER_BYTES", "ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
+__all__ = ("ExchangeSink", "FrameSink", "RecordedHeaders", "Tap", "TapSource")
 
 _log = logging.getLogger("spantap.tap")
 
@@ -65,12 +65,7 @@ class ExchangeSink(Protocol):
     """A sink for the frames of one exchange: never blocks."""
 
     def add(self, frame: Frame, size_bytes: int) -> None:
-        """Take the next frame.
-
-        Args:
-            frame: in its order.
-            size_bytes: what it takes, see :func:`telemetry.frames.kept.frame_bytes`.
-        """
+        """Add the next frame, of the size that :func:`telemetry.frames.kept.frame_bytes` tells."""
         ...
 
 
@@ -96,7 +91,7 @@ class RecordedHeaders:
 
     @classmethod
     def of(cls, headers: HeaderMap) -> RecordedHeaders:
-        """What an observer needs, and what the map wants."""
+        """Record what an observer needs, and what the map wants."""
         return cls(names=RECORDED_REQUEST_HEADERS | headers.names, prefixes=headers.name_prefixes)
 
     def select(self, head: Head) -> tuple[tuple[str, str], ...]:
@@ -182,16 +177,14 @@ class Tap:
             self._give_up()
             return
         source, fields = self._source, self._fields
-        origin, path = upstream.origin, downstream.path
-        if not path.isascii():
-            path = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        origin = upstream.origin
         frame = Begin(
             exchange=self._number,
             at_ns=self._epoch_ns + self._monotonic_ns(),
             identity=identity,
             endpoint=endpoint,
             method=downstream.method,
-            path=path,
+            path=downstream.path,
             headers=headers,
             upstream=upstream.name,
             provider=upstream.provider,
@@ -258,9 +251,7 @@ class Tap:
     def response_data(self, data: bytes, *, passes: bool = False) -> None:
         """One read of the body, before anything is done with it.
 
-        Args:
-            data: the bytes.
-            passes: it is on its way to the client before anything else can happen.
+        Where it `passes`, it is on its way to the client before anything else can happen.
         """
         if not passes:
             self._undelivered_reads += 1
@@ -307,45 +298,32 @@ class Tap:
         self._sink = None
 
 
+@dataclass(eq=False, repr=False)
 class TapSource:
     """Hands out taps; one per worker.
 
-    Args:
+    Attributes:
         sink: where frames go.
-        clock: the worker's.
         headers: which request headers are copied.
         max_body_bytes: of one answer's body, copied.
         seal: for what may be credentials.
-
-    Attributes:
-        clock: as given.
-        headers: which request headers are copied.
-        max_body_bytes: as given.
-        seal: as given.
     """
 
-    def __init__(
-        self,
-        sink: FrameSink,
-        clock: Clock,
-        headers: RecordedHeaders | None = None,
-        *,
-        max_body_bytes: int = MAX_ANSWER_BYTES,
-        seal: Seal = OWN_SEAL,
-    ) -> None:
-        self._defects = limit_lines(clock)
-        self._sink = sink
-        self.clock = clock
-        self.headers = headers or RecordedHeaders()
-        self.max_body_bytes = max_body_bytes
-        self.seal = seal
+    sink: FrameSink
+    clock: Clock
+    headers: RecordedHeaders = RecordedHeaders()
+    max_body_bytes: int = MAX_ANSWER_BYTES
+    seal: Seal = OWN_SEAL
+
+    def __post_init__(self) -> None:
+        self._defects = limit_lines(self.clock)
         self._numbers = itertools.count(1)
 
     def open(self, *, observed: bool) -> Tap:
         """A tap for a new exchange; one that is not observed emits nothing."""
-        return Tap(self, next(self._numbers), self._sink if observed else None)
+        return Tap(self, next(self._numbers), self.sink if observed else None)
 
     def note_defect(self, number: int) -> None:
-        """Say in the log what failed; where its exception is handled."""
+        """Log the exception that is being handled."""
         if self._defects.admit() is not None:
             _log.exception("the tap failed: exchange %d is no longer observed", number)

@@ -31,7 +31,7 @@ async def relay_answer(
     """Relay an answer: its head, its body, and its end as it was, clean or broken.
 
     Returns:
-        What the connection's loop wants to know, and how the body broke off.
+        What becomes of the client's connection, and how the body broke off.
 
     Raises:
         ConnectionError: the client is gone.
@@ -43,74 +43,41 @@ async def relay_answer(
         has_body=response.has_body,
         keeps_length=usage_filter is None,
     )
+    broken = None
     try:
-        await _Tee(response, downstream, tap, usage_filter).run()
-    except UpstreamBroken as broken:
-        return await downstream.cut(), broken
-    return await downstream.finish(), None
+        await _relay_body(response, downstream, tap, usage_filter)
+    except UpstreamBroken as error:
+        broken = error
+    if usage_filter is not None and (held := usage_filter.finish()):
+        await downstream.send(held)
+    return await (downstream.finish() if broken is None else downstream.cut()), broken
 
 
-class _Tee:
-    """One body on its way to the client, and to the tap."""
+async def _relay_body(
+    response: UpstreamResponse, downstream: Downstream, tap: Tap, usage_filter: UsageFilter | None
+) -> None:
+    """Relay all that arrives, before the error of a body that broke off is raised."""
 
-    __slots__ = ("_downstream", "_response", "_tap", "_usage_filter")
-
-    def __init__(
-        self,
-        response: UpstreamResponse,
-        downstream: Downstream,
-        tap: Tap,
-        usage_filter: UsageFilter | None,
-    ) -> None:
-        self._response = response
-        self._downstream = downstream
-        self._tap = tap
-        self._usage_filter = usage_filter
-
-    async def run(self) -> None:
-        """Relay it to its end.
-
-        Raises:
-            UpstreamBroken: where it broke off, after all that arrived was relayed.
-            ConnectionError: the client is gone.
-        """
-        try:
-            await self._relay_reads()
-        except UpstreamBroken:
-            await self._send_held()
-            raise
-        await self._send_held()
-
-    async def _relay_reads(self) -> None:
-        response, downstream, pass_on = self._response, self._downstream, self._pass_on
-        data = response.take()
-        if not (data or response.at_end):
-            await downstream.flush()
-        while data := data or await response.read(pass_on):
-            if relayed := self._copy(data):
-                await downstream.send(relayed)
-            else:
-                await downstream.flush()
-            self._tap.delivered()
-            data = response.take()
-
-    def _pass_on(self, data: bytes) -> bool:
-        """Pass one read on at once, where the client need not be waited for."""
-        downstream, usage_filter = self._downstream, self._usage_filter
+    def pass_on(data: bytes) -> bool:
+        """Relay a read at once, where the client need not be waited for."""
         if not downstream.is_free:
             return False
-        self._tap.response_data(data, passes=True)
+        tap.response_data(data, passes=True)
         if usage_filter is not None:
             data = usage_filter.feed(data)
         if data:
             downstream.send_at_once(data)
         return True
 
-    def _copy(self, data: bytes) -> bytes:
-        """Tell the tap; what of it the client gets."""
-        self._tap.response_data(data)
-        return data if self._usage_filter is None else self._usage_filter.feed(data)
-
-    async def _send_held(self) -> None:
-        if self._usage_filter is not None and (held := self._usage_filter.finish()):
-            await self._downstream.send(held)
+    data = response.pop()
+    if not (data or response.at_end):
+        await downstream.flush()
+    while data := data or await response.read(pass_on):
+        tap.response_data(data)
+        relayed = data if usage_filter is None else usage_filter.feed(data)
+        if relayed:
+            await downstream.send(relayed)
+        else:
+            await downstream.flush()
+        tap.delivered()
+        data = response.pop()

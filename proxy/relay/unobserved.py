@@ -3,8 +3,8 @@
 Rules:
 
 1. A request counts by its path where that calls a model by another API, whatever the answer; any
-   other POST of JSON where the upstream took it (a status below 400). So whoever tries paths that
-   no upstream has is not told of.
+   other POST of JSON where the upstream accepted it (a status below 400). So probes for paths that
+   no upstream has are not told of.
 2. A path is told without its query, and with ``…`` for what looks like a key or an id (R7).
 3. No more than :data:`MAX_PATHS` paths have a line and a number of their own (R5); the others share
    one.
@@ -36,11 +36,7 @@ _KEY_OR_ID = re.compile(r"(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}-[0-9
 
 
 class UnobservedCounter:
-    """Tells of the calls that one worker relays unobserved.
-
-    Args:
-        registry: where they are counted.
-    """
+    """Counts and logs the calls that one worker relays unobserved."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self._registry = registry
@@ -50,12 +46,12 @@ class UnobservedCounter:
         self._told: set[str] = set()
 
     def note(self, downstream: Downstream, status: int) -> None:
-        """A request was relayed unobserved, and answered with this status."""
+        """Note a request that was relayed unobserved and answered with this status."""
         if downstream.method != "POST":
             return
         content_type = downstream.headers.find(b"content-type") or b""
-        was_taken = status < 400 and b"json" in content_type.lower()
-        if not (was_taken or calls_model_unobserved(downstream.target)):
+        was_accepted = status < 400 and b"json" in content_type.lower()
+        if not (was_accepted or calls_model_unobserved(downstream.target)):
             return
         path = downstream.target.partition("?")[0]
         if len(path) > MAX_LABEL_CHARS:  # half a key looks like none

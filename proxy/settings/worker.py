@@ -13,7 +13,7 @@ import msgspec
 from codec.rewrite import UsagePolicy
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
-from proxy.upstream_entry import HandedUpstream
+from proxy.upstream_entry import UpstreamEntry
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
 
@@ -27,7 +27,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of relaying: see :class:`proxy.settings.settings.Settings`."""
 
     upstream: str
-    upstreams: tuple[HandedUpstream, ...]
+    upstreams: tuple[UpstreamEntry, ...]
     host: str
     port: int
     workers: int

@@ -1,4 +1,4 @@
-"""The bytes of one answer, taken apart by llhttp (httptools), sans-IO.
+"""The bytes of one answer, parsed by llhttp (httptools), sans-IO.
 
 Rules:
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import httptools
 
-from proxy.headers import Head
+from proxy.headers import MAX_FIELDS, MAX_HEAD_FACTOR, Head
 from proxy.upstream.errors import InvalidAnswerError
 
 __all__ = ("MAX_INTERIM_ANSWERS", "AnswerHead", "AnswerParser")
@@ -30,18 +30,12 @@ __all__ = ("MAX_INTERIM_ANSWERS", "AnswerHead", "AnswerParser")
 MAX_INTERIM_ANSWERS = 16
 """1xx heads before the answer's; real servers send one or two."""
 
-MAX_HEADER_FIELDS = 256
-"""Fields of an answer; bounds the work that a head can cause."""
-
-MAX_HEAD_FACTOR = 4
-"""Largest head of an answer as a whole, in largest fields; as much as we take of a client."""
-
 _LEAST_HEAD_BYTES = len(b"HTTP/1.1 200 \r\n\r\n")
 _LEAST_FIELD_BYTES = len(b": \r\n")
 
 
 class AnswerHead(NamedTuple):
-    """The head of an answer, of which :class:`proxy.upstream.response.UpstreamResponse` tells."""
+    """The head of an answer: see :class:`proxy.upstream.response.UpstreamResponse`."""
 
     status: int
     reason: str
@@ -58,8 +52,6 @@ class AnswerParser:
         head_only: the request was one whose answer has no body.
 
     Attributes:
-        head: once it has come.
-        is_over: all of the answer has come.
         keeps_connection: another request may follow on the same connection.
         fault: why nothing more can be made of what comes.
     """
@@ -86,7 +78,7 @@ class AnswerParser:
         )
 
     def feed(self, data: bytes) -> bytes:
-        """Take a read, while the answer is not over and has no fault; what it has of the body."""
+        """Parse a read of an answer that is not over and has no fault; what it has of the body."""
         self._bytes_without_body += len(data)
         try:
             self._parser.feed_data(data)
@@ -109,7 +101,7 @@ class AnswerParser:
         return body
 
     def close(self) -> None:
-        """Let go of llhttp, which knows us: nothing is left for the garbage collector."""
+        """Drop llhttp, which refers to this object: the garbage collector need not find them."""
         del self._parser
 
     # The parser calls these.
@@ -122,11 +114,11 @@ class AnswerParser:
         self._fields = []
 
     def on_status(self, reason: bytes) -> None:
-        """Take a part of the reason."""
+        """Add to the reason."""
         self._reason += reason
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field, of the head or a trailer; a trailer is nobody's."""
+        """Add a field, of the head or of trailers, which are dropped."""
         self._fields.append((name, value))
 
     def _read_fields(self) -> Head:
@@ -136,7 +128,7 @@ class AnswerParser:
         head_bytes += len(sizes) * _LEAST_FIELD_BYTES
         if max(len(self._reason), *sizes, 0) > self._max_header_bytes:
             raise InvalidAnswerError("a field is too long")
-        if len(sizes) > MAX_HEADER_FIELDS:
+        if len(sizes) > MAX_FIELDS:
             raise InvalidAnswerError("too many fields")
         if head_bytes > self._max_head_bytes:
             raise InvalidAnswerError("the head is too long")
@@ -171,7 +163,7 @@ class AnswerParser:
         self.keeps_connection = is_sure and self._parser.should_keep_alive()
 
     def on_message_complete(self) -> None:
-        """End an answer; the body of an interim one is nobody's."""
+        """End an answer, or drop the body of an interim one."""
         if self.head is None:
             self._pieces.clear()
         else:
@@ -179,7 +171,7 @@ class AnswerParser:
 
 
 def _is_chunked(headers: Head) -> bool:
-    """Whether chunks tell where the body ends; what only some would take for them is refused."""
+    """Whether chunks tell where the body ends; what only some read as chunks is refused."""
     if not headers.has(b"transfer-encoding"):
         return False
     codings = (headers.join(b"transfer-encoding") or b"").lower()
@@ -190,6 +182,5 @@ def _is_chunked(headers: Head) -> bool:
 
 
 def _explain(error: httptools.HttpParserError) -> InvalidAnswerError:
-    """What the parser, or one of its callbacks, has found."""
     found = error.__context__
     return found if isinstance(found, InvalidAnswerError) else InvalidAnswerError(str(error))

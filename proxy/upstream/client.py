@@ -7,9 +7,8 @@ upstream had dropped is an error that says so (``design.md`` section 6).
 
 from __future__ import annotations
 
-import functools
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -63,7 +62,6 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
         body: the whole body, or what was read of it so far.
         more: parts that follow ``body``.
         rest: reader of what follows them, ``None`` where that is all.
-        chunked: the body is sent in chunks.
     """
 
     upstream: Upstream
@@ -87,27 +85,18 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
         return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class UpstreamClient:
     """Opens exchanges with upstreams over kept connections."""
 
-    def __init__(
-        self,
-        *,
-        tls: ssl.SSLContext,
-        timeouts: UpstreamTimeouts,
-        forward_proxy: ForwardProxy,
-        max_header_bytes: int,
-        clock: Clock | None = None,
-    ) -> None:
-        self._clock = clock or SystemClock()
-        self._failure_lines: dict[str, RateLimit] = {}
-        self.failure_count = 0
-        self._timeouts = timeouts
-        self._forward_proxy = forward_proxy
-        self._make_dialler = functools.partial(
-            Dialler, tls=tls, timeouts=timeouts, max_header_bytes=max_header_bytes
-        )
-        self._diallers: dict[URL, Dialler] = {}  # by origin
+    tls: ssl.SSLContext
+    timeouts: UpstreamTimeouts
+    forward_proxy: ForwardProxy
+    max_header_bytes: int
+    clock: Clock = field(default_factory=SystemClock)
+    failure_count: int = 0
+    _failure_lines: dict[str, RateLimit] = field(default_factory=dict)  # by upstream
+    _diallers: dict[URL, Dialler] = field(default_factory=dict)  # by origin
 
     async def close(self) -> None:
         """Drop all connections."""
@@ -124,11 +113,16 @@ class UpstreamClient:
         origin = request.upstream.origin
         dialler = self._diallers.get(origin)
         if dialler is None:
-            dialler = self._make_dialler(origin, self._forward_proxy.find(origin))
-            self._diallers[origin] = dialler
+            dialler = self._diallers[origin] = Dialler(
+                origin,
+                self.forward_proxy.find(origin),
+                tls=self.tls,
+                timeouts=self.timeouts,
+                max_header_bytes=self.max_header_bytes,
+            )
         try:
-            connection = dialler.idle.take() or await dialler.dial()
-            sending = Sending(connection, request, self._timeouts, dialler.authorization)
+            connection = dialler.idle.pop() or await dialler.dial()
+            sending = Sending(connection, request, self.timeouts, dialler.authorization)
             return await sending.run()
         except UpstreamError as error:
             told = explain_upstream_error(request.upstream, error)
@@ -137,5 +131,5 @@ class UpstreamClient:
 
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
         self.failure_count += 1
-        lines = self._failure_lines.setdefault(upstream.name, limit_lines(self._clock))
+        lines = self._failure_lines.setdefault(upstream.name, limit_lines(self.clock))
         log_limited(_log, lines, error.message)

@@ -40,9 +40,6 @@ class UpstreamConnection(asyncio.Protocol):
         open_connections: where it is as long as it is open.
         max_header_bytes: of one field of an answer.
         stall_seconds: how long the upstream may take nothing of a request (0: for ever).
-
-    Attributes:
-        transport: once it is connected.
     """
 
     transport: asyncio.Transport
@@ -76,9 +73,6 @@ class UpstreamConnection(asyncio.Protocol):
     def begin(self, *, head_only: bool) -> asyncio.Future[UpstreamResponse]:
         """The answer to the request that is written next, once its head has come.
 
-        Args:
-            head_only: it will have no body, whatever its head says.
-
         Raises:
             UpstreamClosedError: the connection is gone already.
         """
@@ -102,15 +96,14 @@ class UpstreamConnection(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Drop the connection at once; what has not been sent is not sent."""
+        """Drop the connection at once, with what has not been sent."""
         self._parser = None
         self.transport.abort()
 
     def fail(self, error: UpstreamError | GatewayError) -> None:
-        """Fail whoever waits for the head or reads the body; what comes now is nobody's.
+        """Fail the wait for the head, or the body; what comes now is dropped.
 
-        Args:
-            error: the client's where the request could not be sent whole.
+        The error is the client's where the request could not be sent whole.
         """
         self._parser = None
         if self._response is not None:
@@ -187,19 +180,19 @@ class UpstreamConnection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """The body's reader has taken what there was."""
+        """The body's reader wants more."""
         if self._is_paused and not self.transport.is_closing():
             self._is_paused = False
             self._last_read = self._now()
             self.transport.resume_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, without having been asked for anything."""
+        """Begin."""
         self.transport = cast("asyncio.Transport", transport)  # as sockets of TCP have
         self._open_connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take a read: usually an event of a stream."""
+        """Parse a read: usually an event of a stream."""
         parser = self._parser
         if parser is None:
             self.abort()  # rule 1
@@ -222,7 +215,7 @@ class UpstreamConnection(asyncio.Protocol):
             response.end()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Tell what that means for the answer (rule 4)."""
+        """End the answer, or fail it (rule 4)."""
         self._open_connections.discard(self)
         self._stop_watch()
         self._stall_watch.stop()

@@ -7,8 +7,8 @@ Rules:
 2. Where there are several addresses the next is tried when one does not answer soon (RFC 8305),
    and when TLS fails at one.
 3. Nothing of a forward proxy's doing is blamed on the upstream.
-4. There is no limit of the number of connections: there is at most one per open request of a
-   client, and queueing here would be waiting nobody sees.
+4. The number of connections has no limit: there is at most one per open request of a client, and
+   nobody would see a queue here.
 """
 
 from __future__ import annotations
@@ -55,8 +55,6 @@ class Dialler:
         origin: scheme, host and port.
         proxy: the forward proxy on the way; ``None`` without one.
         tls: for the origin and the proxy, where they are of https.
-        timeouts: of connections.
-        max_header_bytes: of one field of an answer.
 
     Attributes:
         idle: connections that wait.
@@ -93,10 +91,10 @@ class Dialler:
         self._lookup_until = 0.0
 
     async def dial(self) -> UpstreamConnection:
-        """A new connection.
+        """Make a new connection.
 
         Raises:
-            UpstreamError: there is none to be had.
+            UpstreamError: none could be made.
         """
         try:
             async with asyncio.timeout(self._connect_seconds):
@@ -197,7 +195,7 @@ class Dialler:
 
 
 def _name(url: URL) -> str:
-    """The name that a certificate has to hold."""
+    """The name that a certificate has to have."""
     return (url.raw_host or "").rstrip(".")
 
 

@@ -95,7 +95,7 @@ class UpstreamUnreachableError(UpstreamError):
 
 
 class InvalidAnswerError(UpstreamError):
-    """What the upstream sent is no valid HTTP; the words about it quote none of it (R7)."""
+    """The upstream sent invalid HTTP; the words about it quote none of it (R7)."""
 
     code = "upstream_invalid_response"
     sentence = "its answer is no valid HTTP"

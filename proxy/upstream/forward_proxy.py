@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
+from telemetry.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,7 +33,7 @@ class ForwardProxy:
         """Read the environment once.
 
         Raises:
-            ValueError: a proxy URL is none that can be used.
+            ConfigurationError: a proxy URL cannot be used.
         """
         proxies = urllib.request.getproxies_environment()
         for scheme in ("http", "https"):
@@ -51,14 +53,14 @@ class ForwardProxy:
 
 
 def _check(name: str, text: str) -> None:
-    """Refuse what is no proxy URL, without quoting it: it may hold a password (R7)."""
+    """Refuse an unusable URL, without quoting it: it may hold a password (R7)."""
     try:
         url = URL(text)
         usable = url.scheme in {"http", "https"} and bool(url.raw_host)
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError(f"{name} must be an http:// or https:// URL")
+        raise ConfigurationError(f"{name} must be an http:// or https:// URL")
 
 
 def encode_credentials(proxy: URL) -> bytes:

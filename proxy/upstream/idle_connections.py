@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.readable import has_unread
+from proxy.sockets import has_unread
 
 if TYPE_CHECKING:
     from proxy.upstream.connection import UpstreamConnection
@@ -33,8 +33,8 @@ class IdleConnections:
         # With what ends them; the one that was used last is the last.
         self._waiting: dict[UpstreamConnection, asyncio.TimerHandle] = {}
 
-    def take(self) -> UpstreamConnection | None:
-        """One that is fit to be written to, if there is one."""
+    def pop(self) -> UpstreamConnection | None:
+        """Remove and return one that is fit to be written to, if there is one."""
         while self._waiting:
             connection, timer = self._waiting.popitem()
             timer.cancel()
@@ -54,6 +54,6 @@ class IdleConnections:
         connection.transport.close()
 
     def close(self) -> None:
-        """Keep none any more."""
+        """Forget all, and their timers."""
         while self._waiting:
             self._waiting.popitem()[1].cancel()

@@ -33,11 +33,7 @@ READ_BUFFER_BYTES = 128 * 1024
 
 
 class UpstreamBroken(Exception):  # noqa: N818 - names what happened
-    """The body broke off; every byte that arrived was handed out before.
-
-    Attributes:
-        end: ``UPSTREAM_BROKEN`` or ``TIMEOUT``.
-    """
+    """The body broke off; every byte that arrived was handed out before."""
 
     def __init__(self, message: str, end: EndKind = EndKind.UPSTREAM_BROKEN) -> None:
         super().__init__(message)
@@ -72,7 +68,7 @@ class UpstreamResponse:
     # Called by the connection.
 
     def feed(self, data: bytes) -> None:
-        """Take what came of the body in one read."""
+        """Add what came of the body in one read."""
         if self._taker is not None and self._taker(data):
             return
         self._taker = None  # rule 2
@@ -83,7 +79,7 @@ class UpstreamResponse:
         self._wake()
 
     def end(self, error: UpstreamError | GatewayError | None = None) -> None:
-        """Nothing more comes, because all has come or because of an error."""
+        """Note that nothing more comes, because all has come or because of an error."""
         self._taker = None
         if not self._has_ended:
             self._has_ended = True
@@ -94,17 +90,17 @@ class UpstreamResponse:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # Called by whoever relays it.
+    # Called by the relay.
 
     @property
     def at_end(self) -> bool:
         """Whether :meth:`read` would tell the end of the body without waiting."""
         return self._has_ended and self._broken is None and not self._pieces
 
-    def take(self) -> bytes:
+    def pop(self) -> bytes:
         """What :meth:`read` would give, where that is there; else nothing, and :meth:`read` tells.
 
-        Whoever relays a whole answer, or many events that came in one read, need not wait for it.
+        A whole answer, or many events that came in one read, need not be waited for.
         """
         pieces = self._pieces
         if not pieces:
@@ -132,13 +128,12 @@ class UpstreamResponse:
         if not (self._pieces or self._has_ended):
             self._taker = taker
             await self._wait()
-        data = self.take()
+        data = self.pop()
         if not data and self._broken is not None:
             raise self._broken
         return data
 
     async def _wait(self) -> None:
-        """Wait until something is there to be read, or the end."""
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
@@ -146,10 +141,9 @@ class UpstreamResponse:
             self._waiter = self._taker = None
 
     async def peek(self, limit_bytes: int) -> bytes:
-        """Up to ``limit_bytes`` of the body, which :meth:`read` will hand out read by read.
+        """Up to `limit_bytes` of the body, which :meth:`read` will hand out read by read.
 
-        Args:
-            limit_bytes: :data:`READ_BUFFER_BYTES` at most.
+        The limit is :data:`READ_BUFFER_BYTES` at most.
         """
         while self._size_bytes < limit_bytes and not self._has_ended:
             await self._wait()
@@ -157,10 +151,9 @@ class UpstreamResponse:
         return b"".join(self._pieces)[:limit_bytes]
 
     def when_uploaded(self, callback: Callable[[], None]) -> None:
-        """Call once nothing of the request is held for sending any more: now, or when it is sent.
+        """Call once nothing of the request is held for sending: now, or when its upload ends.
 
-        An upstream may answer before it has the whole request; an upload that is broken off ends,
-        too.
+        An upstream may answer before it has the whole request.
         """
         if self.upload is None or self.upload.done():
             callback()

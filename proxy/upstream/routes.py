@@ -17,13 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from yarl import URL
 
 from codec.rewrite import UsagePolicy
-from proxy.upstream_entry import HandedUpstream, check_url, read_key
+from proxy.upstream_entry import UpstreamEntry, check_url, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from proxy.upstream_entry import UpstreamEntry
-
 
 __all__ = ("Route", "Upstream", "UpstreamTable")
 
@@ -37,7 +34,6 @@ class Upstream:
         origin: scheme, host and port.
         base_path: path of the configured URL without a final slash, raw.
         prefix: path prefix that selects it, without a final slash.
-        usage: usage policy.
         provider: value for ``llm.provider``, ``None`` to infer it from the host.
         credentials: what replaces the client's ``Authorization`` where we hold the key, as
             :class:`proxy.headers.RequestChanges` takes it; never shown.
@@ -105,8 +101,7 @@ class UpstreamTable:
         """
         upstreams = [_build(table, usage) for table in tables]
         if not any(upstream.prefix == "" for upstream in upstreams):
-            default = HandedUpstream(name="default", url=default_url)
-            upstreams.append(_build(default, usage))
+            upstreams.append(_build(UpstreamEntry(name="default", url=default_url), usage))
         for what in ("name", "prefix"):
             values = [getattr(upstream, what) for upstream in upstreams]
             doubled = next((value for value in values if values.count(value) > 1), None)

@@ -7,13 +7,14 @@ Rules:
 2. The time to the first byte counts from the request's last byte, and interim answers do not
    extend it. While the request is on its way, the upstream may take its time over it, but not take
    nothing for ever.
-3. A large body keeps nobody waiting: after :data:`TURN_BYTES` the loop has its turn, and no copy
-   of the whole is made.
+3. A large body keeps nobody waiting: after each :data:`TURN_BYTES` others have their turn, and no
+   copy of the whole is made.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proxy.errors import GatewayError
@@ -39,29 +40,19 @@ TURN_BYTES = 4 * WRITE_BYTES
 without ever making us wait."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Sending:
     """Writes one request, and waits for the head of its answer.
 
-    Args:
-        connection: is fit to be written to.
-        request: what is sent.
-        timeouts: how long it may take.
-        authorization: for a forward proxy of plain HTTP; ``None`` without one.
+    `authorization` is for a forward proxy of plain HTTP; ``None`` without one.
     """
 
-    def __init__(
-        self,
-        connection: UpstreamConnection,
-        request: UpstreamRequest,
-        timeouts: UpstreamTimeouts,
-        authorization: bytes | None,
-    ) -> None:
-        self._connection = connection
-        self._request = request
-        self._timeouts = timeouts
-        self._head = request.encode_head(authorization)
-        self._upload: asyncio.Task[None] | None = None
-        self._head_read = False
+    connection: UpstreamConnection
+    request: UpstreamRequest
+    timeouts: UpstreamTimeouts
+    authorization: bytes | None
+    _upload: asyncio.Task[None] | None = None
+    _head_read: bool = False
 
     async def run(self) -> UpstreamResponse:
         """Write the request and read the head.
@@ -75,22 +66,22 @@ class Sending:
         except BaseException:
             if self._upload is not None:
                 self._upload.cancel()
-            self._connection.abort()
+            self.connection.abort()
             raise
 
     async def _run(self) -> UpstreamResponse:
-        request, connection = self._request, self._connection
+        request, connection = self.request, self.connection
         head = connection.begin(head_only=request.method == "HEAD")
         is_large = request.more or len(request.body) > WRITE_BYTES
         if request.rest is None and not is_large and not request.chunked:
-            connection.transport.write(self._head + request.body)
-            connection.watch(self._timeouts.first_byte_seconds)
+            connection.transport.write(request.encode_head(self.authorization) + request.body)
+            connection.watch(self.timeouts.first_byte_seconds)
         else:
             self._upload = spawn(self._write(), name="upload")
         response = await head
         self._head_read = True
         response.upload = self._upload
-        connection.watch(0 if response.at_end else self._timeouts.idle_seconds)
+        connection.watch(0 if response.at_end else self.timeouts.idle_seconds)
         return response
 
     async def _write(self) -> None:
@@ -102,16 +93,16 @@ class Sending:
         try:
             await self._write_body()
         except GatewayError as error:  # an answer that has begun already breaks off, too
-            self._connection.fail(error)
-            self._connection.abort()
+            self.connection.fail(error)
+            self.connection.abort()
         except UpstreamClosedError:
             return
         if not self._head_read:
-            self._connection.watch(self._timeouts.first_byte_seconds)
+            self.connection.watch(self.timeouts.first_byte_seconds)
 
     async def _write_body(self) -> None:
-        request, write = self._request, self._connection.write
-        await write(self._head)
+        request, write = self.request, self.connection.write
+        await write(request.encode_head(self.authorization))
         written_bytes = 0
         for piece in _cut((request.body, *request.more)):
             if written_bytes >= TURN_BYTES:
@@ -120,19 +111,18 @@ class Sending:
             await write(self._frame(piece))
             written_bytes += len(piece)
         if request.rest is not None:
-            while data := await request.rest.readany():
+            while data := await request.rest.read():
                 await write(self._frame(data))
         if request.chunked:
             await write(b"0\r\n\r\n")
 
     def _frame(self, piece: bytes | memoryview) -> bytes | memoryview:
-        if not self._request.chunked:
+        if not self.request.chunked:
             return piece
         return b"".join((b"%x\r\n" % len(piece), piece, b"\r\n"))
 
 
 def _cut(parts: tuple[bytes | memoryview, ...]) -> Iterator[memoryview]:
-    """Cut a body into pieces that are written one by one."""
     for part in parts:
         view = memoryview(part)
         for start in range(0, len(view), WRITE_BYTES):

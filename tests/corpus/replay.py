@@ -36,12 +36,10 @@ from tests.proxy.harness import (
     ObservingSink,
     RunningProxy,
     ScriptedUpstream,
-    join_chunks,
     request_bytes,
     running_proxy,
-    send_raw,
-    split_answer,
 )
+from tests.proxy.raw_client import join_chunks, send_raw, split_answer
 from tests.telemetry.observed import chat_answer
 
 if TYPE_CHECKING:

@@ -39,16 +39,8 @@ from tests.faults.scripted import (
     whole_stream,
 )
 from tests.faults.stage import scaled
-from tests.proxy.harness import (
-    CHAT,
-    DONE,
-    STREAM,
-    USAGE_EVENT,
-    Connection,
-    chunk_event,
-    read_answer,
-    reset,
-)
+from tests.proxy.harness import CHAT, DONE, STREAM, USAGE_EVENT, Connection, chunk_event
+from tests.proxy.raw_client import read_answer, reset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

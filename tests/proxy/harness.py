@@ -1,30 +1,31 @@
-"""A scripted upstream, a running proxy and a raw client: real sockets, bytes under control."""
+"""A scripted upstream and a running proxy: real sockets, bytes under control."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
-import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json
 from proxy.app import Proxy
+from proxy.downstream.listening import listen
+from proxy.relay.handler import Handler
 from proxy.settings.settings import Settings
-from telemetry.frames.frame import Frame, decode_frames, encode_frames
+from telemetry.frames.frame import End, Frame, decode_frames, encode_frames
 from telemetry.in_process import FrameByFrame
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
+from tests.proxy.raw_client import Address, Fields, find_field, reset, split_fields
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from proxy.clock import Clock
+    from proxy.downstream.server import DownstreamServer
+    from proxy.request_body import BodyBudget
+    from proxy.upstream.client import UpstreamClient
     from telemetry.observing.exchange import Exchange
-
-Address = tuple[str, int]
-Fields = list[tuple[bytes, bytes]]
 
 CHAT = b'{"model":"m-1","messages":[{"role":"user","content":"hi"}]}'
 STREAMED_CHAT = b'{"model":"m-1","stream":true,"messages":[{"role":"user","content":"hi"}]}'
@@ -60,21 +61,6 @@ STREAM = [
 ]
 
 
-def _split_fields(lines: list[bytes]) -> Fields:
-    return [(name, value.lstrip(b" ")) for name, _, value in (x.partition(b":") for x in lines)]
-
-
-def _find_field(fields: Fields, name: bytes) -> bytes | None:
-    return next((v for n, v in fields if n.lower() == name.lower()), None)
-
-
-def reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection with RST."""
-    sock = writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
-
-
 @dataclass
 class Connection:
     """One request at the scripted upstream, and the means to answer it."""
@@ -91,10 +77,10 @@ class Connection:
 
     @property
     def fields(self) -> Fields:
-        return _split_fields(self.head.split(b"\r\n")[1:-2])
+        return split_fields(self.head.split(b"\r\n")[1:-2])
 
     def field(self, name: bytes) -> bytes | None:
-        return _find_field(self.fields, name)
+        return find_field(self.fields, name)
 
     async def send(self, *data: bytes) -> None:
         for piece in data:
@@ -125,6 +111,12 @@ class Connection:
         await self.begin_stream()
         await self.send_chunks(*events)
 
+    async def stall_after(self, *events: bytes) -> float:
+        """Stream these, and wait until the other side is gone; the seconds that took."""
+        await self.begin_stream()
+        await self.send_chunks(*events, end=False)
+        return await self.wait_closed_by_peer()
+
     def reset(self) -> None:
         """End with RST."""
         reset(self.writer)
@@ -144,7 +136,7 @@ class Connection:
 class ScriptedUpstream:
     """Accepts connections, reads requests, and lets a script answer each."""
 
-    script: Callable[[Connection], Awaitable[None]]
+    script: Callable[[Connection], Awaitable[object]]
     reads_body: bool = True
     requests: list[Connection] = field(default_factory=list)
     connections: int = 0
@@ -252,6 +244,27 @@ class RunningProxy:
     def url(self) -> str:
         return "http://{}:{}".format(*self.address)
 
+    @property
+    def server(self) -> DownstreamServer:
+        return self.proxy._server
+
+    @property
+    def client(self) -> UpstreamClient:
+        return self.proxy._client
+
+    @property
+    def bodies(self) -> BodyBudget:
+        handler = self.server.handler
+        assert isinstance(handler, Handler)
+        return handler.bodies
+
+    async def wait_for_end(self) -> End:
+        """The one ``end`` of the one exchange."""
+        await self.sink.wait_for()
+        [end] = frames_of(self, End)
+        assert isinstance(end, End)
+        return end
+
 
 @contextlib.asynccontextmanager
 async def running_proxy(
@@ -259,10 +272,17 @@ async def running_proxy(
     *,
     clock: Clock | None = None,
     sink: Any = None,
-    listener: socket.socket | None = None,
+    send_buffer_bytes: int | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningProxy]:
-    """Run a proxy in front of an upstream; whatever ended its calls, nothing of them stays held."""
+    """Run a proxy in front of an upstream; whatever ended its calls, nothing of them stays held.
+
+    For each client the kernel holds megabytes, or `send_buffer_bytes`.
+    """
+    listener = None
+    if send_buffer_bytes is not None:  # connections have it from their listener
+        listener = listen("traffic", "127.0.0.1", 0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     defaults: dict[str, Any] = {"port": 0, "admin_port": 0, "linger_seconds": 0}
     chosen = Settings(upstream=upstream, **(defaults | settings))
     sink = sink if sink is not None else ObservingSink()
@@ -275,6 +295,22 @@ async def running_proxy(
     if isinstance(sink, ObservingSink):
         left = len(sink.observer), sink.bodies.held_bytes
         assert left == (0, 0), f"{left[0]} calls without a record, {left[1]} bytes held"
+
+
+@contextlib.asynccontextmanager
+async def relaying(
+    script: Callable[[Connection], Awaitable[object]] = Connection.answer,
+    *,
+    reads_body: bool = True,
+    tls: Any = None,
+    **settings: Any,
+) -> AsyncIterator[tuple[ScriptedUpstream, RunningProxy]]:
+    """Run a proxy in front of a scripted upstream, which answers everything where not told."""
+    async with (
+        ScriptedUpstream(script, reads_body, tls=tls) as upstream,
+        running_proxy(upstream.url, **settings) as running,
+    ):
+        yield upstream, running
 
 
 def request_bytes(
@@ -293,131 +329,6 @@ def request_bytes(
     )
 
 
-async def send_raw(address: Address, data: bytes, *, seconds: float = 10.0) -> bytes:
-    """Send bytes on a new connection and read all that comes until its end."""
-    reader, writer = await asyncio.open_connection(*address)
-    try:
-        writer.write(data)
-        await writer.drain()
-        async with asyncio.timeout(seconds):
-            return await read_to_end(reader)
-    finally:
-        writer.transport.abort()
-
-
-def split_answer(data: bytes) -> tuple[bytes, Fields, bytes]:
-    """Status line, fields, body as on the wire."""
-    head, _, body = data.partition(b"\r\n\r\n")
-    status, *lines = head.split(b"\r\n")
-    return status, _split_fields(lines), body
-
-
-def join_chunks(body: bytes) -> tuple[bytes, bool]:
-    """The bytes in a chunked body, and whether it ended cleanly."""
-    pieces: list[bytes] = []
-    while body:
-        size_text, found, rest = body.partition(b"\r\n")
-        if not found:
-            break
-        size = int(size_text.partition(b";")[0], 16)
-        if size == 0:
-            return b"".join(pieces), rest == b"\r\n"
-        pieces.append(rest[:size])
-        body = rest[size + 2 :]
-    return b"".join(pieces), False
-
-
-@dataclass
-class Answer:
-    """What a raw client saw: the head, the body without framing, and how it ended."""
-
-    status: int
-    fields: Fields
-    body: bytes
-    clean: bool
-    reset: bool
-    raw: bytes
-
-    def field(self, name: bytes) -> bytes | None:
-        return _find_field(self.fields, name)
-
-    @property
-    def error(self) -> dict[str, Any]:
-        """The error object of an OpenAI-shaped body."""
-        decoded = decode_json(self.body)
-        error: dict[str, Any] = decoded["error"]
-        assert set(error) == {"message", "type", "param", "code"}
-        return error
-
-
-def parse_answer(raw: bytes, *, reset: bool) -> Answer:
-    """Undo the framing of a whole or broken answer."""
-    status, fields, body = split_answer(raw)
-    answer = Answer(int(status.split(b" ")[1]), fields, body, not reset, reset, raw)
-    if answer.field(b"transfer-encoding") is not None:
-        answer.body, answer.clean = join_chunks(body)
-    elif (length := answer.field(b"content-length")) is not None:
-        answer.clean = len(body) == int(length)
-    return answer
-
-
-async def read_with_end(reader: asyncio.StreamReader) -> tuple[bytes, bool]:
-    """Everything until the end, and whether that was a reset."""
-    pieces: list[bytes] = []
-    try:
-        while data := await reader.read(65536):
-            pieces.append(data)
-    except ConnectionError:
-        return b"".join(pieces), True
-    return b"".join(pieces), False
-
-
-async def read_to_end(reader: asyncio.StreamReader) -> bytes:
-    """Everything until FIN or RST; a reset shows as what came before it."""
-    return (await read_with_end(reader))[0]
-
-
-async def ask(address: Address, data: bytes, *, seconds: float = 10.0) -> Answer:
-    """Send bytes on a new connection and take the answer apart."""
-    reader, writer = await asyncio.open_connection(*address)
-    try:
-        writer.write(data)
-        async with asyncio.timeout(seconds):
-            raw, reset = await read_with_end(reader)
-            return parse_answer(raw, reset=reset)
-    finally:
-        writer.transport.abort()
-
-
 def frames_of(running: RunningProxy, kind: type[Any]) -> list[Any]:
     """The tap frames of one kind, in order."""
     return [frame for frame in running.sink.frames if isinstance(frame, kind)]
-
-
-async def read_answer(reader: asyncio.StreamReader, method: bytes = b"POST") -> bytes:
-    """One answer, interim ones before it included, as its framing says where it ends."""
-    data = b""
-    while True:
-        head = await reader.readuntil(b"\r\n\r\n")
-        data += head
-        status, fields, _ = split_answer(head)
-        code = int(status.split(b" ")[1])
-        if code >= 200:
-            break
-    framing = {name.lower(): value for name, value in fields}
-    if method == b"HEAD" or code in {204, 304}:
-        return data
-    if (length := framing.get(b"content-length")) is not None:
-        return data + await reader.readexactly(int(length))
-    if b"chunked" not in framing.get(b"transfer-encoding", b""):
-        return data + await read_to_end(reader)
-    while True:
-        line = await reader.readuntil(b"\r\n")
-        data += line
-        if size := int(line.partition(b";")[0], 16):
-            data += await reader.readexactly(size + 2)
-            continue
-        while line != b"\r\n":  # trailers
-            line = await reader.readuntil(b"\r\n")
-            data += line
-        return data

@@ -9,15 +9,14 @@ from telemetry.frames.frame import Begin, End
 from tests.proxy.harness import (
     CHAT,
     STREAMED_CHAT,
-    Answer,
     Connection,
     RunningProxy,
     ScriptedUpstream,
-    ask,
     frames_of,
+    relaying,
     request_bytes,
-    running_proxy,
 )
+from tests.proxy.raw_client import Answer, ask
 from tests.telemetry.observed import chat_answer
 
 if TYPE_CHECKING:
@@ -50,19 +49,18 @@ async def the_end(running: RunningProxy) -> Exchange:
 
 
 async def observe(
-    script: Callable[[Connection], Awaitable[None]], request: bytes = STREAMED, **settings: Any
+    script: Callable[[Connection], Awaitable[object]], request: bytes = STREAMED, **settings: Any
 ) -> Observed:
     """One request through the proxy, to its end on both sides."""
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, **settings) as running,
-    ):
+    async with relaying(script, **settings) as (upstream, running):
         answer = await ask(running.address, request)
         return Observed(answer, await the_end(running), upstream)
 
 
-def text_of(exchange: Exchange) -> str | None:
-    return chat_answer(exchange).choices[0].message.content
+def total_of(exchange: Exchange) -> int | None:
+    """All tokens that the provider reported, ``None`` where it reported none."""
+    usage = chat_answer(exchange).usage
+    return None if usage is None else usage.total
 
 
 def assert_nothing_invented(exchange: Exchange) -> None:

@@ -10,12 +10,12 @@ from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
-from tests.proxy.harness import Address, read_with_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from proxy.downstream.downstream import Answered, Downstream
+    from tests.proxy.raw_client import Address
 
 
 GET = b"GET / HTTP/1.1\r\nHost: c\r\n\r\n"
@@ -43,12 +43,3 @@ async def answer_empty(client: Downstream) -> Answered:
     """A handler that answers 200 and nothing."""
     client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
     return await client.finish()
-
-
-async def read_until_cut(address: Address, data: bytes) -> tuple[bytes, bool]:
-    """What came in answer, and whether the end was a reset."""
-    reader, writer = await asyncio.open_connection(*address)
-    writer.write(data)
-    answer = await read_with_end(reader)
-    writer.transport.abort()
-    return answer

@@ -17,18 +17,16 @@ from tests.proxy.harness import (
     CHAT,
     Connection,
     ScriptedUpstream,
-    join_chunks,
-    read_answer,
     request_bytes,
     running_proxy,
-    split_answer,
 )
+from tests.proxy.raw_client import join_chunks, read_answer, split_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from telemetry.observing.exchange import Exchange
-    from tests.proxy.harness import Address, Fields
+    from tests.proxy.raw_client import Address, Fields
 
 CHAT_TARGET = b"/v1/chat/completions"
 OTHER_TARGET = b"/v1/models"
@@ -107,7 +105,7 @@ class Compared:
 
 
 async def compare(
-    data: bytes, script: Callable[[Connection], Awaitable[None]], **settings: Any
+    data: bytes, script: Callable[[Connection], Awaitable[object]], **settings: Any
 ) -> Compared:
     """Send the same bytes directly and through the proxy, to the same scripted upstream."""
     async with ScriptedUpstream(script) as upstream:

@@ -11,17 +11,14 @@ import pytest
 
 from proxy.app import Proxy
 from proxy.settings.settings import ConfigurationError, Settings
-from tests.proxy.harness import (
-    ANSWER,
-    CHAT,
-    Connection,
-    ObservingSink,
-    ScriptedUpstream,
+from tests.proxy.harness import ANSWER, CHAT, Connection, ObservingSink, relaying, request_bytes
+from tests.proxy.raw_client import (
     join_chunks,
     parse_answer,
+    read_to_end,
     read_with_end,
-    request_bytes,
-    running_proxy,
+    receive_to_end,
+    slow_client,
     split_answer,
 )
 
@@ -29,11 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.proxy.harness import RunningProxy
-
-CHAT_TARGET = b"/v1/chat/completions"
-OTHER_TARGET = b"/v1/files"
-TARGETS = pytest.mark.parametrize("target", [CHAT_TARGET, OTHER_TARGET], ids=["chat", "other"])
-
+from tests.proxy.side_by_side import CHAT_TARGET, TARGETS
 
 # Starting.
 
@@ -55,15 +48,12 @@ async def test_a_start_that_fails_leaves_nothing_open() -> None:
 
 @TARGETS
 async def test_an_upload_in_progress_ends_while_draining(target: bytes) -> None:
-    """The rest of its body arrives, and so does its answer, which is told to be the last."""
+    """The rest of its body arrives, and so does its answer, which is told to be the last.
 
-    async def script(connection: Connection) -> None:
-        await connection.answer()
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, drain_seconds=5) as running,
-    ):
+    An idle connection is closed at once.
+    """
+    async with relaying(drain_seconds=5) as (upstream, running):
+        idle, idle_writer = await asyncio.open_connection(*running.address)
         reader, writer = await asyncio.open_connection(*running.address)
         request = request_bytes(CHAT, target=target, close=False)
         writer.write(request[:-10])
@@ -71,6 +61,8 @@ async def test_an_upload_in_progress_ends_while_draining(target: bytes) -> None:
             while not len(running.proxy.open_exchanges):
                 await asyncio.sleep(0.005)
         draining = asyncio.ensure_future(running.proxy.drain())
+        assert await read_to_end(idle) == b""
+        idle_writer.close()
         await asyncio.sleep(0.05)
         assert not draining.done()
         writer.write(request[-10:])
@@ -103,17 +95,9 @@ async def unread_answer(
             await asyncio.sleep(0)
         await connection.send_chunks()
 
-    loop = asyncio.get_running_loop()
-    with socket.socket() as client:
-        client.setblocking(False)
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        async with (
-            ScriptedUpstream(script) as upstream,
-            running_proxy(upstream.url, drain_seconds=drain_seconds) as running,
-        ):
-            proxies.append(running)
-            await loop.sock_connect(client, running.address)
-            await loop.sock_sendall(client, request)
+    async with relaying(script, drain_seconds=drain_seconds) as (_, running):
+        proxies.append(running)
+        async with slow_client(running.address, request) as client:
             await running.sink.wait_for()
             assert len(running.proxy.open_exchanges) == 0
             assert _unsent_bytes(running)
@@ -121,21 +105,8 @@ async def unread_answer(
 
 
 def _unsent_bytes(running: RunningProxy) -> int:
-    streams = [connection.stream for connection in running.proxy._server.connections]
+    streams = [connection.stream for connection in running.server.connections]
     return sum(stream.transport.get_write_buffer_size() for stream in streams)
-
-
-async def _read_socket(client: socket.socket) -> tuple[bytes, bool]:
-    """Everything, and whether its end was a reset."""
-    loop = asyncio.get_running_loop()
-    pieces = []
-    try:
-        async with asyncio.timeout(5):
-            while data := await loop.sock_recv(client, 65536):
-                pieces.append(data)
-    except ConnectionResetError:
-        return b"".join(pieces), True
-    return b"".join(pieces), False
 
 
 @pytest.mark.parametrize("close", [False, True], ids=["kept", "closed"])
@@ -146,7 +117,7 @@ async def test_draining_waits_for_the_last_byte_of_an_answer_to_be_sent(close: b
         draining = asyncio.ensure_future(running.proxy.drain())
         await asyncio.sleep(0.2)
         assert not draining.done()
-        data, was_reset = await _read_socket(client)
+        data, was_reset = await receive_to_end(client)
         async with asyncio.timeout(1):
             await draining
     body, is_whole = join_chunks(split_answer(data)[2])
@@ -162,7 +133,7 @@ async def test_draining_waits_for_no_client_past_its_deadline(
         async with asyncio.timeout(2):
             await running.proxy.drain()
             await running.proxy.close()
-        data, was_reset = await _read_socket(client)
+        data, was_reset = await receive_to_end(client)
     assert len(data) < size[0]
     assert was_reset
     [record] = [record for record in caplog.records if record.name == "spantap"]

@@ -16,20 +16,14 @@ import pytest
 from telemetry.in_process import InProcessPipeline
 from telemetry.store.rows import Retention
 from tests.otlp_sink import HttpSink, SinkAnswer
-from tests.proxy.harness import (
-    ANSWER,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, request_bytes, running_proxy
+from tests.proxy.raw_client import ask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.proxy.harness import Address
+    from tests.proxy.raw_client import Address
 
 HTML = SinkAnswer(status=200, body=b"<html>hello</html>", content_type="text/html")
 RETRIED = "spantap.export.failures"
@@ -56,10 +50,6 @@ BAD_ANSWERS: dict[str, tuple[SinkAnswer, str, str]] = {
 }
 
 
-async def answer(connection: Connection) -> None:
-    await connection.answer(ANSWER)
-
-
 def count(pipeline: InProcessPipeline, name: str) -> float:
     """The value of a counter without labels."""
     [series] = pipeline.pipeline.metrics.snapshot().numbers[name]
@@ -74,7 +64,7 @@ async def observed(path: Path, sink: HttpSink) -> AsyncIterator[tuple[InProcessP
     pipeline.start()
     try:
         async with (
-            ScriptedUpstream(answer) as upstream,
+            ScriptedUpstream(Connection.answer) as upstream,
             running_proxy(upstream.url, sink=pipeline) as proxy,
         ):
             yield pipeline, proxy.address

@@ -17,19 +17,15 @@ from tests.proxy.harness import (
     STREAMED_CHAT,
     USAGE_EVENT,
     Connection,
-    ScriptedUpstream,
-    ask,
-    parse_answer,
-    read_answer,
+    RunningProxy,
+    relaying,
     request_bytes,
+    running_proxy,
 )
-from tests.proxy.limited import limited_proxy
+from tests.proxy.raw_client import ask, parse_answer, read_answer, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from telemetry.observing.exchange import Exchange
-    from tests.proxy.limited import Limited
 
 MIB = 1024 * 1024
 
@@ -39,17 +35,7 @@ def padded(body: bytes, size: int) -> bytes:
     return body[:-1] + b" " * (size - len(body)) + b"}"
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():
-            await asyncio.sleep(0.002)
-
-
-async def answer(connection: Connection) -> None:
-    await connection.answer()
-
-
-def recorded(running: Limited, size: int) -> Exchange:
+def recorded(running: RunningProxy, size: int) -> Exchange:
     """The one exchange whose client sent so many bytes, or of whose body so many were read."""
     [found] = [e for e in running.sink.exchanges if e.request_size_bytes == size]
     return found
@@ -59,9 +45,9 @@ def test_a_share_is_taken_where_there_is_room_and_given_back_once() -> None:
     """Rule 2; what found no room is not counted."""
     budget = BodyBudget(10)
     first, second = BodyShare(budget), BodyShare(budget)
-    assert first.take(6)
-    assert not second.take(5)
-    assert second.take(4)
+    assert first.reserve(6)
+    assert not second.reserve(5)
+    assert second.reserve(4)
     assert budget.held_bytes == 10
     for _ in range(2):
         first.give_back()
@@ -78,10 +64,7 @@ async def test_rule_2_a_body_without_room_beside_the_others_is_relayed_as_it_com
     One log line says so, whatever their number.
     """
     body = padded(CHAT, 700_000)
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        limited_proxy(upstream.url, max_bodies_bytes=MIB) as running,
-    ):
+    async with relaying(max_bodies_bytes=MIB) as (upstream, running):
         clients = [await asyncio.open_connection(*running.address) for _ in range(3)]
         for number, (_, writer) in enumerate(clients):
             writer.write(request_bytes(body)[:-100_000])
@@ -111,14 +94,10 @@ async def test_a_body_is_rewritten_only_where_there_is_room_for_both(
     size: int, *, asks: bool
 ) -> None:
     """The client's own may have to be sent after all; it is recorded either way."""
-
-    async def script(connection: Connection) -> None:
-        await connection.stream(*STREAM, USAGE_EVENT, DONE)
-
     body = padded(STREAMED_CHAT, size)
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_bodies_bytes=MIB) as running,
+    async with relaying(lambda c: c.stream(*STREAM, USAGE_EVENT, DONE), max_bodies_bytes=MIB) as (
+        upstream,
+        running,
     ):
         answered = await ask(running.address, request_bytes(body))
         exchange = await running.sink.wait_for()
@@ -140,10 +119,7 @@ async def test_an_answer_that_goes_on_holds_nothing_of_its_request() -> None:
         await connection.send_chunks(*STREAM[1:], USAGE_EVENT, DONE)
 
     body = padded(STREAMED_CHAT, 500_000)
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_bodies_bytes=MIB) as running,
-    ):
+    async with relaying(script, max_bodies_bytes=MIB) as (upstream, running):
         clients = [await asyncio.open_connection(*running.address) for _ in range(3)]
         for reader, writer in clients:
             writer.write(request_bytes(body))
@@ -169,10 +145,7 @@ async def test_an_early_answer_leaves_the_body_counted_until_the_upstream_has_it
         await done.wait()
         await connection.send_chunks(DONE)
 
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        limited_proxy(upstream.url) as running,
-    ):
+    async with relaying(script, reads_body=False) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(body))
         await reader.readuntil(STREAM[0])
@@ -192,10 +165,7 @@ async def test_what_a_call_held_is_given_back_however_it_ends() -> None:
     async def script(connection: Connection) -> None:
         connection.reset()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_bodies_bytes=MIB) as running,
-    ):
+    async with relaying(script, max_bodies_bytes=MIB) as (_, running):
         _, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(padded(CHAT, 5000))[:-1])
         await until(lambda: running.bodies.held_bytes > 0)
@@ -210,6 +180,6 @@ async def test_what_a_call_held_is_given_back_however_it_ends() -> None:
         assert running.bodies.held_bytes == 0
         assert (await ask(running.address, request_bytes())).status == 502
         assert running.bodies.held_bytes == 0
-    async with limited_proxy("http://127.0.0.1:9", max_bodies_bytes=MIB) as running:
+    async with running_proxy("http://127.0.0.1:9", max_bodies_bytes=MIB) as running:
         assert (await ask(running.address, request_bytes())).status == 502
         assert running.bodies.held_bytes == 0

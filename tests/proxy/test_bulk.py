@@ -23,14 +23,11 @@ from tests.proxy.harness import (
     STREAM,
     USAGE_EVENT,
     Connection,
-    ScriptedUpstream,
-    ask,
     frames_of,
-    parse_answer,
-    read_with_end,
+    relaying,
     request_bytes,
-    running_proxy,
 )
+from tests.proxy.raw_client import ask, parse_answer, read_with_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -194,9 +191,9 @@ async def test_a_chat_over_the_limit_is_relayed_as_it_is_and_marked(*, chunked: 
         head, _, _ = request_bytes(b"").partition(b"\r\n\r\n")
         head = head.replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
         request = head + b"\r\n\r\n" + wire + b"0\r\n\r\n"
-    async with (
-        ScriptedUpstream(lambda c: c.stream(*STREAM, USAGE_EVENT, DONE)) as upstream,
-        running_proxy(upstream.url, max_body_bytes=LIMIT) as running,
+    async with relaying(lambda c: c.stream(*STREAM, USAGE_EVENT, DONE), max_body_bytes=LIMIT) as (
+        upstream,
+        running,
     ):
         answer = await ask(running.address, request)
         exchange = await running.sink.wait_for()
@@ -216,9 +213,9 @@ async def test_a_chat_at_the_limit_is_still_rewritten() -> None:
     """The limit itself is within it."""
     body = PADDED % (b"x" * (LIMIT - len(PADDED) + len("%b")))
     assert len(body) == LIMIT
-    async with (
-        ScriptedUpstream(lambda c: c.stream(*STREAM, USAGE_EVENT, DONE)) as upstream,
-        running_proxy(upstream.url, max_body_bytes=LIMIT) as running,
+    async with relaying(lambda c: c.stream(*STREAM, USAGE_EVENT, DONE), max_body_bytes=LIMIT) as (
+        _,
+        running,
     ):
         answer = await ask(running.address, request_bytes(body))
         exchange = await running.sink.wait_for()
@@ -237,10 +234,7 @@ async def test_a_chat_over_the_limit_reaches_the_upstream_before_it_is_whole() -
         await connection.answer()
 
     body = PADDED % (b"x" * 100_000)
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        running_proxy(upstream.url, max_body_bytes=LIMIT) as running,
-    ):
+    async with relaying(script, reads_body=False, max_body_bytes=LIMIT) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         request = request_bytes(body)
         writer.write(request[:50_000])
@@ -260,10 +254,7 @@ async def test_an_upload_that_breaks_off_ends_at_the_upstream_too(*, observed: b
         gone.set_result(await connection.wait_closed_by_peer())
 
     target = b"/v1/chat/completions" if observed else b"/v1/files"
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        running_proxy(upstream.url, max_body_bytes=LIMIT) as running,
-    ):
+    async with relaying(script, reads_body=False, max_body_bytes=LIMIT) as (_, running):
         _, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(PADDED % (b"x" * 100_000), target=target)[:50_000])
         await asyncio.sleep(0.1)
@@ -289,10 +280,7 @@ async def test_an_upload_with_broken_framing_breaks_off_on_both_sides(
 
     target = b"/v1/chat/completions" if observed else b"/v1/files"
     head = b"POST %b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % target
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        running_proxy(upstream.url, max_body_bytes=1024) as running,
-    ):
+    async with relaying(script, reads_body=False, max_body_bytes=1024) as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(head + b"fa0\r\n%b\r\n" % (b"x" * 4000))
         async with asyncio.timeout(20):

@@ -16,16 +16,17 @@ from tests.proxy.harness import (
     CHAT,
     DONE,
     STREAM,
+    STREAMED_CHAT,
     USAGE_EVENT,
     Connection,
-    ScriptedUpstream,
     chunk_event,
     frames_of,
+    relaying,
     request_bytes,
-    reset,
-    running_proxy,
 )
-from tests.proxy.observed_ends import STREAMED, WHOLE, assert_nothing_invented, text_of, the_end
+from tests.proxy.observed_ends import STREAMED, WHOLE, assert_nothing_invented, the_end, total_of
+from tests.proxy.raw_client import reset
+from tests.telemetry.observed import content
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,44 +36,27 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("policy", ["cancel", "drain"])
-async def test_a_client_that_closes_at_done_got_everything(policy: str) -> None:
-    """Once [DONE] was relayed the exchange is complete, though the upstream is still open."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(*STREAM, USAGE_EVENT, DONE, end=False)
-        await connection.wait_closed_by_peer(1)
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, on_disconnect=policy) as running,
+@pytest.mark.parametrize(
+    ("request_", "events"),
+    [(STREAMED, [USAGE_EVENT, DONE]), (request_bytes(ASKING_CHAT), [USAGE_EVENT])],
+    ids=["done", "usage"],
+)
+async def test_a_client_that_closes_at_the_end_got_everything(
+    policy: str, request_: bytes, events: list[bytes]
+) -> None:
+    """[DONE] completes an answer, as do every finish reason and the usage; the upstream is open."""
+    async with relaying(lambda c: c.stall_after(*STREAM, *events), on_disconnect=policy) as (
+        _,
+        running,
     ):
         reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(STREAMED)
-        await reader.readuntil(b"[DONE]\n\n")
+        writer.write(request_)
+        await reader.readuntil(events[-1])
         writer.close()
         exchange = await the_end(running)
         assert frames_of(running, End)[0].kind is EndKind.CLIENT_GONE
     assert exchange.outcome is Outcome.COMPLETED
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
-
-
-async def test_a_client_that_closes_after_finish_and_usage_got_everything() -> None:
-    """Every choice's finish reason and the usage complete an answer as [DONE] does."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(*STREAM, USAGE_EVENT, end=False)
-        await connection.wait_closed_by_peer()
-
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-        reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(request_bytes(ASKING_CHAT))
-        await reader.readuntil(b'"total_tokens":5}}\n\n')
-        writer.close()
-        exchange = await the_end(running)
-    assert exchange.outcome is Outcome.COMPLETED
+    assert total_of(exchange) == 5
 
 
 # --- before that
@@ -95,57 +79,41 @@ leaves = pytest.mark.parametrize("leave", LEAVES, ids=lambda leave: leave.__name
 
 
 @leaves
-async def test_a_client_that_leaves_between_chunks_is_noticed_within_100_ms(
-    leave: Callable[[asyncio.StreamWriter], Awaitable[None]],
+@pytest.mark.parametrize("events", [[], STREAM[:2]], ids=["before the head", "between chunks"])
+async def test_a_client_that_leaves_is_noticed_within_100_ms(
+    events: list[bytes], leave: Callable[[asyncio.StreamWriter], Awaitable[None]]
 ) -> None:
     """S0.15, N4: the upstream is cancelled at once, the record marked and without usage."""
+    asked = asyncio.Event()
     gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(*STREAM[:2], end=False)
+        asked.set()
+        if events:
+            await connection.begin_stream()
+            await connection.send_chunks(*events, end=False)
         gone.set_result(await connection.wait_closed_by_peer())
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(STREAMED)
-        await reader.readuntil(b"Hel")
+        await (reader.readuntil(b"Hel") if events else asked.wait())
         await leave(writer)
         assert await gone < 0.1
         exchange = await the_end(running)
         writer.transport.abort()
     assert (exchange.outcome, exchange.error_type) == (Outcome.CLIENT_DISCONNECTED, None)
-    assert text_of(exchange) == "Hel"
-    assert_nothing_invented(exchange)
+    if events:
+        assert content(exchange) == "Hel"
+        assert_nothing_invented(exchange)
+    else:
+        assert exchange.response is None
 
 
 @leaves
-async def test_a_client_that_leaves_before_the_head_is_noticed_within_100_ms(
-    leave: Callable[[asyncio.StreamWriter], Awaitable[None]],
-) -> None:
-    """A model that is still thinking is told to stop."""
-    asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-
-    async def script(connection: Connection) -> None:
-        asked.set_result(None)
-        gone.set_result(await connection.wait_closed_by_peer())
-
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-        _, writer = await asyncio.open_connection(*running.address)
-        writer.write(WHOLE)
-        await asked
-        await leave(writer)
-        assert await gone < 0.1
-        exchange = await the_end(running)
-        writer.transport.abort()
-    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
-    assert exchange.response is None
-
-
-@leaves
+@pytest.mark.parametrize("target", [b"/v1/chat/completions", b"/x"], ids=["chat", "other"])
 async def test_a_client_that_leaves_during_a_big_write_is_noticed_within_100_ms(
-    leave: Callable[[asyncio.StreamWriter], Awaitable[None]],
+    target: bytes, leave: Callable[[asyncio.StreamWriter], Awaitable[None]]
 ) -> None:
     """Bytes that wait to be written do not hide that nobody reads them."""
     gone: asyncio.Future[float] = asyncio.get_running_loop().create_future()
@@ -162,10 +130,10 @@ async def test_a_client_that_leaves_during_a_big_write_is_noticed_within_100_ms(
         except ConnectionError:
             gone.set_result(time.monotonic())
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         # A small buffer, and nobody reads it.
         _, writer = await asyncio.open_connection(*running.address, limit=1024)
-        writer.write(STREAMED)
+        writer.write(request_bytes(STREAMED_CHAT, target=target))
         before = -1
         while not sent or before < sent:  # until all that is between has taken what it takes
             before = sent
@@ -174,10 +142,11 @@ async def test_a_client_that_leaves_during_a_big_write_is_noticed_within_100_ms(
         left = time.monotonic()
         await leave(writer)
         assert await gone - left < 0.1
-        exchange = await the_end(running)
+        if target != b"/x":
+            exchange = await the_end(running)
+            assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+            assert_nothing_invented(exchange)
         writer.transport.abort()
-    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
-    assert_nothing_invented(exchange)
 
 
 async def test_a_client_that_leaves_during_its_own_upload_never_reaches_the_upstream() -> None:
@@ -186,7 +155,7 @@ async def test_a_client_that_leaves_during_its_own_upload_never_reaches_the_upst
     async def script(connection: Connection) -> None:
         raise AssertionError("nothing was asked")
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (upstream, running):
         _, writer = await asyncio.open_connection(*running.address)
         writer.write(WHOLE[:-10])
         await asyncio.sleep(0.05)
@@ -216,10 +185,7 @@ async def test_the_policy_drain_learns_the_usage_of_whoever_left(
         await asyncio.sleep(0.1)
         await connection.send_chunks(*STREAM[2:], USAGE_EVENT, DONE)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, on_disconnect="drain") as running,
-    ):
+    async with relaying(script, on_disconnect="drain") as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(STREAMED)
         if when == "before_head":
@@ -230,10 +196,8 @@ async def test_the_policy_drain_learns_the_usage_of_whoever_left(
         exchange = await the_end(running)
         writer.transport.abort()
     assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
-    assert text_of(exchange) == "Hello"
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
-    assert exchange.response.usage.total == 5
+    assert content(exchange) == "Hello"
+    assert total_of(exchange) == 5
 
 
 @pytest.mark.parametrize("limit", ["MAX_DRAIN_BYTES", "MAX_DRAIN_SECONDS"])
@@ -254,10 +218,7 @@ async def test_draining_has_limits(limit: str, monkeypatch: pytest.MonkeyPatch) 
         except ConnectionError:
             gone.set_result(time.monotonic() - start)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, on_disconnect="drain") as running,
-    ):
+    async with relaying(script, on_disconnect="drain") as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(STREAMED)
         await reader.readuntil(b"Hel")
@@ -277,9 +238,9 @@ async def test_the_policy_drain_ends_where_the_request_itself_breaks_off() -> No
         asked.set()
         gone.set_result(await connection.wait_closed_by_peer())
 
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        running_proxy(upstream.url, on_disconnect="drain", max_body_bytes=1024) as running,
+    async with relaying(script, reads_body=False, on_disconnect="drain", max_body_bytes=1024) as (
+        _,
+        running,
     ):
         _, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(CHAT + b" " * 100_000)[:50_000])
@@ -302,10 +263,7 @@ async def test_draining_outlasts_an_upstream_that_fails(*, answers: bool) -> Non
             await asyncio.sleep(0.05)
         connection.writer.close()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, on_disconnect="drain") as running,
-    ):
+    async with relaying(script, on_disconnect="drain") as (_, running):
         _, writer = await asyncio.open_connection(*running.address)
         writer.write(STREAMED)
         await asyncio.sleep(0.03)

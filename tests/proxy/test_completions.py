@@ -11,7 +11,7 @@ import pytest
 from codec.jsontext import decode_json_object
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes
-from tests.proxy.harness import DONE, Connection, ScriptedUpstream, running_proxy
+from tests.proxy.harness import DONE, Connection, relaying
 
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
@@ -53,7 +53,7 @@ async def _ask(*, stream: bool, **params: Any) -> tuple[Any, dict[str, Any], Exc
                 json.dumps(HEAD | {"choices": choices, "usage": USAGE}).encode()
             )
 
-    async with ScriptedUpstream(answer) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(answer) as (_, running):
         http_client = openai.DefaultAsyncHttpx2Client(trust_env=False)
         async with openai.AsyncOpenAI(
             api_key="k", base_url=f"{running.url}/v1", max_retries=0, http_client=http_client

@@ -15,7 +15,7 @@ from proxy.downstream import connection as downstream_connection
 from proxy.downstream import overflow
 from proxy.headers import Head
 from proxy.limits import DownstreamLimits
-from tests.proxy.harness import read_to_end, send_raw, split_answer
+from tests.proxy.raw_client import read_to_end, send_raw
 from tests.proxy.serving import GET, HEAD, answer_empty, serving
 
 if TYPE_CHECKING:
@@ -125,14 +125,6 @@ async def test_an_error_in_answer_to_head_has_no_body() -> None:
 # Rule 6: going down.
 
 
-async def test_a_server_that_is_closing_says_so() -> None:
-    """The last answer of a connection tells the client to open another one."""
-    async with serving(answer_empty) as (address, server):
-        server.state.closing = True
-        _, fields, _ = split_answer(await send_raw(address, GET))
-    assert fields == [(b"Content-Length", b"0"), (b"Connection", b"close")]
-
-
 async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answered() -> None:
     """It was sent before we knew, and the client may have sent its next request meanwhile."""
     go_on = asyncio.Event()
@@ -160,38 +152,6 @@ async def test_rule_6_after_a_head_that_promised_more_one_more_request_is_answer
     assert b"Connection" not in head
     assert b"\r\nConnection: close\r\n" in last
     assert last.endswith(b"ok")
-
-
-async def test_rule_6_going_down_drops_nothing_of_an_upload() -> None:
-    """Idle connections are closed at once, busy ones at their end."""
-    begun = asyncio.Event()
-
-    async def handler(client: Downstream) -> Answered:
-        begun.set()
-        size = 0
-        while data := await client.body.readany():
-            size += len(data)
-        client.begin_answer(200, "OK", Head(((b"X-Size", b"%d" % size),)), has_body=True)
-        return await client.finish()
-
-    async with serving(handler) as (address, server):
-        idle_reader, idle_writer = await asyncio.open_connection(*address)
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(b"PUT / HTTP/1.1\r\nHost: c\r\nContent-Length: 2000000\r\n\r\nx")
-        await begun.wait()
-        server.state.closing = True
-        waiting = asyncio.ensure_future(server.wait_until_unconnected(5))
-        async with asyncio.timeout(1):
-            assert await idle_reader.read() == b""
-        assert not waiting.done()
-        writer.write(b"x" * 1_999_999)
-        async with asyncio.timeout(5):
-            _, fields, _ = split_answer(await read_to_end(reader))
-        assert await waiting
-        idle_writer.close()
-        writer.close()
-    assert fields[0] == (b"X-Size", b"2000000")
-    assert (b"Connection", b"close") in fields
 
 
 async def test_rule_6_a_connection_that_becomes_idle_later_is_closed_then() -> None:

@@ -15,27 +15,22 @@ from tests.proxy.harness import (
     STREAM,
     STREAMED_CHAT,
     Connection,
-    ScriptedUpstream,
-    ask,
-    parse_answer,
-    read_answer,
-    read_with_end,
+    RunningProxy,
+    relaying,
     request_bytes,
 )
-from tests.proxy.limited import closed_by_peer, limited, limited_proxy
+from tests.proxy.raw_client import ask, parse_answer, read_answer, read_to_end, read_with_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     import pytest
 
-    from tests.proxy.limited import Limited
-
 
 @contextlib.asynccontextmanager
-async def crowded(count: int, **chosen: int) -> AsyncIterator[Limited]:
+async def crowded(count: int) -> AsyncIterator[RunningProxy]:
     """As many idle connections as there may be."""
-    async with limited(max_connections=count, **chosen) as (running, _):
+    async with relaying(max_connections=count) as (_, running):
         writers = []
         for _ in range(count):
             reader, writer = await asyncio.open_connection(*running.address)
@@ -77,16 +72,13 @@ async def test_rule_7_those_that_are_open_go_on_undisturbed_and_room_is_used_aga
         await go_on.wait()
         await connection.send_chunks(*STREAM[1:], DONE)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_connections=1) as running,
-    ):
+    async with relaying(script, max_connections=1) as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(STREAMED_CHAT))
         await reader.readuntil(STREAM[0])
         assert (await ask(running.address, request_bytes())).status == 503
         go_on.set()
-        rest = await closed_by_peer(reader)
+        rest = await read_to_end(reader)
         assert rest.endswith(b"0\r\n\r\n")
         assert STREAM[-1] in rest
         writer.close()
@@ -102,10 +94,7 @@ async def test_rule_7_connections_that_come_in_one_turn_of_the_loop_are_counted_
         await go_on.wait()
         await connection.answer()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(upstream.url, max_connections=5) as running,
-    ):
+    async with relaying(script, max_connections=5) as (_, running):
         asking = [asyncio.ensure_future(ask(running.address, request_bytes())) for _ in range(40)]
         while running.server.state.turned_away_count < 35:
             await asyncio.sleep(0.001)
@@ -143,9 +132,9 @@ async def test_who_is_turned_away_does_not_stay(monkeypatch: pytest.MonkeyPatch)
         while running.server.state.turned_away_count < 1:
             await asyncio.sleep(0.001)
         beyond, beyond_writer = await asyncio.open_connection(*running.address)
-        assert await closed_by_peer(beyond) == b""
+        assert await read_to_end(beyond) == b""
         assert not held.at_eof()
-        assert await closed_by_peer(held) == b""
+        assert await read_to_end(held) == b""
         # There is room for the next one to be told.
         assert (await ask(running.address, request_bytes())).status == 503
         held_writer.close()
@@ -159,7 +148,7 @@ async def test_a_server_that_goes_down_ends_those_that_it_turned_away() -> None:
         while not running.server.state.turned_away_count:
             await asyncio.sleep(0.001)
         await running.server.shutdown(0.1)
-        assert await closed_by_peer(reader) == b""
+        assert await read_to_end(reader) == b""
         writer.close()
 
 

@@ -7,27 +7,13 @@ import socket
 
 import pytest
 
-from tests.proxy.harness import (
-    ANSWER,
-    CHAT,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
-
-
-async def answer(connection: Connection) -> None:
-    await connection.answer()
+from tests.proxy.harness import ANSWER, CHAT, Connection, relaying, request_bytes
+from tests.proxy.raw_client import ask
 
 
 async def test_while_lingering_requests_are_answered_for_the_last_time() -> None:
     """Balancers need time to notice; kept-alive clients are told that this answer is the last."""
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying() as (_, running):
         kept_reader, kept_writer = await asyncio.open_connection(*running.address)
         running.proxy.linger()
         assert (await ask(running.address, request_bytes())).body == ANSWER
@@ -41,10 +27,7 @@ async def test_while_lingering_requests_are_answered_for_the_last_time() -> None
 
 async def test_while_draining_no_connection_is_accepted_and_idle_ones_are_closed() -> None:
     """With nothing open, draining takes no time."""
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url, drain_seconds=30) as running,
-    ):
+    async with relaying(drain_seconds=30) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(CHAT, close=False))
         await reader.readuntil(ANSWER)
@@ -70,10 +53,7 @@ async def read_answer(sock: socket.socket) -> bytes:
 
 async def test_what_the_kernel_has_taken_when_draining_begins_is_answered() -> None:
     """Connections that nobody has accepted yet, with a request or with the beginning of one."""
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url, drain_seconds=30) as running,
-    ):
+    async with relaying(drain_seconds=30) as (_, running):
         socks = [socket.create_connection(running.address) for _ in range(20)]
         request = request_bytes(CHAT, close=False)
         for number, sock in enumerate(socks):
@@ -90,10 +70,7 @@ async def test_what_the_kernel_has_taken_when_draining_begins_is_answered() -> N
 
 async def test_a_request_that_came_on_a_kept_connection_when_draining_begins_is_answered() -> None:
     """It lies in the socket, and the connection seems idle."""
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url, drain_seconds=30) as running,
-    ):
+    async with relaying(drain_seconds=30) as (_, running):
         socks = [socket.create_connection(running.address) for _ in range(10)]
         request = request_bytes(CHAT, close=False)
         for sock in socks:
@@ -115,10 +92,7 @@ async def test_a_request_that_is_not_observed_is_waited_for_and_cut_too() -> Non
         await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
         await connection.wait_closed_by_peer()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, drain_seconds=0.2) as running,
-    ):
+    async with relaying(script, drain_seconds=0.2) as (_, running):
         asking = asyncio.ensure_future(
             ask(running.address, request_bytes(b"", method=b"GET", target=b"/v1/files/1"))
         )

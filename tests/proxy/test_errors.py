@@ -8,7 +8,7 @@ import pytest
 
 from proxy.errors import GatewayError, broken_request_body, encode_error
 from telemetry.frames.ending import EndKind
-from tests.proxy.harness import split_answer
+from tests.proxy.raw_client import split_answer
 
 
 @pytest.mark.parametrize(

@@ -17,16 +17,8 @@ from proxy.errors import GatewayError, late_request_body
 from proxy.headers import Head
 from proxy.request_body import BLOCK_BYTES, GatheredBody
 from proxy.upstream.sending import TURN_BYTES
-from tests.proxy.harness import (
-    DONE,
-    STREAM,
-    STREAMED_CHAT,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import DONE, STREAM, STREAMED_CHAT, Connection, relaying, request_bytes
+from tests.proxy.raw_client import ask
 from tests.proxy.relay.test_exchange import FakeDownstream, FakeOpenExchange, make_exchange
 
 BODY = b'{"messages":"%b","stream":true,"model":"m"}' % (b"x" * 3 * BLOCK_BYTES)
@@ -42,7 +34,7 @@ def cut(cuts: list[int]) -> list[bytes]:
 def gather(reads: list[bytes]) -> GatheredBody:
     body = GatheredBody()
     for data in reads:
-        body.add(data)
+        body.feed(data)
     return body
 
 
@@ -51,14 +43,14 @@ def test_a_short_body_is_one_object_however_it_was_cut(cuts: list[int]) -> None:
     """As if it had come in one read."""
     body = gather(cut(cuts))
     assert len(body) == len(BODY)
-    assert body.take() == BODY
+    assert body.pop() == BODY
 
 
 @given(st.lists(st.sampled_from([1, 7, BLOCK_BYTES - 1, BLOCK_BYTES, MAX_WHOLE_BYTES + 1])))
 def test_rule_3_a_long_body_stays_in_blocks(sizes: list[int]) -> None:
     """Large reads are blocks themselves; small ones become blocks, so that none costs an object."""
     reads = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
-    taken = gather(reads).take()
+    taken = gather(reads).pop()
     assert taken[:] == b"".join(reads)
     assert isinstance(taken, bytes) == (sum(sizes) <= MAX_WHOLE_BYTES)
     if not isinstance(taken, bytes):
@@ -69,7 +61,7 @@ def test_rule_3_a_long_body_stays_in_blocks(sizes: list[int]) -> None:
 
 def test_a_body_of_no_reads_is_empty() -> None:
     """As a request without one has it."""
-    assert gather([]).take() == b""
+    assert gather([]).pop() == b""
 
 
 # --- the exchange that reads it
@@ -87,10 +79,10 @@ class Reads:
     def at_eof(self) -> bool:
         return not (self.reads or self.breaks)
 
-    def take(self) -> bytes:
+    def pop(self) -> bytes:
         return self.reads.pop(0) if self.whole and len(self.reads) == 1 else b""
 
-    async def readany(self) -> bytes:
+    async def read(self) -> bytes:
         if not self.reads:
             raise late_request_body()
         return self.reads.pop(0)
@@ -109,8 +101,8 @@ def make(reads: Any, headers: Head | None = None) -> tuple[Any, Tap]:
     downstream.body = reads
     downstream.headers = headers or Head()
     exchange: Any = make_exchange(downstream, FakeOpenExchange())
-    exchange._tap = Tap()
-    return exchange, exchange._tap
+    exchange.tap = Tap()
+    return exchange, exchange.tap
 
 
 @given(CUTS, st.integers(0, 12))
@@ -123,7 +115,7 @@ def test_however_a_body_comes_it_is_read_recorded_and_scanned_as_in_one_piece(
     body, rest, scan = asyncio.run(exchange._read_body())
     assert (body, rest, scan) == (BODY, None, scan_request(BODY))
     assert tap.bodies == [(BODY, len(BODY))]
-    assert exchange._share._held_bytes == len(BODY)
+    assert exchange.share._held_bytes == len(BODY)
 
 
 @pytest.mark.parametrize("whole", [0, 1])
@@ -133,9 +125,9 @@ async def test_a_body_over_a_limit_is_left_out_however_it_came(limit: int, whole
     for name in ("max_body_bytes", "room"):
         exchange, tap = make(Reads([BODY], whole=whole))
         if name == "room":
-            exchange._share._budget._max_bytes = limit
+            exchange.share._budget._max_bytes = limit
         else:
-            object.__setattr__(exchange._rules, name, limit)
+            object.__setattr__(exchange.rules, name, limit)
         body, rest, scan = await exchange._read_body()
         assert body == BODY
         is_within = limit == len(BODY)
@@ -176,10 +168,7 @@ async def test_a_large_chat_is_rewritten_and_taken_back_as_a_small_one_is(*, lea
             error = b'{"error":{"message":"Unknown: stream_options"}}'
             await connection.answer(error, status=b"400 Bad Request")
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(script) as (upstream, running):
         answer = await ask(running.address, request_bytes(body))
         exchange = await running.sink.wait_for()
     expected = rewrite_request(body, scan_request(body), UsagePolicy.ALWAYS)

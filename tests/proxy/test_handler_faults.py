@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.headers import Head
-from tests.proxy.harness import send_raw, split_answer
-from tests.proxy.serving import GET, GET_1_0, HEAD, read_until_cut, serving
+from tests.proxy.raw_client import send_raw, send_with_end, split_answer
+from tests.proxy.serving import GET, GET_1_0, HEAD, serving
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
@@ -77,7 +77,7 @@ async def test_a_fault_in_the_middle_of_an_answer_is_a_reset(
         raise fault
 
     async with serving(handler) as (address, _):
-        _, was_reset = await read_until_cut(address, GET_1_0)
+        _, was_reset = await send_with_end(address, GET_1_0)
     assert was_reset
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
@@ -96,16 +96,6 @@ async def test_a_client_that_leaves_is_nobodys_fault(caplog: pytest.LogCaptureFi
         assert await send_raw(address, GET) == b""
         await done.wait()
     assert caplog.records == []
-
-
-async def test_a_timeout_that_a_handler_lets_pass_is_a_504() -> None:
-    """Something took too long that nobody else has told."""
-
-    async def handler(client: Downstream) -> Answered:
-        raise TimeoutError
-
-    async with serving(handler) as (address, _):
-        assert (await send_raw(address, GET)).startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
 
 
 async def test_a_connection_serves_all_its_requests_in_one_task() -> None:

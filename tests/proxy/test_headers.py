@@ -138,7 +138,7 @@ def test_what_is_looked_up_is_what_a_search_finds(fields: Fields) -> None:
         values = [value for key, value in fields if key.lower() == name]
         assert head.find(name) == (values[0] if values else None)
         assert head.join(name) == (b",".join(values) if values else None)
-    assert head.has_repeated == (len({key.lower() for key, _ in fields}) < len(fields))
+    assert head.shape.has_repeated == (len({key.lower() for key, _ in fields}) < len(fields))
 
 
 # What is remembered by the names of a head gives what going through its fields does.

@@ -13,20 +13,9 @@ import logging
 import pytest
 
 from telemetry.observing.exchange import Outcome
-from tests.proxy.harness import (
-    ANSWER,
-    CHAT,
-    Address,
-    Connection,
-    RunningProxy,
-    ScriptedUpstream,
-    read_answer,
-    read_to_end,
-    request_bytes,
-    running_proxy,
-    send_raw,
-    split_answer,
-)
+from tests.proxy.harness import ANSWER, CHAT, Connection, RunningProxy, relaying, request_bytes
+from tests.proxy.raw_client import Address, read_answer, read_to_end, send_raw, split_answer
+from tests.proxy.side_by_side import TARGETS
 
 SECRET = b"sk-secret-1234567890"
 
@@ -134,11 +123,6 @@ INVALID = {
 ALL_INVALID = pytest.mark.parametrize(("status", "data"), INVALID.values(), ids=INVALID.keys())
 
 
-async def answer_whole(connection: Connection) -> None:
-    """A script that answers."""
-    await connection.answer()
-
-
 LAST_FIELDS = {
     False: [(b"Connection", b"close")],
     True: [(b"Upgrade", b"HTTP/1.1"), (b"Connection", b"close, upgrade")],
@@ -179,11 +163,10 @@ async def test_an_invalid_message_is_refused(
     status: int, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Answered, closed, counted, told, and not passed on; nobody's exchange."""
-    async with ScriptedUpstream(answer_whole) as upstream:
-        async with running_proxy(upstream.url) as running:
-            answer = await send_raw(running.address, data)
-            assert refused(running) == 1
-        assert upstream.connections == 0
+    async with relaying() as (upstream, running):
+        answer = await send_raw(running.address, data)
+        assert refused(running) == 1
+    assert upstream.connections == 0
     assert_refusal(answer, status)
     assert_one_line(caplog)
     assert running.sink.frames == []
@@ -195,11 +178,10 @@ async def test_a_valid_request_before_an_invalid_one_is_answered_first(
 ) -> None:
     """In one write, so that both are in one read: the first has its answer and its record."""
     valid = request_bytes(CHAT, close=False)
-    async with ScriptedUpstream(answer_whole) as upstream:
-        async with running_proxy(upstream.url) as running:
-            answers = await send_raw(running.address, valid + data)
-            assert refused(running) == 1
-        assert len(upstream.requests) == 1
+    async with relaying() as (upstream, running):
+        answers = await send_raw(running.address, valid + data)
+        assert refused(running) == 1
+    assert len(upstream.requests) == 1
     assert split_answer(answers)[0] == b"HTTP/1.1 200 OK"
     first, found, second = answers.partition(ANSWER)
     assert first
@@ -212,7 +194,7 @@ async def test_a_valid_request_before_an_invalid_one_is_answered_first(
 @ALL_INVALID
 async def test_an_invalid_message_is_refused_however_it_is_cut(status: int, data: bytes) -> None:
     """Two reads, cut where it hurts: before the last bytes of the head."""
-    async with ScriptedUpstream(answer_whole) as upstream, running_proxy(upstream.url) as running:
+    async with relaying() as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         cut = max(data.find(b"\r\n\r\n"), 1)
         for begin in range(cut - 1, cut + 3):
@@ -231,7 +213,7 @@ async def test_a_flood_of_invalid_messages_leaves_one_log_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """All are counted; the next line, later, says how many there were."""
-    async with ScriptedUpstream(answer_whole) as upstream, running_proxy(upstream.url) as running:
+    async with relaying() as (_, running):
         for _ in range(20):
             assert_refusal(await send_raw(running.address, b"garbage\r\n\r\n"), 400)
         assert refused(running) == 20
@@ -241,7 +223,7 @@ async def test_a_flood_of_invalid_messages_leaves_one_log_line(
 async def test_a_refusal_of_head_has_no_body() -> None:
     """RFC 9110 section 9.3.2; its length is told all the same."""
     raw = b"HEAD /ws HTTP/1.1\r\nHost: c\r\nUpgrade: websocket\r\n\r\n"
-    async with ScriptedUpstream(answer_whole) as upstream, running_proxy(upstream.url) as running:
+    async with relaying() as (_, running):
         line, fields, body = split_answer(await send_raw(running.address, raw))
     assert line == b"HTTP/1.1 426 Upgrade Required"
     assert int(dict(fields)[b"Content-Length"]) > 0
@@ -250,7 +232,7 @@ async def test_a_refusal_of_head_has_no_body() -> None:
 
 async def test_a_refusal_reaches_a_client_that_is_still_sending() -> None:
     """A reset would take the answer from it: we read on until it has closed."""
-    async with ScriptedUpstream(answer_whole) as upstream, running_proxy(upstream.url) as running:
+    async with relaying() as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(head(b"X-A : 1"))
         for _ in range(20):
@@ -259,11 +241,6 @@ async def test_a_refusal_reaches_a_client_that_is_still_sending() -> None:
             await asyncio.sleep(0.005)
         assert_refusal(await read_to_end(reader), 400)
         writer.transport.abort()
-
-
-BREAKS = pytest.mark.parametrize(
-    "target", [b"/v1/chat/completions", b"/v1/files"], ids=["chat", "other"]
-)
 
 
 async def send_broken_upload(address: Address, target: bytes, *, pause: float) -> bytes:
@@ -279,22 +256,21 @@ async def send_broken_upload(address: Address, target: bytes, *, pause: float) -
         writer.transport.abort()
 
 
-@BREAKS
+@TARGETS
 @pytest.mark.parametrize("pause", [0.0, 0.05])
 async def test_an_upload_whose_chunks_break_later_is_answered_and_not_passed_on(
     target: bytes, pause: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The upstream sees no request, or a broken one; the client an answer, at once."""
-    async with ScriptedUpstream(answer_whole) as upstream:
-        async with running_proxy(upstream.url) as running:
-            answer = await send_broken_upload(running.address, target, pause=pause)
-            assert refused(running) == 1
-        assert all(request.body == b"" for request in upstream.requests)
-        if target.endswith(b"completions"):
-            assert upstream.connections == 0
-            if exchanges := running.sink.exchanges:
-                [exchange] = exchanges
-                assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
+    async with relaying() as (upstream, running):
+        answer = await send_broken_upload(running.address, target, pause=pause)
+        assert refused(running) == 1
+    assert all(request.body == b"" for request in upstream.requests)
+    if target.endswith(b"completions"):
+        assert upstream.connections == 0
+        if exchanges := running.sink.exchanges:
+            [exchange] = exchanges
+            assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
     assert_refusal(answer, 400)
     assert_one_line(caplog)
 
@@ -308,10 +284,7 @@ async def test_an_upload_that_breaks_after_its_answer_ends_quietly(
         await connection.reader.readexactly(3)
         await connection.answer(status=b"413 Too Large")
 
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(script, reads_body=False) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(b"PUT /x HTTP/1.1\r\nHost: c\r\n%b\r\n\r\n3\r\nabc\r\n" % CHUNKED)
         status, _, _ = split_answer(await read_answer(reader))
@@ -325,7 +298,7 @@ async def test_an_upload_that_breaks_after_its_answer_ends_quietly(
 async def test_nothing_is_read_after_the_first_fault() -> None:
     """Where the next request begins is anybody's guess: the one that follows is not taken."""
     valid = request_bytes(CHAT)
-    async with ScriptedUpstream(answer_whole) as upstream, running_proxy(upstream.url) as running:
+    async with relaying() as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(b"garbage\r\n\r\n")
         await asyncio.sleep(0.02)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from telemetry.observing.exchange import Exchange, Outcome
-from tests.proxy.harness import ANSWER, Answer, Connection, ScriptedUpstream, ask, running_proxy
+from tests.proxy.harness import Connection, ScriptedUpstream, relaying, running_proxy
 from tests.proxy.observed_ends import STREAMED, WHOLE, the_end
+from tests.proxy.raw_client import Answer, ask
 
 
 async def no_answer(url: str, **settings: Any) -> tuple[Answer, Exchange]:
@@ -85,31 +86,6 @@ async def test_an_answer_that_does_not_begin_in_time_is_a_504() -> None:
     assert (exchange.outcome, exchange.error_type) == (Outcome.TIMEOUT, "timeout")
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [
-        b"SMTP ready\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
-        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 300 + b"\r\n",
-    ],
-    ids=["no-http", "bad-length", "unasked-upgrade", "too-many-fields"],
-)
-async def test_an_answer_that_is_no_valid_http_is_a_502(junk: bytes) -> None:
-    """It is not guessed at."""
-
-    async def script(connection: Connection) -> None:
-        await connection.send(junk)
-        await connection.wait_closed_by_peer()
-
-    async with ScriptedUpstream(script) as upstream:
-        answer, exchange = await no_answer(upstream.url)
-    assert answer.status == 502
-    assert answer.error["code"] == "upstream_invalid_response"
-    assert exchange.outcome is Outcome.UPSTREAM_ERROR
-    assert exchange.error_type == "invalid_response"
-
-
 # --- on a connection that was kept
 
 
@@ -127,7 +103,7 @@ async def test_a_kept_connection_that_drops_a_request_is_a_502_and_nothing_is_re
         else:
             connection.writer.close()
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (upstream, running):
         assert (await ask(running.address, WHOLE)).status == 200
         answer = await ask(running.address, WHOLE)
         exchange = await running.sink.wait_for(2)
@@ -137,35 +113,3 @@ async def test_a_kept_connection_that_drops_a_request_is_a_502_and_nothing_is_re
     assert (exchange.outcome, exchange.error_type) == (Outcome.CONNECT_ERROR, "connection_error")
     assert len(upstream.requests) == 2
     assert upstream.connections == 1
-
-
-async def test_an_end_that_came_while_a_connection_was_idle_is_noticed_before_use() -> None:
-    """The next request goes out on a new connection, once."""
-
-    async def script(connection: Connection) -> None:
-        await connection.answer()
-        connection.writer.close()
-
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-        for _ in range(3):
-            assert (await ask(running.address, WHOLE)).status == 200
-            await asyncio.sleep(0.02)
-    assert len(upstream.requests) == upstream.connections == 3
-
-
-async def test_what_comes_on_an_idle_connection_is_no_answer() -> None:
-    """A second answer that nobody asked for is not given to the next request."""
-
-    async def script(connection: Connection) -> None:
-        if connection.number == 1:
-            await connection.answer()
-            await asyncio.sleep(0.02)
-            await connection.answer(b'{"whose":"not yours"}')
-        else:
-            await connection.answer()
-
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-        await ask(running.address, WHOLE)
-        await asyncio.sleep(0.05)
-        assert (await ask(running.address, WHOLE)).body == ANSWER
-    assert upstream.connections == 2

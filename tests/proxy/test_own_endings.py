@@ -8,24 +8,17 @@ import time
 import pytest
 
 from telemetry.observing.exchange import Outcome
-from tests.proxy.harness import (
-    ANSWER,
-    STREAM,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    reset,
-    running_proxy,
-)
+from tests.proxy.harness import STREAM, Connection, relaying
 from tests.proxy.observed_ends import (
     STREAMED,
     STREAMED_10,
     WHOLE,
     assert_nothing_invented,
     observe,
-    text_of,
     the_end,
 )
+from tests.proxy.raw_client import ask, reset
+from tests.telemetry.observed import content
 
 # --- we cut it at shutdown
 
@@ -34,16 +27,9 @@ from tests.proxy.observed_ends import (
 @pytest.mark.parametrize("request_", [STREAMED, STREAMED_10], ids=["chunked", "http10"])
 async def test_what_is_open_at_the_drain_deadline_is_cut(request_: bytes, policy: str) -> None:
     """The client's stream ends broken; ERROR ``drain_deadline``, partial output kept."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(*STREAM[:3], end=False)
-        await connection.wait_closed_by_peer()
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, drain_seconds=0.2, on_disconnect=policy) as running,
-    ):
+    async with relaying(
+        lambda c: c.stall_after(*STREAM[:3]), drain_seconds=0.2, on_disconnect=policy
+    ) as (_, running):
         asking = asyncio.ensure_future(ask(running.address, request_))
         await asyncio.sleep(0.1)
         start = time.monotonic()
@@ -54,21 +40,16 @@ async def test_what_is_open_at_the_drain_deadline_is_cut(request_: bytes, policy
     assert (answer.body, answer.clean) == (b"".join(STREAM[:3]), False)
     assert answer.reset == (request_ is STREAMED_10)
     assert (exchange.outcome, exchange.error_type) == (Outcome.DRAIN_DEADLINE, "drain_deadline")
-    assert text_of(exchange) == "Hello"
+    assert content(exchange) == "Hello"
     assert_nothing_invented(exchange)
 
 
 @pytest.mark.parametrize("policy", ["cancel", "drain"])
 async def test_a_request_without_an_answer_is_cut_at_the_deadline_too(policy: str) -> None:
     """Before the head the connection just ends."""
-
-    async def script(connection: Connection) -> None:
-        await connection.wait_closed_by_peer()
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, drain_seconds=0.1, on_disconnect=policy) as running,
-    ):
+    async with relaying(
+        Connection.wait_closed_by_peer, drain_seconds=0.1, on_disconnect=policy
+    ) as (_, running):
         _, writer = await asyncio.open_connection(*running.address)
         writer.write(WHOLE)
         await asyncio.sleep(0.05)
@@ -80,16 +61,9 @@ async def test_a_request_without_an_answer_is_cut_at_the_deadline_too(policy: st
 
 async def test_the_deadline_ends_the_draining_of_a_client_that_had_left() -> None:
     """It was the client that ended this exchange, not the shutdown."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(*STREAM[:2], end=False)
-        await connection.wait_closed_by_peer()
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, drain_seconds=0.1, on_disconnect="drain") as running,
-    ):
+    async with relaying(
+        lambda c: c.stall_after(*STREAM[:2]), drain_seconds=0.1, on_disconnect="drain"
+    ) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(STREAMED)
         await reader.readuntil(b"Hel")
@@ -101,33 +75,9 @@ async def test_the_deadline_ends_the_draining_of_a_client_that_had_left() -> Non
     assert (exchange.outcome, exchange.error_type) == (Outcome.CLIENT_DISCONNECTED, None)
 
 
-async def test_an_exchange_that_ends_before_the_deadline_is_not_cut() -> None:
-    """Draining lets what is open end."""
-
-    async def script(connection: Connection) -> None:
-        await asyncio.sleep(0.2)
-        await connection.answer()
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, drain_seconds=5) as running,
-    ):
-        asking = asyncio.ensure_future(ask(running.address, WHOLE))
-        await asyncio.sleep(0.05)
-        await running.proxy.drain()
-        assert (await asking).body == ANSWER
-        assert (await the_end(running)).outcome is Outcome.COMPLETED
-
-
 async def test_a_second_cancellation_does_not_lose_the_end() -> None:
     """A client that resets while its exchange is being cut: one ``end`` all the same."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(*STREAM[:2], end=False)
-        await connection.wait_closed_by_peer()
-
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(lambda c: c.stall_after(*STREAM[:2])) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(STREAMED)
         await reader.readuntil(b"Hel")

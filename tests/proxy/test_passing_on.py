@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from proxy.upstream.response import UpstreamResponse
 from tests.proxy.harness import Connection as UpstreamEnd
-from tests.proxy.harness import ScriptedUpstream, ask, request_bytes, running_proxy
+from tests.proxy.harness import relaying, request_bytes
+from tests.proxy.raw_client import ask
 from tests.proxy.upstream.fed import HEAD, FedConnection, chunk
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ async def test_events_of_a_stream_wake_no_task(monkeypatch: pytest.MonkeyPatch) 
         await connection.send(b"0\r\n\r\n")
         await connection.wait_closed_by_peer()
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as proxy:
+    async with relaying(script) as (_, proxy):
         reads = 0
         read = UpstreamResponse.read
 

@@ -13,14 +13,8 @@ from msgspec.structs import replace
 from codec.jsontext import encode_json
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseData
 from telemetry.privacy.json_strings import REDACTED
-from tests.proxy.harness import (
-    ANSWER,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import ANSWER, Connection, relaying, request_bytes
+from tests.proxy.raw_client import ask
 from tests.proxy.recorded_calls import tell_span
 from tests.zstd import compress_zstd
 
@@ -66,7 +60,7 @@ async def record(
             await connection.send(body[start : start + size])
         connection.writer.close()
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         answer = await ask(running.address, request_bytes(head=head, target=target))
         exchange = await running.sink.wait_for()
     if not breaks_off:

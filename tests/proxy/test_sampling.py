@@ -7,28 +7,15 @@ import pytest
 from telemetry.frames.frame import Begin
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.keep_rules import KeepReason
-from tests.proxy.harness import (
-    ANSWER,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import ANSWER, relaying, request_bytes
+from tests.proxy.raw_client import ask
 
 UNSAMPLED = b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00\r\n"
 
 
-async def answer(connection: Connection) -> None:
-    await connection.answer(ANSWER)
-
-
 async def test_an_unsampled_call_is_relayed_and_not_observed() -> None:
     """Contract section 4: the caller's decision is followed, and passed on."""
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url) as proxy,
-    ):
+    async with relaying() as (upstream, proxy):
         seen = await ask(proxy.address, request_bytes(head=UNSAMPLED))
         assert seen.body == ANSWER
         value = upstream.last.field(b"traceparent")
@@ -39,10 +26,7 @@ async def test_an_unsampled_call_is_relayed_and_not_observed() -> None:
 
 async def test_with_keep_rules_an_unsampled_call_is_observed() -> None:
     """Only its end can tell; what the upstream is told stays "not sampled"."""
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url, keep=frozenset({KeepReason.ERRORS})) as proxy,
-    ):
+    async with relaying(keep=frozenset({KeepReason.ERRORS})) as (upstream, proxy):
         await ask(proxy.address, request_bytes(head=UNSAMPLED))
         exchange = await proxy.sink.wait_for(1)
         assert not exchange.identity.sampled
@@ -58,10 +42,7 @@ async def test_headers_of_the_map_reach_the_observer_and_the_upstream() -> None:
         b"X-Session-Id: s-1\r\nX-Chat: c\r\nX-Spantap-User-Id: u-1\r\n"
         b"Helicone-Property-App: a\r\nAuthorization: Bearer sk-secret\r\nX-Other: o\r\n"
     )
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url, headers={"x-chat": "metadata.chat"}) as proxy,
-    ):
+    async with relaying(headers={"x-chat": "metadata.chat"}) as (upstream, proxy):
         await ask(proxy.address, request_bytes(head=head))
         exchange = await proxy.sink.wait_for(1)
         begin = proxy.sink.frames[0]
@@ -85,10 +66,7 @@ async def test_headers_of_the_map_reach_the_observer_and_the_upstream() -> None:
 async def test_a_prefix_of_the_map_copies_no_credential() -> None:
     """R7, rule 4 of the frames: not even into this process' memory."""
     head = b"X-Api-Key: sk-1\r\nX-Auth-Token: t\r\nX-Team: blue\r\nX-Portkey-Virtual-Key: v\r\n"
-    async with (
-        ScriptedUpstream(answer) as upstream,
-        running_proxy(upstream.url, headers={"x-*": "metadata.*"}) as proxy,
-    ):
+    async with relaying(headers={"x-*": "metadata.*"}) as (_, proxy):
         await ask(proxy.address, request_bytes(head=head))
         await proxy.sink.wait_for(1)
         begin = proxy.sink.frames[0]
@@ -100,10 +78,9 @@ async def test_an_embedding_call_is_observed_and_never_rewritten() -> None:
     """Contract 1.6: there is no usage option to ask for, whatever its body says."""
     body = b'{"model":"e","input":"hi","stream":true}'
 
-    async def embed(connection: Connection) -> None:
-        await connection.answer(b'{"data":[{"index":0,"embedding":[1]}],"model":"e-1"}')
-
-    async with ScriptedUpstream(embed) as upstream, running_proxy(upstream.url) as proxy:
+    async with relaying(
+        lambda c: c.answer(b'{"data":[{"index":0,"embedding":[1]}],"model":"e-1"}')
+    ) as (upstream, proxy):
         await ask(proxy.address, request_bytes(body, target=b"/v1/embeddings"))
         exchange = await proxy.sink.wait_for(1)
     assert upstream.last.body == body
@@ -115,11 +92,9 @@ async def test_an_embedding_call_is_observed_and_never_rewritten() -> None:
 @pytest.mark.parametrize("name", ["x-ratelimit-limit-tokens", "Retry-After", "RateLimit-Policy"])
 async def test_rate_limit_headers_are_observed(name: str) -> None:
     """And nothing that is none."""
-
-    async def limited(connection: Connection) -> None:
-        await connection.answer(ANSWER, head=f"{name}: 7\r\nSet-Cookie: s\r\n".encode())
-
-    async with ScriptedUpstream(limited) as upstream, running_proxy(upstream.url) as proxy:
+    async with relaying(
+        lambda c: c.answer(ANSWER, head=f"{name}: 7\r\nSet-Cookie: s\r\n".encode())
+    ) as (_, proxy):
         await ask(proxy.address, request_bytes())
         exchange = await proxy.sink.wait_for(1)
     assert exchange.rate_limits == {name.lower(): "7"}

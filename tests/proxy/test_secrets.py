@@ -16,8 +16,8 @@ from codec.jsontext import encode_json
 from proxy.settings.settings import Settings, UpstreamConfig
 from telemetry.frames.frame import RequestBody
 from telemetry.privacy.json_strings import REDACTED
-from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, ask, request_bytes
-from tests.proxy.listener import running_listener
+from tests.proxy.harness import Connection, ScriptedUpstream, request_bytes, running_proxy
+from tests.proxy.raw_client import ask
 from tests.proxy.recorded_calls import tell_span
 
 CANARY = re.compile(r"c4n4ry-([a-z]+)-")
@@ -94,16 +94,11 @@ async def quote(connection: Connection) -> None:
     await connection.answer(answer.encode(), status=b"401 Unauthorized")
 
 
-async def take(connection: Connection) -> None:
-    """An upstream that answers."""
-    await connection.answer(ANSWER)
-
-
 def found(text: object) -> set[str]:
     return set(CANARY.findall(str(text)))
 
 
-@pytest.mark.parametrize("script", [quote, take])
+@pytest.mark.parametrize("script", [quote, Connection.answer])
 @pytest.mark.parametrize("guarded", [False, True], ids=["open", "guarded"])
 async def test_no_credential_is_recorded_or_logged(
     script: Any, guarded: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -117,7 +112,7 @@ async def test_no_credential_is_recorded_or_logged(
         if guarded:
             table = UpstreamConfig(name="held", url=upstream.url, api_key_env="HELD_KEY")
             settings["upstreams"] = (table,)
-        async with running_listener(upstream.url, **settings) as running:
+        async with running_proxy(upstream.url, **settings) as running:
             target = f"/v1/chat/completions?{QUERY}".encode()
             body = encode_json(BODY).encode()
             answer = await ask(
@@ -148,9 +143,9 @@ async def test_our_own_errors_hold_no_credential(caplog: pytest.LogCaptureFixtur
     target = f"/v1/chat/completions?{QUERY}".encode()
     good = head_of(**{"X-Spantap-Key": INBOUND})
     wrong = head_of(**{"X-Spantap-Key": plant("wrong")})
-    async with ScriptedUpstream(take) as upstream:
+    async with ScriptedUpstream(Connection.answer) as upstream:
         unreachable = upstream.url
-    async with running_listener(unreachable, inbound_keys=(INBOUND,)) as running:
+    async with running_proxy(unreachable, inbound_keys=(INBOUND,)) as running:
         for status, request in (
             (502, request_bytes(encode_json(BODY).encode(), target=target, head=good)),
             (401, request_bytes(encode_json(BODY).encode(), target=target, head=wrong)),

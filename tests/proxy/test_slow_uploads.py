@@ -11,16 +11,8 @@ import pytest
 from proxy.errors import late_request_body
 from telemetry.frames.ending import EndKind
 from telemetry.observing.exchange import Outcome
-from tests.proxy.harness import (
-    ANSWER,
-    CHAT,
-    Connection,
-    ScriptedUpstream,
-    parse_answer,
-    read_to_end,
-    request_bytes,
-)
-from tests.proxy.limited import closed_by_peer, limited_proxy
+from tests.proxy.harness import ANSWER, CHAT, Connection, relaying, request_bytes
+from tests.proxy.raw_client import parse_answer, read_to_end
 from tests.proxy.turned_time import TurnedLoop, run_turned
 
 CHAT_PATH = b"/v1/chat/completions"
@@ -37,13 +29,10 @@ def half_a_request(target: bytes, *, chunked: bool) -> bytes:
 @pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "counted"])
 async def test_a_body_that_does_not_go_on_is_a_408_and_one_span(*, chunked: bool) -> None:
     """The connection ends; nothing reaches the upstream; the client is as one that left."""
-    async with (
-        ScriptedUpstream(Connection.answer) as upstream,
-        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2) as running,
-    ):
+    async with relaying(client_idle_timeout_seconds=0.2) as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(half_a_request(CHAT_PATH, chunked=chunked))
-        late = parse_answer(await closed_by_peer(reader), reset=False)
+        late = parse_answer(await read_to_end(reader), reset=False)
         writer.close()
         end = await running.wait_for_end()
         [exchange] = running.sink.exchanges
@@ -72,13 +61,13 @@ async def test_a_body_that_stops_while_it_is_relayed_is_a_408_too(
         broken.set_result(await read_to_end(connection.reader))
 
     body = b"x" * 5000
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2, **settings) as running,
+    async with relaying(script, reads_body=False, client_idle_timeout_seconds=0.2, **settings) as (
+        _,
+        running,
     ):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(body, target=target)[:-1000])
-        late = parse_answer(await closed_by_peer(reader), reset=False)
+        late = parse_answer(await read_to_end(reader), reset=False)
         writer.close()
         received = await broken
         if target == CHAT_PATH:
@@ -90,10 +79,7 @@ async def test_a_body_that_stops_while_it_is_relayed_is_a_408_too(
 
 async def test_bytes_that_are_none_of_the_body_do_not_hold_it_open() -> None:
     """An endless extension of a chunk is silence."""
-    async with (
-        ScriptedUpstream(Connection.answer) as upstream,
-        limited_proxy(upstream.url, client_idle_timeout_seconds=0.2) as running,
-    ):
+    async with relaying(client_idle_timeout_seconds=0.2) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(half_a_request(CHAT_PATH, chunked=True) + CHAT[-10:] + b"\r\n2;")
         reading = asyncio.ensure_future(read_to_end(reader))
@@ -110,10 +96,7 @@ def test_a_body_that_trickles_is_no_silent_one() -> None:
     """Two bytes in each 50 s of 60 (on a turned loop)."""
 
     async def main(loop: TurnedLoop) -> None:
-        async with (
-            ScriptedUpstream(Connection.answer) as upstream,
-            limited_proxy(upstream.url) as running,
-        ):
+        async with relaying() as (upstream, running):
             reader, writer = await asyncio.open_connection(*running.address)
             request = request_bytes(CHAT)
             writer.write(request[: -len(CHAT)])
@@ -132,10 +115,7 @@ def test_a_body_may_stop_for_a_day_where_no_time_is_set() -> None:
     """0: none (on a turned loop)."""
 
     async def main(loop: TurnedLoop) -> None:
-        async with (
-            ScriptedUpstream(Connection.answer) as upstream,
-            limited_proxy(upstream.url, client_idle_timeout_seconds=0) as running,
-        ):
+        async with relaying(client_idle_timeout_seconds=0) as (_, running):
             reader, writer = await asyncio.open_connection(*running.address)
             request = request_bytes(CHAT)
             writer.write(request[:-10])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import fcntl
 import logging
@@ -27,21 +26,25 @@ from tests.proxy.harness import (
     STREAM,
     STREAMED_CHAT,
     USAGE_EVENT,
-    Address,
     Connection,
-    ScriptedUpstream,
     chunk_event,
-    parse_answer,
-    read_answer,
+    relaying,
     request_bytes,
 )
-from tests.proxy.limited import limited_proxy
+from tests.proxy.observed_ends import total_of
+from tests.proxy.raw_client import (
+    parse_answer,
+    read_answer,
+    receive,
+    receive_to_end,
+    slow_client,
+    until,
+)
 from tests.proxy.serving import GET, serving
 from tests.proxy.turned_time import TurnedLoop, run_turned
-from tests.telemetry.observed import chat_answer
+from tests.telemetry.observed import content
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from proxy.downstream.downstream import Answered, Downstream
@@ -52,49 +55,11 @@ SMALL = 4096
 LARGE_EVENT = chunk_event(f'"content":"{"a" * 30_000}"')
 
 
-@contextlib.asynccontextmanager
-async def slow_client(address: Address, data: bytes) -> AsyncIterator[socket.socket]:
-    """A connection whose client reads when it wants to, by :func:`take`."""
-    loop = asyncio.get_running_loop()
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
-        sock.setblocking(False)
-        await loop.sock_connect(sock, address)
-        await loop.sock_sendall(sock, data)
-        yield sock
-
-
-async def take(sock: socket.socket, size: int) -> bytes:
-    """So many bytes."""
-    loop, data = asyncio.get_running_loop(), bytearray()
-    while len(data) < size and (piece := await loop.sock_recv(sock, size - len(data))):
-        data += piece
-    return bytes(data)
-
-
-async def take_to_end(sock: socket.socket) -> tuple[bytes, bool]:
-    """Everything, and whether the end was a reset."""
-    data = bytearray()
-    try:
-        while piece := await take(sock, 65_536):
-            data += piece
-    except ConnectionError:
-        return bytes(data), True
-    return bytes(data), False
-
-
 async def flood(connection: Connection) -> None:
     """More than all buffers hold."""
     await connection.begin_stream()
     await connection.send_chunks(STREAM[0], end=False)
     await connection.send_chunks(*[LARGE_EVENT] * 200, *STREAM[1:], USAGE_EVENT, DONE)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for it."""
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.002)
 
 
 # --- cut when they take nothing (rule 7 of proxy.downstream.downstream)
@@ -112,15 +77,13 @@ async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
         finally:
             closed.set()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        limited_proxy(
-            upstream.url, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.3
-        ) as running,
+    async with relaying(script, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.3) as (
+        _,
+        running,
     ):
         async with slow_client(running.address, request_bytes(STREAMED_CHAT)) as sock:
             end = await running.wait_for_end()
-            received, reset = await take_to_end(sock)
+            received, reset = await receive_to_end(sock)
         async with asyncio.timeout(5):
             await closed.wait()
         await until(lambda: not running.server.connections)
@@ -129,7 +92,7 @@ async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
     assert "took nothing" in end.message
     assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
     assert exchange.error_type is None
-    assert chat_answer(exchange).choices[0].message.content
+    assert content(exchange)
     assert reset
     assert not received.endswith(b"0\r\n\r\n")
     assert running.server.state.stalled_count == 1
@@ -139,35 +102,27 @@ async def test_rule_7_a_client_that_takes_nothing_is_cut_and_its_span_says_so(
 
 async def test_rule_7_the_policy_drain_holds_for_a_client_that_was_cut() -> None:
     """The rest is read for its usage, and the span says why the client is gone."""
-    async with (
-        ScriptedUpstream(flood) as upstream,
-        limited_proxy(
-            upstream.url,
-            send_buffer_bytes=SMALL,
-            client_stall_timeout_seconds=0.2,
-            on_disconnect="drain",
-        ) as running,
-    ):
+    async with relaying(
+        flood, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.2, on_disconnect="drain"
+    ) as (_, running):
         async with slow_client(running.address, request_bytes(STREAMED_CHAT)):
             end = await running.wait_for_end()
         [exchange] = running.sink.exchanges
     assert end.kind is EndKind.CLIENT_STALLED
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
+    assert total_of(exchange) == 5
 
 
 async def test_rule_7_what_is_not_observed_is_cut_too() -> None:
     """A download that nobody takes."""
-    async with (
-        ScriptedUpstream(lambda c: c.answer(b"x" * 3_000_000)) as upstream,
-        limited_proxy(
-            upstream.url, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.2
-        ) as running,
-    ):
+    async with relaying(
+        lambda c: c.answer(b"x" * 3_000_000),
+        send_buffer_bytes=SMALL,
+        client_stall_timeout_seconds=0.2,
+    ) as (_, running):
         async with slow_client(running.address, request_bytes(target=b"/v1/files")) as sock:
             await until(lambda: running.server.state.stalled_count)
-            _, reset = await take_to_end(sock)
-        await until(lambda: not running.open_exchanges)
+            _, reset = await receive_to_end(sock)
+        await until(lambda: not running.proxy.open_exchanges)
     assert reset
     assert not running.sink.frames
 
@@ -180,15 +135,14 @@ async def test_rule_7_over_tls_it_is_the_same(tmp_path: Path) -> None:
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     async with (
-        ScriptedUpstream(flood) as upstream,
-        limited_proxy(
-            upstream.url,
+        relaying(
+            flood,
             send_buffer_bytes=SMALL,
             tls_cert=tmp_path / "both.pem",
             max_connections=1,
             header_timeout_seconds=0.3,
             client_stall_timeout_seconds=0.3,
-        ) as running,
+        ) as (_, running),
         slow_client(running.address, b"") as sock,
     ):
         _, slow = await asyncio.open_connection(
@@ -218,16 +172,13 @@ async def test_rule_7_an_answer_that_was_given_whole_and_is_never_taken_holds_no
 ) -> None:
     """The exchange is over and complete; what waits in our buffer is not kept for ever."""
     body = ANSWER[:-1] + b" " * 50_000 + b"}"
-    async with (
-        ScriptedUpstream(lambda c: c.answer(body)) as upstream,
-        limited_proxy(
-            upstream.url, send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.2
-        ) as running,
-    ):
+    async with relaying(
+        lambda c: c.answer(body), send_buffer_bytes=SMALL, client_stall_timeout_seconds=0.2
+    ) as (_, running):
         async with slow_client(running.address, request_bytes(close=close)) as sock:
             assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
             await until(lambda: running.server.state.stalled_count)
-            _, reset = await take_to_end(sock)
+            _, reset = await receive_to_end(sock)
         await until(lambda: not running.server.connections)
     assert reset
 
@@ -238,16 +189,15 @@ def test_rule_7_a_client_that_reads_slowly_is_never_cut(pace: int) -> None:
 
     async def main(loop: TurnedLoop) -> None:
         async with (
-            ScriptedUpstream(flood) as upstream,
-            limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
+            relaying(flood, send_buffer_bytes=SMALL) as (_, running),
             slow_client(running.address, request_bytes(STREAMED_CHAT)) as sock,
         ):
             received = b""
             for _ in range(12):
-                received += await take(sock, pace)
+                received += await receive(sock, pace)
                 await asyncio.sleep(0.01)
                 await loop.turn(800, step=25)
-            received += (await take_to_end(sock))[0]
+            received += (await receive_to_end(sock))[0]
             assert received.endswith(b"0\r\n\r\n")
             assert len(received) > 200 * len(LARGE_EVENT)
             assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
@@ -261,14 +211,13 @@ def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
 
     async def main(loop: TurnedLoop) -> None:
         async with (
-            ScriptedUpstream(flood) as upstream,
-            limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
+            relaying(flood, send_buffer_bytes=SMALL) as (_, running),
             slow_client(running.address, request_bytes(STREAMED_CHAT)) as sock,
         ):
-            await take(sock, 4 * SMALL)
+            await receive(sock, 4 * SMALL)
             await asyncio.sleep(0.05)
             await loop.turn(850, step=25)
-            await take(sock, 4 * SMALL)
+            await receive(sock, 4 * SMALL)
             await asyncio.sleep(0.05)
             await loop.turn(850, step=25)
             assert running.server.state.stalled_count == 0
@@ -287,8 +236,7 @@ def test_rule_7_a_client_that_stops_reading_after_a_while_is_cut() -> None:
 async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
     """The transport's mark and one read of the upstream's; the rest waits at the upstream."""
     async with (
-        ScriptedUpstream(flood) as upstream,
-        limited_proxy(upstream.url, send_buffer_bytes=SMALL) as running,
+        relaying(flood, send_buffer_bytes=SMALL) as (_, running),
         slow_client(running.address, request_bytes(STREAMED_CHAT)),
     ):
         await until(lambda: running.server.connections)
@@ -299,6 +247,10 @@ async def test_rule_8_what_waits_for_a_client_is_bounded() -> None:
             await asyncio.sleep(0.1)
             sizes.append(transport.get_write_buffer_size())
         assert 64 * 1024 < sizes[-1] < 64 * 1024 + 400_000
+        [dialler] = running.client._diallers.values()
+        [upstream] = dialler._open
+        assert upstream._response is not None
+        assert upstream._response._size_bytes < 600_000
 
 
 async def test_rule_8_many_small_pieces_wait_as_one_large_does() -> None:

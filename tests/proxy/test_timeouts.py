@@ -18,13 +18,12 @@ from tests.proxy.harness import (
     STREAM,
     Connection,
     ScriptedUpstream,
-    ask,
-    read_to_end,
+    relaying,
     request_bytes,
     running_proxy,
 )
-from tests.proxy.limited import limited_proxy
 from tests.proxy.observed_ends import STREAMED, observe
+from tests.proxy.raw_client import ask, read_to_end, receive_to_end, slow_client
 from tests.proxy.turned_time import TurnedLoop, run_turned
 from tests.proxy.upstream.test_client import get, open_client, read_all
 
@@ -60,10 +59,7 @@ async def test_connecting_has_a_timeout() -> None:
 
 async def test_the_first_byte_timeout_begins_after_the_last_byte_of_the_request() -> None:
     """A long upload does not use it up."""
-    async with (
-        ScriptedUpstream(Connection.answer) as upstream,
-        running_proxy(upstream.url, first_byte_timeout_seconds=0.2) as running,
-    ):
+    async with relaying(first_byte_timeout_seconds=0.2) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         request = request_bytes(b"x" * 60, target=b"/v1/files")
         for start in range(0, len(request), 40):
@@ -95,21 +91,11 @@ async def test_waiting_for_a_slow_client_is_not_the_upstreams_silence() -> None:
         await connection.begin_stream()
         await connection.send_chunks(big, DONE)
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, idle_timeout_seconds=0.2) as running,
-    ):
-        loop = asyncio.get_running_loop()
-        with socket.socket() as sock:
-            sock.setblocking(False)
-            await loop.sock_connect(sock, running.address)
-            await loop.sock_sendall(sock, STREAMED)
+    async with relaying(script, idle_timeout_seconds=0.2) as (_, running):
+        async with slow_client(running.address, STREAMED, buffer_bytes=1 << 20) as sock:
             await asyncio.sleep(0.8)
-            received = 0
-            async with asyncio.timeout(10):
-                while data := await loop.sock_recv(sock, 1 << 20):
-                    received += len(data)
-        assert received > len(big) + len(DONE)
+            received, _ = await receive_to_end(sock)
+        assert len(received) > len(big) + len(DONE)
         assert (await running.sink.wait_for()).outcome is Outcome.COMPLETED
 
 
@@ -127,11 +113,9 @@ def test_no_timeout_is_no_timeout() -> None:
             await go.wait()
             await connection.send_chunks(*STREAM[1:], DONE)
 
-        async with (
-            ScriptedUpstream(script) as upstream,
-            running_proxy(
-                upstream.url, first_byte_timeout_seconds=0, idle_timeout_seconds=0
-            ) as running,
+        async with relaying(script, first_byte_timeout_seconds=0, idle_timeout_seconds=0) as (
+            upstream,
+            running,
         ):
             reader, writer = await asyncio.open_connection(*running.address)
             writer.write(STREAMED)
@@ -307,12 +291,9 @@ async def test_an_upstream_that_takes_nothing_of_a_request_is_a_504() -> None:
         received.append(len(await read_to_end(connection.reader)))
 
     big = b'{"model":"m-1","messages":[],"x":"%b"}' % (b"x" * 20_000_000)
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        limited_proxy(
-            upstream.url, upstream_stall_timeout_seconds=0.3, first_byte_timeout_seconds=0.1
-        ) as running,
-    ):
+    async with relaying(
+        script, reads_body=False, upstream_stall_timeout_seconds=0.3, first_byte_timeout_seconds=0.1
+    ) as (_, running):
         answer = await ask(running.address, request_bytes(big))
         exchange = await running.sink.wait_for()
         answered.set()

@@ -6,18 +6,9 @@ import asyncio
 
 import pytest
 
-from tests.proxy.harness import (
-    ANSWER,
-    CHAT,
-    Connection,
-    ScriptedUpstream,
-    join_chunks,
-    read_answer,
-    request_bytes,
-    running_proxy,
-    send_raw,
-    split_answer,
-)
+from telemetry.observing.exchange import Outcome
+from tests.proxy.harness import ANSWER, CHAT, relaying, request_bytes
+from tests.proxy.raw_client import join_chunks, read_answer, send_raw, split_answer
 from tests.proxy.side_by_side import (
     CHAT_TARGET,
     FIELDS,
@@ -72,10 +63,7 @@ async def test_status_and_reason_are_relayed(target: bytes, status: bytes) -> No
 @pytest.mark.parametrize("status", [b"099 Odd", b"000 Odd"])
 async def test_a_status_keeps_its_three_digits(status: bytes) -> None:
     """RFC 9112 section 4 knows no fewer, whatever they mean."""
-    async with (
-        ScriptedUpstream(replies(plain(status=status, body=b"{}"))) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(replies(plain(status=status, body=b"{}"))) as (_, running):
         answer = await send_raw(running.address, request_bytes(CHAT))
     assert answer.startswith(b"HTTP/1.1 %b\r\n" % status)
     assert answer.endswith(b"\r\n\r\n{}")
@@ -124,10 +112,7 @@ async def test_a_204_that_tells_of_a_body_loses_that(target: bytes, framing: byt
 async def test_a_coding_that_frames_nothing_is_kept_below_our_chunks(target: bytes) -> None:
     """Such a body ends with its connection; here, with its last chunk."""
     coded = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello"
-    async with (
-        ScriptedUpstream(replies(coded, closes=True)) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(replies(coded, closes=True)) as (_, running):
         _, fields, body = split_answer(await exchange_raw(running.address, post(target)))
     assert fields == [(b"Transfer-Encoding", b"gzip"), (b"Transfer-Encoding", b"chunked")]
     assert join_chunks(body) == (b"hello", True)
@@ -151,7 +136,7 @@ async def test_what_an_upstream_sends_past_its_answer_takes_nothing_from_it(
 ) -> None:
     """The answer is what its framing says, and its connection is not used again."""
     script = replies(interim + answer + excess)
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (upstream, running):
         for _ in range(2):
             assert await exchange_raw(running.address, post(target)) == answer
         assert upstream.connections == 2
@@ -163,7 +148,7 @@ async def test_an_answer_that_breaks_in_the_read_of_its_head_arrives_as_far_as_i
 ) -> None:
     """Head and bytes first, then its end, which is no clean one."""
     script = replies(_CHUNKED_ANSWER + b"zz\r\n")
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         assert await send_raw(running.address, post(target)) == _CHUNKED_ANSWER
 
 
@@ -184,6 +169,10 @@ INVALID_ANSWERS = {
     "nearly chunks": _coded(b"xchunked"),
     "a field over the limit": plain(b"X: %b\r\n" % (b"secret" * 12_000)),
     "too many fields": plain(b"X: secret\r\n" * 300),
+    "an odd length": b"HTTP/1.1 200 OK\r\nContent-Length: secret\r\n\r\n",
+    "an upgrade that nobody asked for": (
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: secret\r\n\r\n"
+    ),
     "no HTTP": b"secret\r\n\r\n",
 }
 
@@ -194,14 +183,15 @@ async def test_an_answer_that_is_no_valid_http_is_not_relayed_or_quoted(
     target: bytes, answer: bytes
 ) -> None:
     """Passing it on would be passing on an ambiguity: a 502 that says what is wrong."""
-    script = replies(answer)
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(replies(answer)) as (_, running):
         got = await send_raw(running.address, post(target))
     assert got.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
     assert b'"code": "upstream_invalid_response"' in got
     assert b"secret" not in got
     if target is CHAT_TARGET:
         [exchange] = running.sink.exchanges
+        assert exchange.outcome is Outcome.UPSTREAM_ERROR
+        assert exchange.error_type == "invalid_response"
         assert "secret" not in (exchange.error_message or "")
 
 
@@ -226,10 +216,7 @@ async def test_what_a_lenient_reader_forgives_in_an_answer_is_relayed_in_good_fo
     answer: bytes, relayed: bytes
 ) -> None:
     """RFC 9112 sections 2.2 and 5.2: line ends, folds and outer white space are no content."""
-    async with (
-        ScriptedUpstream(replies(answer)) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(replies(answer)) as (_, running):
         assert await exchange_raw(running.address, post()) == relayed
 
 
@@ -244,25 +231,6 @@ async def test_an_answer_that_ends_with_its_connection_is_relayed_in_chunks(
     assert compared.direct.fields == [(b"X-A", b"1")]
     assert compared.proxied.fields == [(b"X-A", b"1"), (b"Transfer-Encoding", b"chunked")]
     assert compared.proxied.body == compared.direct.body == b"abc"
-
-
-async def test_head_is_answered_with_the_length_of_a_body_that_does_not_come() -> None:
-    """The connection can be used again at once, on both sides."""
-    raw = b"HEAD /x HTTP/1.1\r\nHost: c\r\n\r\n"
-
-    async def script(connection: Connection) -> None:
-        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\nX-A: 1\r\n\r\n")
-
-    compared = await compare(raw, script)
-    assert_same_answer(compared)
-    assert (b"Content-Length", b"1234") in compared.proxied.fields
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-        reader, writer = await asyncio.open_connection(*running.address)
-        for _ in range(2):
-            writer.write(raw)
-            await read_answer(reader, b"HEAD")
-        writer.transport.abort()
-        assert upstream.connections == 1
 
 
 @TARGETS
@@ -282,10 +250,9 @@ async def test_a_client_of_http_1_0_gets_an_answer_that_it_can_read(target: byte
     """No chunks and no kept connection unless it asked; the upstream is asked in HTTP/1.1."""
     raw = b"POST %b HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}" % target
     answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-    async with ScriptedUpstream(replies(answer)) as upstream:
-        async with running_proxy(upstream.url, propagate=False) as running:
-            status, fields, body = split_answer(await send_raw(running.address, raw))
-        host = b"127.0.0.1:%d" % upstream.address[1]
+    async with relaying(replies(answer), propagate=False) as (upstream, running):
+        status, fields, body = split_answer(await send_raw(running.address, raw))
+    host = b"127.0.0.1:%d" % upstream.address[1]
     assert status.endswith(b" 200 OK")
     assert fields == [(b"X-A", b"1"), (b"Connection", b"close")]
     assert body == b"abc"
@@ -296,10 +263,7 @@ async def test_a_client_of_http_1_0_gets_an_answer_that_it_can_read(target: byte
 async def test_a_client_of_http_1_0_may_keep_its_connection_where_a_length_is_known() -> None:
     """Two requests go over one connection, and we say so."""
     raw = b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
-    async with (
-        ScriptedUpstream(replies(plain())) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(replies(plain())) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         for _ in range(2):
             writer.write(raw)
@@ -324,11 +288,10 @@ async def test_interim_answers_are_not_relayed(target: bytes, interim: bytes) ->
 async def test_trailers_of_an_answer_are_dropped_without_harm(target: bytes) -> None:
     """The body arrives, and the next answer on the connection does not inherit them."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    async with ScriptedUpstream(replies(head + TRAILED)) as upstream:
-        async with running_proxy(upstream.url) as running:
-            reader, writer = await asyncio.open_connection(*running.address)
-            for _ in range(2):
-                writer.write(post(target))
-                assert await read_answer(reader) == head + b"3\r\nabc\r\n0\r\n\r\n"
-            writer.transport.abort()
-        assert upstream.connections == 1
+    async with relaying(replies(head + TRAILED)) as (upstream, running):
+        reader, writer = await asyncio.open_connection(*running.address)
+        for _ in range(2):
+            writer.write(post(target))
+            assert await read_answer(reader) == head + b"3\r\nabc\r\n0\r\n\r\n"
+        writer.transport.abort()
+    assert upstream.connections == 1

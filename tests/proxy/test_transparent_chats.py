@@ -18,10 +18,8 @@ from tests.proxy.harness import (
     STREAMED_CHAT,
     USAGE_EVENT,
     USAGE_OPTION,
-    Connection,
-    join_chunks,
-    split_answer,
 )
+from tests.proxy.raw_client import join_chunks, split_answer
 from tests.proxy.side_by_side import (
     CHAT_TARGET,
     TARGETS,
@@ -32,7 +30,7 @@ from tests.proxy.side_by_side import (
     post,
     replies,
 )
-from tests.telemetry.observed import chat_answer
+from tests.telemetry.observed import chat_answer, content
 from tests.zstd import compress_zstd
 
 # --- compression
@@ -65,7 +63,7 @@ async def test_compressed_bodies_cross_untouched_and_are_observed_decoded(
         [exchange] = compared.exchanges
         assert exchange.request is not None
         assert exchange.request.model == "m-1"
-        assert chat_answer(exchange).choices[0].message.content == "Hello"
+        assert content(exchange) == "Hello"
 
 
 @pytest.mark.parametrize("encoding", ENCODERS)
@@ -74,16 +72,13 @@ async def test_a_compressed_stream_crosses_untouched_and_is_observed_decoded(
 ) -> None:
     """An upstream that compresses although we asked it not to: nothing is stripped."""
     data = ENCODERS[encoding](b"".join([*STREAM, USAGE_EVENT, DONE]))
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream(b"Content-Encoding: %b\r\n" % encoding)
-        await connection.send_chunks(data[:7], data[7:])
-
-    compared = await compare(post(body=STREAMED_CHAT), script)
+    head = b"Content-Type: text/event-stream\r\nDigest: x\r\nContent-Encoding: %b\r\n" % encoding
+    compared = await compare(post(body=STREAMED_CHAT), replies(plain(head, data)))
     assert_same_answer(compared)
     [exchange] = compared.exchanges
     assert exchange.usage_event_not_stripped
-    assert chat_answer(exchange).choices[0].message.content == "Hello"
+    assert content(exchange) == "Hello"
+    assert chat_answer(exchange).usage is not None
 
 
 # --- what we change
@@ -92,11 +87,9 @@ async def test_a_compressed_stream_crosses_untouched_and_is_observed_decoded(
 @pytest.mark.parametrize("head", [b"", b"accept-ENCODING: gzip\r\nX-A: 1\r\n"], ids=["no", "yes"])
 async def test_a_rewritten_chat_asks_for_no_compression(head: bytes) -> None:
     """The one time that Accept-Encoding differs; the body differs by what was spliced in."""
-
-    async def script(connection: Connection) -> None:
-        await connection.stream(*STREAM, DONE)
-
-    compared = await compare(post(head=head, body=STREAMED_CHAT), script, propagate=False)
+    compared = await compare(
+        post(head=head, body=STREAMED_CHAT), lambda c: c.stream(*STREAM, DONE), propagate=False
+    )
     assert compared.proxied.request.field(b"accept-encoding") == b"identity"
     assert compared.direct.request.body == STREAMED_CHAT
     assert compared.proxied.request.body.replace(USAGE_OPTION, b"", 1) == STREAMED_CHAT
@@ -215,10 +208,7 @@ async def test_a_stream_that_makes_no_sense_is_relayed_and_recorded_once(
     """Every byte of it, also where we look for a usage event to take out."""
     body = ASKING_CHAT if asks else STREAMED_CHAT
 
-    async def script(connection: Connection) -> None:
-        await connection.stream(*events)
-
-    compared = await compare(post(body=body), script)
+    compared = await compare(post(body=body), lambda c: c.stream(*events))
     assert_same_answer(compared)
     assert len(compared.exchanges) == 1
 
@@ -235,4 +225,4 @@ async def test_an_answer_of_unknown_content_type_is_relayed_and_recorded_once(
     compared = await compare(post(body=body), replies(raw), usage="never")
     assert_same_answer(compared)
     [exchange] = compared.exchanges
-    assert chat_answer(exchange).choices[0].message.content == "Hello"
+    assert content(exchange) == "Hello"

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 import pytest
 
-from telemetry.observing.exchange import Outcome
-from tests.proxy.harness import (
-    ANSWER,
-    CHAT,
-    Connection,
-    ScriptedUpstream,
-    read_answer,
-    running_proxy,
-    split_answer,
-)
+from tests.proxy.harness import ANSWER, CHAT, relaying
+from tests.proxy.raw_client import read_answer, split_answer
 from tests.proxy.side_by_side import (
     CHAT_TARGET,
     FIELDS,
@@ -45,10 +36,9 @@ async def test_a_request_head_arrives_as_it_was_sent(target: bytes, fields: byte
 async def test_host_names_the_upstream_in_the_place_where_the_client_had_it(target: bytes) -> None:
     """Neither does it move, nor does its name's case change."""
     raw = b"POST %b HTTP/1.1\r\nX-A: 1\r\nhOsT: c\r\nX-B: 2\r\nContent-Length: 2\r\n\r\n{}" % target
-    async with ScriptedUpstream(replies(plain())) as upstream:
-        async with running_proxy(upstream.url, propagate=False) as running:
-            await exchange_raw(running.address, raw)
-        port = upstream.address[1]
+    async with relaying(replies(plain()), propagate=False) as (upstream, running):
+        await exchange_raw(running.address, raw)
+    port = upstream.address[1]
     assert upstream.last.fields == [
         (b"X-A", b"1"),
         (b"hOsT", b"127.0.0.1:%d" % port),
@@ -159,10 +149,7 @@ async def test_fields_meant_for_spantap_do_not_leave_it() -> None:
 async def test_expect_100_continue_is_answered_by_us(target: bytes, name: bytes) -> None:
     """The client sends its body only then; the upstream sees field and body together."""
     head = b"%b: 100-continue\r\n" % name
-    async with (
-        ScriptedUpstream(replies(plain())) as upstream,
-        running_proxy(upstream.url, propagate=False) as running,
-    ):
+    async with relaying(replies(plain()), propagate=False) as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(post(target, head, b"abc").removesuffix(b"abc"))
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -178,10 +165,7 @@ async def test_expect_100_continue_is_answered_by_us(target: bytes, name: bytes)
 async def test_trailers_of_a_request_are_dropped_without_harm(target: bytes) -> None:
     """The body arrives, and the next request on the connection does not inherit them."""
     raw = b"POST %b HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n" % target
-    async with (
-        ScriptedUpstream(replies(plain())) as upstream,
-        running_proxy(upstream.url, propagate=False) as running,
-    ):
+    async with relaying(replies(plain()), propagate=False) as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(raw + TRAILED + b"GET /2 HTTP/1.1\r\nHost: c\r\n\r\n")
         await read_answer(reader)
@@ -205,11 +189,8 @@ async def test_pipelined_requests_are_answered_in_order(target: bytes) -> None:
     """More of them than are taken at once, in one write; each gets its own answer."""
     count = 100
 
-    async def script(connection: Connection) -> None:
-        await connection.answer(connection.body)
-
     bodies = [b'{"n":%d}' % n for n in range(count)]
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(lambda c: c.answer(c.body)) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(b"".join(post(target, body=body) for body in bodies))
         answers = [split_answer(await read_answer(reader))[2] for _ in range(count)]
@@ -221,10 +202,7 @@ async def test_pipelined_requests_are_answered_in_order(target: bytes) -> None:
 async def test_an_offer_of_http_2_is_declined_silently() -> None:
     """Java's client offers h2c with its first request: relayed as HTTP/1.1, and so is the next."""
     head = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
-    async with (
-        ScriptedUpstream(replies(plain())) as upstream,
-        running_proxy(upstream.url, propagate=False) as running,
-    ):
+    async with relaying(replies(plain()), propagate=False) as (upstream, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(post(head=head) + post(head=head))
         for _ in range(2):
@@ -233,30 +211,3 @@ async def test_an_offer_of_http_2_is_declined_silently() -> None:
     for request in upstream.requests:
         assert [name for name, _ in request.fields] == [b"Host", b"Content-Type", b"Content-Length"]
         assert request.body == CHAT
-
-
-@TARGETS
-@pytest.mark.parametrize(
-    "raw",
-    [b"Content-Length: 100\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n10\r\n{}"],
-    ids=["counted", "chunked"],
-)
-async def test_a_request_that_is_cut_short_has_no_answer(target: bytes, raw: bytes) -> None:
-    """As directly; a chat is not sent on, and recorded once; other uploads end broken."""
-    raw = b"POST %b HTTP/1.1\r\nHost: c\r\n%b" % (target, raw)
-    async with ScriptedUpstream(replies(plain())) as upstream:
-        for proxied in (False, True):
-            async with running_proxy(upstream.url) as running:
-                address = running.address if proxied else upstream.address
-                reader, writer = await asyncio.open_connection(*address)
-                writer.write(raw)
-                await asyncio.sleep(0.05)
-                writer.write_eof()
-                with contextlib.suppress(ConnectionError):
-                    assert await reader.read() == b""
-                writer.transport.abort()
-                if proxied and target is CHAT_TARGET:
-                    exchange = await running.sink.wait_for()
-                    assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
-        assert all(request.body == b"" for request in upstream.requests)
-        assert len(upstream.requests) == (1 if target is CHAT_TARGET else 2)

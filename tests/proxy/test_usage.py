@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 from typing import NamedTuple
 
 import pytest
@@ -19,13 +18,13 @@ from tests.proxy.harness import (
     USAGE_EVENT,
     USAGE_OPTION,
     Connection,
-    ScriptedUpstream,
-    ask,
     chunk_event,
+    relaying,
     request_bytes,
-    running_proxy,
 )
-from tests.proxy.observed_ends import observe
+from tests.proxy.observed_ends import observe, total_of
+from tests.proxy.raw_client import ask
+from tests.proxy.side_by_side import plain, replies
 
 USAGE = "stream_options.include_usage"
 WITH_USAGE = b"".join([*STREAM, USAGE_EVENT, DONE])
@@ -105,9 +104,7 @@ async def test_what_is_asked_and_hidden_follows_the_policy(form: str, policy: st
     # The record holds the client's own request, and the usage in any case.
     assert exchange.request_body == sent
     assert exchange.outcome is Outcome.COMPLETED
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
-    assert exchange.response.usage.total == 5
+    assert total_of(exchange) == 5
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"identity", b"Identity, gzip", b""])
@@ -144,7 +141,7 @@ async def test_the_event_is_taken_out_wherever_the_stream_is_cut(line_end: bytes
         await asyncio.sleep(0.002)
         await connection.send_chunks(*[whole[cut:]] if cut < len(whole) else [])
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         for _ in range(start, len(whole)):
             answer = await ask(running.address, request_bytes(STREAMED_CHAT))
             assert (answer.body, answer.clean) == (expected, True)
@@ -155,8 +152,7 @@ async def test_the_event_is_taken_out_of_single_bytes() -> None:
     pieces = [WITH_USAGE[i : i + 1] for i in range(len(WITH_USAGE))]
     answer, exchange, _ = await observe(lambda connection: connection.stream(*pieces))
     assert (answer.body, answer.clean) == (WITHOUT, True)
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
+    assert total_of(exchange) == 5
 
 
 async def test_usage_that_rides_on_other_events_stays() -> None:
@@ -168,28 +164,21 @@ async def test_usage_that_rides_on_other_events_stays() -> None:
     events = [*STREAM[:3], chunk_event(finish="stop", extra=usage), filtered, DONE]
     answer, exchange, _ = await observe(lambda connection: connection.stream(*events))
     assert answer.body == b"".join(events)
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
+    assert total_of(exchange) == 5
 
 
-async def test_a_servers_timings_beside_the_usage_do_not_keep_it_in() -> None:
+@pytest.mark.parametrize("asks", [False, True], ids=["asked by us", "asked by the client"])
+async def test_a_servers_timings_beside_the_usage_do_not_keep_it_in(*, asks: bool) -> None:
     """llama.cpp: the client has a choice in every chunk; the span says what it did not receive."""
     timings = USAGE_EVENT.replace(b"}\n\n", b',"timings":{"predicted_n":2}}\n\n')
-    answer, exchange, _ = await observe(lambda c: c.stream(*STREAM, timings, DONE))
-    assert answer.body == WITHOUT
-    metadata = build_metadata(exchange, {})
-    assert metadata["left_out_with_usage"] == ["timings"]
-    assert metadata["usage_raw"]["total_tokens"] == 5
-
-
-async def test_a_client_that_asked_has_the_timings_beside_the_usage() -> None:
-    """Nothing is left out, and nothing is said to be."""
-    timings = USAGE_EVENT.replace(b"}\n\n", b',"timings":{"predicted_n":2}}\n\n')
     answer, exchange, _ = await observe(
-        lambda c: c.stream(*STREAM, timings, DONE), request_bytes(ASKING_CHAT)
+        lambda c: c.stream(*STREAM, timings, DONE),
+        request_bytes(ASKING_CHAT if asks else STREAMED_CHAT),
     )
-    assert answer.body == b"".join([*STREAM, timings, DONE])
-    assert "left_out_with_usage" not in build_metadata(exchange, {})
+    assert answer.body == b"".join([*STREAM, *[timings] * asks, DONE])
+    metadata = build_metadata(exchange, {})
+    assert metadata.get("left_out_with_usage") == (None if asks else ["timings"])
+    assert metadata["usage_raw"]["total_tokens"] == 5
 
 
 async def test_several_usage_events_are_all_taken_out() -> None:
@@ -199,27 +188,21 @@ async def test_several_usage_events_are_all_taken_out() -> None:
     assert answer.body == b"".join([*STREAM, b": keep\n\n", DONE])
 
 
-async def test_what_is_held_back_goes_out_before_a_broken_end() -> None:
+@pytest.mark.parametrize("breaks", [True, False], ids=["broken", "clean"])
+async def test_what_is_held_back_goes_out_before_the_end(*, breaks: bool) -> None:
     """Half a usage event may as well have been something else."""
     half = USAGE_EVENT[:60]
 
     async def script(connection: Connection) -> None:
         await connection.begin_stream()
-        await connection.send_chunks(*STREAM[:2], half, end=False)
-        await asyncio.sleep(0.02)
-        connection.writer.close()
+        await connection.send_chunks(*STREAM[:2], half, end=not breaks)
+        if breaks:
+            await asyncio.sleep(0.02)
+            connection.writer.close()
 
     answer, exchange, _ = await observe(script)
-    assert answer.body == b"".join([*STREAM[:2], half])
-    assert not answer.clean
+    assert (answer.body, answer.clean) == (b"".join([*STREAM[:2], half]), not breaks)
     assert exchange.error_type == "stream_truncated"
-
-
-async def test_what_is_held_back_goes_out_at_a_clean_end() -> None:
-    """The same where the stream just stops."""
-    half = USAGE_EVENT[:60]
-    answer, *_ = await observe(lambda connection: connection.stream(*STREAM[:2], half))
-    assert (answer.body, answer.clean) == (b"".join([*STREAM[:2], half]), True)
 
 
 async def test_an_event_too_long_to_wait_for_flows() -> None:
@@ -233,7 +216,7 @@ async def test_an_event_too_long_to_wait_for_flows() -> None:
         await go.wait()
         await connection.send_chunks(b'"}\n\n', DONE)
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(STREAMED_CHAT))
         async with asyncio.timeout(2):
@@ -243,45 +226,14 @@ async def test_an_event_too_long_to_wait_for_flows() -> None:
         writer.close()
 
 
-def counted(body: bytes, head: bytes = b"") -> bytes:
-    return (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n"
-        b"Content-MD5: x\r\nDigest: y\r\nContent-Digest: z\r\nRepr-Digest: w\r\n%b\r\n%b"
-        % (len(body), head, body)
-    )
-
-
-async def test_length_and_digests_go_where_the_event_may_be_taken_out() -> None:
-    """They would describe other bytes."""
-    answer, *_ = await observe(lambda connection: connection.send(counted(WITH_USAGE)))
-    assert (answer.body, answer.clean) == (WITHOUT, True)
-    names = {name.lower() for name, _ in answer.fields}
-    assert names == {b"content-type", b"transfer-encoding", b"connection"}
-
-
 async def test_length_and_digests_stay_where_the_client_asked_itself() -> None:
     """Its stream is never filtered."""
-    answer, *_ = await observe(
-        lambda connection: connection.send(counted(WITH_USAGE)), request_bytes(ASKING_CHAT)
-    )
+    head = b"Content-Type: text/event-stream\r\nContent-MD5: x\r\nRepr-Digest: w\r\n"
+    answer, *_ = await observe(replies(plain(head, WITH_USAGE)), request_bytes(ASKING_CHAT))
     assert (answer.body, answer.clean) == (WITH_USAGE, True)
     assert answer.field(b"content-length") == b"%d" % len(WITH_USAGE)
     assert answer.field(b"content-md5") == b"x"
     assert answer.field(b"repr-digest") == b"w"
-
-
-async def test_an_answer_compressed_all_the_same_is_relayed_untouched() -> None:
-    """The span says ``usage_event_not_stripped``, and has the usage."""
-    packed = gzip.compress(WITH_USAGE)
-    wire = counted(packed, b"Content-Encoding: gzip\r\n")
-    answer, exchange, _ = await observe(lambda connection: connection.send(wire))
-    assert (answer.body, answer.clean) == (packed, True)
-    assert answer.field(b"content-encoding") == b"gzip"
-    assert answer.field(b"content-length") == b"%d" % len(packed)
-    assert answer.field(b"digest") == b"y"
-    assert exchange.usage_event_not_stripped
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
 
 
 async def test_a_plain_answer_to_a_rewritten_request_keeps_its_length() -> None:
@@ -304,5 +256,4 @@ async def test_a_stream_that_is_called_json_is_filtered_all_the_same() -> None:
 
     answer, exchange, _ = await observe(script)
     assert (answer.body, answer.clean) == (WITHOUT, True)
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
+    assert total_of(exchange) == 5

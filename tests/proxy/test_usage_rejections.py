@@ -13,15 +13,13 @@ from tests.proxy.harness import (
     DONE,
     STREAM,
     STREAMED_CHAT,
-    Answer,
     Connection,
     RunningProxy,
-    ScriptedUpstream,
-    ask,
+    relaying,
     request_bytes,
-    running_proxy,
 )
-from tests.proxy.observed_ends import observe
+from tests.proxy.observed_ends import observe, total_of
+from tests.proxy.raw_client import Answer, ask
 from tests.proxy.turned_time import TurnedClock
 
 if TYPE_CHECKING:
@@ -63,10 +61,7 @@ async def send_streamed(running: RunningProxy, body: bytes = STREAMED_CHAT, **ho
 @pytest.mark.parametrize("status", [b"400 Bad Request", b"422 Unprocessable Entity"])
 async def test_a_rejected_option_is_taken_back_once(status: bytes) -> None:
     """The client's original body goes out once more; the client sees only the last answer."""
-    async with (
-        ScriptedUpstream(Choosy(status=status)) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(Choosy(status=status)) as (upstream, running):
         head = b"Accept-Encoding: br\r\n"
         answer = await send_streamed(running, head=head)
         exchange = await running.sink.wait_for()
@@ -79,17 +74,13 @@ async def test_a_rejected_option_is_taken_back_once(status: bytes) -> None:
     assert upstream.connections == 1
     assert (exchange.resend_count, exchange.rewrites) == (1, ())
     assert exchange.outcome is Outcome.COMPLETED
-    assert exchange.response is not None
-    assert exchange.response.usage is None
+    assert total_of(exchange) is None
 
 
 async def test_a_rejection_is_remembered_for_ten_minutes_per_target_and_model() -> None:
     """One extra request per ten minutes finds out whether the upstream has learned it."""
     clock = TurnedClock()
-    async with (
-        ScriptedUpstream(Choosy()) as upstream,
-        running_proxy(upstream.url, clock=clock) as running,
-    ):
+    async with relaying(Choosy(), clock=clock) as (upstream, running):
 
         async def requests_for(body: bytes = STREAMED_CHAT, **how: Any) -> int:
             before = len(upstream.requests)
@@ -109,15 +100,32 @@ async def test_a_rejection_is_remembered_for_ten_minutes_per_target_and_model() 
         assert await requests_for() == 1
 
 
-async def test_a_body_that_is_refused_for_another_reason_is_not_sent_again() -> None:
-    """A 400 that does not name the option is the client's to see."""
-    async with (
-        ScriptedUpstream(Choosy(OTHER_400)) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+@pytest.mark.parametrize(
+    ("rejection", "status"),
+    [
+        (OTHER_400, b"400 Bad Request"),
+        (b" " * 140_000 + REJECTION, b"400 Bad Request"),
+        (REJECTION, b"500 Internal Server Error"),
+    ],
+    ids=["another reason", "named past 64 KiB", "another status"],
+)
+async def test_an_error_that_does_not_reject_the_option_is_the_clients_to_see(
+    rejection: bytes, status: bytes
+) -> None:
+    """It must be a 400 or 422 that names the option in what is searched of it."""
+    async with relaying(Choosy(rejection, status=status)) as (upstream, running):
         answer = await send_streamed(running)
-    assert (answer.status, answer.body) == (400, OTHER_400)
-    assert answer.field(b"content-length") == b"%d" % len(OTHER_400)
+    assert (answer.status, answer.body) == (int(status[:3]), rejection)
+    assert answer.field(b"content-length") == b"%d" % len(rejection)
+    assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize("policy", ["always", "never"])
+async def test_a_request_that_we_did_not_alter_is_never_sent_again(policy: str) -> None:
+    """The client asked itself, or nobody did: the rejection is its own."""
+    async with relaying(Choosy(), usage=policy) as (upstream, running):
+        answer = await send_streamed(running, ASKING_CHAT)
+    assert (answer.status, answer.body) == (400, REJECTION)
     assert len(upstream.requests) == 1
 
 
@@ -137,7 +145,7 @@ async def test_an_error_body_that_was_looked_into_is_relayed_whole(
         pieces = [body[i : i + 10_000] for i in range(0, len(body), 10_000)]
         await connection.send_chunks(*pieces)
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (upstream, running):
         answer = await send_streamed(running)
         exchange = await running.sink.wait_for()
     assert (answer.status, answer.body, answer.clean) == (400, body, True)
@@ -157,25 +165,13 @@ async def test_an_error_body_that_breaks_off_under_our_eyes_breaks_off_for_the_c
     assert exchange.error_type == "400"
 
 
-async def test_the_name_of_the_option_past_64_kib_is_not_found() -> None:
-    """Only so much of an error body is searched."""
-    body = b" " * 140_000 + REJECTION
-    async with ScriptedUpstream(Choosy(body)) as upstream, running_proxy(upstream.url) as running:
-        answer = await send_streamed(running)
-    assert (answer.status, answer.body) == (400, body)
-    assert len(upstream.requests) == 1
-
-
 async def test_a_second_rejection_is_relayed_and_not_remembered() -> None:
     """Two requests, no third; the next exchange tries again."""
 
     async def reject_too(connection: Connection) -> None:
-        await connection.answer(REJECTION + b" ", status=b"400 Bad Request", head=b"X-Last: 1\r\n")
+        await connection.answer(REJECTION + b" ", status=b"400 No", head=b"X-Last: 1\r\n")
 
-    async with (
-        ScriptedUpstream(Choosy(other=reject_too)) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(Choosy(other=reject_too)) as (upstream, running):
         answer = await send_streamed(running)
         assert (answer.status, answer.body) == (400, REJECTION + b" ")
         assert answer.field(b"x-last") == b"1"
@@ -192,36 +188,10 @@ async def test_an_upstream_that_fails_at_the_second_attempt_is_a_502() -> None:
     async def drop(connection: Connection) -> None:
         connection.reset()
 
-    async with (
-        ScriptedUpstream(Choosy(other=drop)) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(Choosy(other=drop)) as (_, running):
         answer = await send_streamed(running)
     assert answer.status == 502
     assert answer.error["code"] == "upstream_closed_before_response"
-
-
-@pytest.mark.parametrize("policy", ["always", "never"])
-async def test_a_request_that_we_did_not_alter_is_never_sent_again(policy: str) -> None:
-    """The client asked itself, or nobody did: the rejection is its own."""
-    async with (
-        ScriptedUpstream(Choosy()) as upstream,
-        running_proxy(upstream.url, usage=policy) as running,
-    ):
-        answer = await send_streamed(running, ASKING_CHAT)
-    assert (answer.status, answer.body) == (400, REJECTION)
-    assert len(upstream.requests) == 1
-
-
-async def test_other_statuses_are_no_rejection() -> None:
-    """Only 400 and 422 are looked into."""
-    async with (
-        ScriptedUpstream(Choosy(status=b"500 Internal Server Error")) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
-        answer = await send_streamed(running)
-    assert (answer.status, answer.body) == (500, REJECTION)
-    assert len(upstream.requests) == 1
 
 
 async def test_a_client_that_leaves_while_a_rejection_is_read_cancels_the_upstream() -> None:
@@ -234,7 +204,7 @@ async def test_a_client_that_leaves_while_a_rejection_is_read_cancels_the_upstre
         half.set()
         gone.set_result(await connection.wait_closed_by_peer())
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         _, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(STREAMED_CHAT))
         await half.wait()

@@ -14,21 +14,8 @@ from proxy.downstream.listening import listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.headers import Head
-from telemetry.observing.exchange import Outcome
-from tests.proxy.harness import (
-    DONE,
-    STREAM,
-    STREAMED_CHAT,
-    USAGE_EVENT,
-    Connection,
-    ScriptedUpstream,
-    chunk_event,
-    read_answer,
-    request_bytes,
-    running_proxy,
-    split_answer,
-)
-from tests.proxy.serving import GET, GET_1_0, HEAD, answer_empty, read_until_cut, serving
+from tests.proxy.raw_client import read_answer, send_with_end, split_answer
+from tests.proxy.serving import GET, GET_1_0, HEAD, answer_empty, serving
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
@@ -36,73 +23,6 @@ if TYPE_CHECKING:
 
 
 # Rule 2: leaving.
-
-
-async def _seconds_until_noticed(target: bytes) -> float:
-    """From a half-close of a client that does not read to the end of the upstream's request."""
-    loop = asyncio.get_running_loop()
-    full: asyncio.Event = asyncio.Event()
-    closed: asyncio.Future[float] = loop.create_future()
-    large = chunk_event(f'"content":"{"a" * 60_000}"')
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        with contextlib.suppress(TimeoutError):
-            while True:
-                async with asyncio.timeout(0.3):
-                    await connection.send_chunks(large, end=False)
-        full.set()
-        await connection.wait_closed_by_peer()
-        closed.set_result(loop.time())
-
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-        _reader, writer = await asyncio.open_connection(*running.address, limit=4096)
-        writer.write(request_bytes(STREAMED_CHAT, target=target, close=False))
-        await full.wait()
-        left = loop.time()
-        writer.write_eof()
-        async with asyncio.timeout(5):
-            seconds = await closed - left
-        if target != b"/x":
-            exchange = await running.sink.wait_for()
-            assert exchange.outcome is Outcome.CLIENT_DISCONNECTED
-        assert len(running.proxy.open_exchanges) == 0
-        writer.transport.abort()
-    return seconds
-
-
-@pytest.mark.parametrize("target", [b"/v1/chat/completions", b"/x"], ids=["chat", "other"])
-async def test_rule_2_a_half_close_is_noticed_within_100_ms_by_a_full_buffer(
-    target: bytes,
-) -> None:
-    """Even while bytes wait for a client that does not read; the best of three is taken."""
-    assert min([await _seconds_until_noticed(target) for _ in range(3)]) < 0.1
-
-
-async def test_rule_2_a_half_close_does_not_cut_the_draining_that_it_begins() -> None:
-    """With ``on_disconnect = drain`` the rest is read for its usage."""
-    go_on = asyncio.Event()
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        await connection.send_chunks(STREAM[0], end=False)
-        await go_on.wait()
-        await connection.send_chunks(*STREAM[1:], USAGE_EVENT, DONE)
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, on_disconnect="drain") as running,
-    ):
-        reader, writer = await asyncio.open_connection(*running.address)
-        writer.write(request_bytes(STREAMED_CHAT))
-        await reader.readuntil(b"assistant")
-        writer.write_eof()
-        await asyncio.sleep(0.05)
-        go_on.set()
-        exchange = await running.sink.wait_for()
-        writer.transport.abort()
-    assert exchange.response is not None
-    assert exchange.response.usage is not None
 
 
 async def test_a_half_close_between_requests_ends_the_connection() -> None:
@@ -161,7 +81,7 @@ async def test_rule_3_a_cut_comes_after_all_bytes_and_is_never_a_clean_end(
         return await client.cut()
 
     async with serving(handler) as (address, _):
-        data, was_reset = await read_until_cut(address, request_data)
+        data, was_reset = await send_with_end(address, request_data)
     assert was_reset is resets
     assert data.count(b"x") == len(body)
     assert not data.endswith(b"0\r\n\r\n")

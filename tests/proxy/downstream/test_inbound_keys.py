@@ -12,8 +12,8 @@ from proxy.settings.settings import UpstreamConfig
 from telemetry.frames.frame import Begin
 from tests.call_count import count_calls
 from tests.proxy.canary_keys import DIGEST, HASHED, KEY, OTHER, opens, read
-from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, ask, request_bytes
-from tests.proxy.listener import running_listener
+from tests.proxy.harness import ANSWER, ScriptedUpstream, relaying, request_bytes, running_proxy
+from tests.proxy.raw_client import ask
 
 OWN = b"sk-the-clients-own"
 
@@ -97,20 +97,19 @@ async def test_without_a_key_nothing_reaches_the_upstream(
 ) -> None:
     """On every path: 401 in OpenAI's shape, counted, told in one line without the key."""
     caplog.set_level(logging.DEBUG, "spantap")
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_listener(upstream.url, inbound_keys=[KEY]) as running:
-            for _ in range(3):
-                request = request_bytes(b"", head=head, target=target, method=method)
-                answer = await ask(running.address, request)
-                assert answer.status == 401
-                assert answer.clean
-                assert answer.field(b"www-authenticate") == b"Bearer"
-                assert answer.field(b"connection") == b"close"
-                assert answer.error["code"] == "invalid_api_key"
-                assert answer.error["type"] == "invalid_request_error"
-                assert b"canary" not in answer.raw
-            assert running.server.state.refused_count == 3
-        assert upstream.connections == 0
+    async with relaying(inbound_keys=[KEY]) as (upstream, running):
+        for _ in range(3):
+            request = request_bytes(b"", head=head, target=target, method=method)
+            answer = await ask(running.address, request)
+            assert answer.status == 401
+            assert answer.clean
+            assert answer.field(b"www-authenticate") == b"Bearer"
+            assert answer.field(b"connection") == b"close"
+            assert answer.error["code"] == "invalid_api_key"
+            assert answer.error["type"] == "invalid_request_error"
+            assert b"canary" not in answer.raw
+        assert running.server.state.refused_count == 3
+    assert upstream.connections == 0
     [record] = caplog.records
     assert record.getMessage() == "refused a request: no inbound key, or an unknown one"
     assert running.sink.frames == []
@@ -118,7 +117,7 @@ async def test_without_a_key_nothing_reaches_the_upstream(
 
 async def test_the_refusal_of_head_has_no_body() -> None:
     """RFC 9110 section 9.3.2."""
-    async with running_listener("http://127.0.0.1:9", inbound_keys=[KEY]) as running:
+    async with running_proxy("http://127.0.0.1:9", inbound_keys=[KEY]) as running:
         answer = await ask(running.address, request_bytes(b"", method=b"HEAD", target=b"/x"))
     assert answer.status == 401
     assert answer.body == b""
@@ -127,7 +126,7 @@ async def test_the_refusal_of_head_has_no_body() -> None:
 @pytest.mark.parametrize("head", [b"", b"Expect: 100-continue\r\n"])
 async def test_a_large_body_is_not_waited_for(head: bytes) -> None:
     """The answer comes at once, no 100 before it, and it is not lost to what is still sent."""
-    async with running_listener("http://127.0.0.1:9", inbound_keys=[KEY]) as running:
+    async with running_proxy("http://127.0.0.1:9", inbound_keys=[KEY]) as running:
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(
             b"POST /v1/chat/completions HTTP/1.1\r\nHost: c\r\n%b"
@@ -148,10 +147,9 @@ async def test_a_pipelined_request_after_a_refused_one_is_not_served() -> None:
     """The connection ends, even for the right key."""
     first = request_bytes(close=False)
     second = request_bytes(head=carried("api-key"))
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_listener(upstream.url, inbound_keys=[KEY]) as running:
-            answer = await ask(running.address, first + second)
-        assert upstream.connections == 0
+    async with relaying(inbound_keys=[KEY]) as (upstream, running):
+        answer = await ask(running.address, first + second)
+    assert upstream.connections == 0
     assert answer.raw.count(b"HTTP/1.1") == 1
 
 
@@ -160,11 +158,10 @@ async def test_a_pipelined_request_after_a_refused_one_is_not_served() -> None:
 async def test_an_inbound_key_opens_and_goes_no_further(name: str, target: bytes) -> None:
     """Neither to the upstream nor into a frame; all other fields stay, in their order."""
     head = b"X-A: 1\r\n" + carried(name) + b"X-B: 2\r\n"
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_listener(upstream.url, inbound_keys=[KEY]) as running:
-            answer = await ask(running.address, request_bytes(head=head, target=target))
-            assert running.server.state.refused_count == 0
-        sent = upstream.last
+    async with relaying(inbound_keys=[KEY]) as (upstream, running):
+        answer = await ask(running.address, request_bytes(head=head, target=target))
+        assert running.server.state.refused_count == 0
+    sent = upstream.last
     assert (answer.status, answer.body) == (200, ANSWER)
     assert KEY.encode() not in sent.head + sent.body
     names = [field.lower() for field, _ in sent.fields]
@@ -175,20 +172,18 @@ async def test_an_inbound_key_opens_and_goes_no_further(name: str, target: bytes
 async def test_the_clients_own_key_goes_on_beside_ours() -> None:
     """``x-spantap-key`` for us, ``Authorization`` for the provider."""
     head = carried("x-spantap-key") + b"Authorization: Bearer " + OWN + b"\r\n"
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_listener(upstream.url, inbound_keys=[KEY]) as running:
-            assert (await ask(running.address, request_bytes(head=head))).status == 200
-        assert upstream.last.field(b"authorization") == b"Bearer " + OWN
-        assert KEY.encode() not in upstream.last.head
+    async with relaying(inbound_keys=[KEY]) as (upstream, running):
+        assert (await ask(running.address, request_bytes(head=head))).status == 200
+    assert upstream.last.field(b"authorization") == b"Bearer " + OWN
+    assert KEY.encode() not in upstream.last.head
 
 
 async def test_a_key_sent_twice_is_taken_out_twice() -> None:
     """As SDKs do that put their key into more than one field."""
     head = carried("Authorization") + carried("api-key") + carried("x-spantap-key")
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_listener(upstream.url, inbound_keys=[KEY]) as running:
-            assert (await ask(running.address, request_bytes(head=head))).status == 200
-        assert KEY.encode() not in upstream.last.head
+    async with relaying(inbound_keys=[KEY]) as (upstream, running):
+        assert (await ask(running.address, request_bytes(head=head))).status == 200
+    assert KEY.encode() not in upstream.last.head
 
 
 @pytest.mark.parametrize("name", ["x-spantap-key", "Authorization", "api-key"])
@@ -200,13 +195,12 @@ async def test_the_key_that_the_proxy_holds_takes_the_place_of_ours(
     held = "sk-held-canary"
     monkeypatch.setenv("HELD_KEY", held)
 
-    async def script(connection: Connection) -> None:
-        await connection.answer(f"bad {held}".encode(), status=b"401 Unauthorized")
-
-    async with ScriptedUpstream(script) as upstream:
+    async with ScriptedUpstream(
+        lambda c: c.answer(f"bad {held}".encode(), status=b"401 Unauthorized")
+    ) as upstream:
         table = UpstreamConfig(name="held", url=upstream.url, api_key_env="HELD_KEY")
         settings: dict[str, Any] = {"upstreams": (table,), "inbound_keys": [KEY]}
-        async with running_listener(upstream.url, **settings) as running:
+        async with running_proxy(upstream.url, **settings) as running:
             head = b"X-A: 1\r\n" + carried(name) + b"X-B: 2\r\n"
             answer = await ask(running.address, request_bytes(head=head, target=target))
             assert answer.body == f"bad {held}".encode()  # the upstream's, not ours

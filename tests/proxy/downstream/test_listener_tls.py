@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from proxy.configure import build_listener_tls
+from proxy.downstream import tls_port
 from proxy.settings.settings import Settings, load_settings
 from telemetry.errors import ConfigurationError
 from telemetry.observing.exchange import Outcome
@@ -28,14 +29,12 @@ from tests.proxy.harness import (
     STREAMED_CHAT,
     USAGE_EVENT,
     Connection,
-    ScriptedUpstream,
-    parse_answer,
-    read_answer,
-    read_with_end,
+    RunningProxy,
+    relaying,
     request_bytes,
-    send_raw,
+    running_proxy,
 )
-from tests.proxy.listener import RunningListener, running_listener
+from tests.proxy.raw_client import parse_answer, read_answer, read_with_end, send_raw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +89,7 @@ def client_context(*protocols: str) -> ssl.SSLContext:
 
 
 async def connect(
-    running: RunningListener, context: ssl.SSLContext | None = None
+    running: RunningProxy, context: ssl.SSLContext | None = None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     return await asyncio.open_connection(
         *running.address, ssl=context or client_context(), limit=1 << 22
@@ -104,7 +103,7 @@ async def breaks_off(connection: Connection) -> None:
     connection.reset()
 
 
-async def read_once(running: RunningListener, request: bytes) -> tuple[bytes, bool]:
+async def read_once(running: RunningProxy, request: bytes) -> tuple[bytes, bool]:
     """What comes in answer, and whether the end was a reset."""
     reader, writer = await connect(running)
     writer.write(request)
@@ -191,10 +190,7 @@ async def test_a_chat_and_a_stream_go_through_tls(tls: dict[str, Any]) -> None:
         else:
             await connection.answer()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_listener(upstream.url, **tls) as running,
-    ):
+    async with relaying(script, **tls) as (_, running):
         reader, writer = await connect(running, client_context("h2", "http/1.1"))
         assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
         writer.write(request_bytes(close=False))
@@ -215,7 +211,7 @@ async def test_old_tls_is_not_spoken(tls: dict[str, Any]) -> None:
         context.minimum_version = ssl.TLSVersion.TLSv1
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
-    async with running_listener("http://127.0.0.1:9", **tls) as running:
+    async with running_proxy("http://127.0.0.1:9", **tls) as running:
         with pytest.raises((ssl.SSLError, ConnectionError)):
             await connect(running, context)
         reader, writer = await connect(running)  # the next one is served
@@ -227,18 +223,19 @@ async def test_old_tls_is_not_spoken(tls: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "data", [request_bytes(), b"\x00" * 100, b"\r\n\r\n", b""], ids=["chat", "zeros", "4", "0"]
 )
-async def test_a_plain_client_on_the_tls_port_is_cut_off(data: bytes, tls: dict[str, Any]) -> None:
+async def test_a_plain_client_on_the_tls_port_is_cut_off(
+    data: bytes, tls: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At once, or when a handshake should be over; perhaps with an alert, never an answer."""
-    async with ScriptedUpstream(Connection.answer) as upstream:
-        async with running_listener(upstream.url, handshake_seconds=0.2, **tls) as running:
-            answer = await send_raw(running.address, data)
-            assert b"HTTP/" not in answer
-        assert upstream.connections == 0
+    monkeypatch.setattr(tls_port, "HANDSHAKE_SECONDS", 0.2)
+    async with relaying(**tls) as (upstream, running):
+        assert b"HTTP/" not in await send_raw(running.address, data)
+    assert upstream.connections == 0
 
 
 async def test_a_tls_client_on_the_plain_port_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """The other way round: an answer that no TLS client can read, and one line that explains it."""
-    async with running_listener("http://127.0.0.1:9") as running:
+    async with running_proxy("http://127.0.0.1:9") as running:
         with pytest.raises((ssl.SSLError, ConnectionError)):
             await connect(running)
         assert running.server.state.refused_count == 1
@@ -255,10 +252,7 @@ async def test_a_client_that_leaves_mid_stream_cancels_the_upstream(tls: dict[st
         await connection.wait_closed_by_peer()
         left.set()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_listener(upstream.url, **tls) as running,
-    ):
+    async with relaying(script, **tls) as (_, running):
         for end in ("close", "abort"):
             left.clear()
             reader, writer = await connect(running)
@@ -273,10 +267,7 @@ async def test_a_client_that_leaves_mid_stream_cancels_the_upstream(tls: dict[st
 
 async def test_a_stream_that_breaks_does_not_seem_to_end(tls: dict[str, Any]) -> None:
     """Its last chunk never comes."""
-    async with (
-        ScriptedUpstream(breaks_off) as upstream,
-        running_listener(upstream.url, **tls) as running,
-    ):
+    async with relaying(breaks_off, **tls) as (_, running):
         raw, reset = await read_once(running, request_bytes(STREAMED_CHAT))
         exchange = await running.sink.wait_for()
     assert not parse_answer(raw, reset=reset).clean
@@ -288,10 +279,7 @@ async def test_a_body_that_only_the_end_delimits_is_cut_visibly(
 ) -> None:
     """HTTP/1.0 over TLS: the connection is reset."""
     request = request_bytes(STREAMED_CHAT).replace(b"HTTP/1.1", b"HTTP/1.0", 1)
-    async with (
-        ScriptedUpstream(breaks_off) as upstream,
-        running_listener(upstream.url, **tls) as running,
-    ):
+    async with relaying(breaks_off, **tls) as (_, running):
         raw, reset = await read_once(running, request)
     assert raw.endswith(STREAM[0])
     assert reset
@@ -307,7 +295,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("status", "data"), REFUSALS.values(), ids=REFUSALS)
 async def test_a_refusal_over_tls_is_whole(status: int, data: bytes, tls: dict[str, Any]) -> None:
     """TLS has no half-close; the answer is there, and the client's close ends the connection."""
-    async with running_listener(
+    async with running_proxy(
         "http://127.0.0.1:9", inbound_keys=["inbound-canary-0123456789"], **tls
     ) as running:
         reader, writer = await connect(running)

@@ -60,7 +60,7 @@ class Parsing:
         results = []
         for request in self.requests:
             assert request.body.is_whole
-            results.append((request.target, tuple(request.head), request.body.take()))
+            results.append((request.target, tuple(request.head), request.body.pop()))
         return results
 
 
@@ -147,7 +147,7 @@ async def test_rule_3_a_body_that_breaks_fails_its_reader() -> None:
     [request] = parsing.requests
     parsing.feed(b"2\r\nhi\r\nzz\r\n")
     with pytest.raises(GatewayError, match="Invalid character in chunk size"):
-        await request.body.readany()
+        await request.body.read()
     assert parsing.broken == ["Invalid character in chunk size."]
     assert parsing.faults == []
 
@@ -234,7 +234,7 @@ async def test_rule_5_a_body_of_many_chunks_is_none_that_is_too_long(chunk: byte
     read = b""
     for _ in range(100):
         parsing.feed(chunk * 300)
-        read += await request.body.readany()
+        read += await request.body.read()
     assert read == b"x" * 30_000
 
 
@@ -258,7 +258,7 @@ async def test_rule_6_what_a_body_s_reader_does_not_want_yet_waits_unparsed(
         while wire and not parsing.parser.is_full:  # which a connection would not be read for
             parsing.feed(wire[:READ_BYTES])
             wire = wire[READ_BYTES:]
-        taken.append(len(await parsing.requests[0].body.readany()))
+        taken.append(len(await parsing.requests[0].body.read()))
     assert max(taken) <= most
     parsing.feed(wire)
     assert parsing.requests[0].body.at_eof()

@@ -17,39 +17,29 @@ from proxy.downstream import tls_port
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import READ_BYTES, TlsPort, _TlsConnection
-from proxy.headers import Head
 from proxy.limits import DownstreamLimits
-from tests.proxy.harness import parse_answer, read_answer, read_to_end
+from tests.proxy.raw_client import parse_answer, read_answer, read_to_end, until
+from tests.proxy.serving import GET, answer_empty
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from proxy.downstream.downstream import Answered, Downstream
-    from tests.proxy.harness import Address
+    from tests.proxy.raw_client import Address
 
 CA = trustme.CA()
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def handle(client: Downstream) -> Answered:
-    client.begin_answer(200, "OK", Head(((b"Content-Length", b"0"),)), has_body=True)
-    return await client.finish()
 
 
 @contextlib.asynccontextmanager
 async def listening(
-    max_connections: int = 2, *, handshake_seconds: float = 10.0
+    max_connections: int = 2,
 ) -> AsyncIterator[tuple[Address, TlsPort, DownstreamServer]]:
     """A port with room for so many connections."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     CA.issue_cert("127.0.0.1").configure_cert(context)
-    state = PortState(
-        max_header_bytes=8192,
-        limits=DownstreamLimits(max_connections=max_connections),
-    )
-    server = DownstreamServer(handle, state)
-    port = TlsPort(server, context, handshake_seconds=handshake_seconds)
+    limits = DownstreamLimits(max_connections=max_connections)
+    server = DownstreamServer(answer_empty, PortState(max_header_bytes=8192, limits=limits))
+    port = TlsPort(server, context)
     listener = await asyncio.get_running_loop().create_server(port, "127.0.0.1", 0)
     try:
         yield listener.sockets[0].getsockname()[:2], port, server
@@ -74,26 +64,14 @@ def _no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not bad, caplog.text
 
 
-def trusting() -> ssl.SSLContext:
+async def connect(address: Address) -> Streams:
     context = ssl.create_default_context()
     CA.configure_trust(context)
-    return context
-
-
-async def connect(address: Address) -> Streams:
-    return await asyncio.open_connection(*address, ssl=trusting())
+    return await asyncio.open_connection(*address, ssl=context)
 
 
 async def until_open(port: TlsPort, count: int) -> None:
-    async with asyncio.timeout(5):
-        while len(port) != count:
-            await asyncio.sleep(0.002)
-
-
-async def closed(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the other side is gone, which it must be soon."""
-    async with asyncio.timeout(5):
-        return await read_to_end(reader)
+    await until(lambda: len(port) == count)
 
 
 async def test_rule_1_and_2_handshakes_count_and_beyond_the_limit_none_is_begun(
@@ -107,7 +85,7 @@ async def test_rule_1_and_2_handshakes_count_and_beyond_the_limit_none_is_begun(
             await until_open(port, count)
         for _ in range(20):
             reader, writer = await asyncio.open_connection(*address)
-            assert await closed(reader) == b""
+            assert await read_to_end(reader) == b""
             writer.close()
         assert server.state.turned_away_count == 20
         assert len(port) == 3
@@ -133,16 +111,20 @@ async def test_rule_2_one_too_many_whose_handshake_is_over_can_read_that_it_was(
         assert (refused.status, refused.error["code"]) == (503, "too_many_connections")
         assert len(port) == 2
         beyond, beyond_writer = await asyncio.open_connection(*address)
-        assert await closed(beyond) == b""
+        assert await read_to_end(beyond) == b""
         assert server.state.turned_away_count == 2
         for each in (writer, beyond_writer, served[1]):
             each.close()
 
 
 @pytest.mark.parametrize("how", ["late", "garbage", "left", "reset", "unknown authority"])
-async def test_rule_1_a_handshake_that_fails_is_not_counted_any_more(how: str) -> None:
+async def test_rule_1_a_handshake_that_fails_is_not_counted_any_more(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However it does; the next client is served."""
-    async with listening(1, handshake_seconds=0.2 if how == "late" else 10) as (address, port, _):
+    if how == "late":
+        monkeypatch.setattr(tls_port, "HANDSHAKE_SECONDS", 0.2)
+    async with listening(1) as (address, port, _):
         for _ in range(4):
             if how == "unknown authority":
                 with pytest.raises(ssl.SSLError):
@@ -157,7 +139,7 @@ async def test_rule_1_a_handshake_that_fails_is_not_counted_any_more(how: str) -
                 elif how == "reset":
                     writer.transport.abort()
                 if how in {"late", "garbage"}:
-                    assert b"HTTP/" not in await closed(reader)
+                    assert b"HTTP/" not in await read_to_end(reader)
                     writer.close()
             await until_open(port, 0)
         reader, writer = await connect(address)

@@ -11,7 +11,7 @@ from codec.rewrite import UsagePolicy
 from proxy.processes.handed_settings import hand_over
 from proxy.settings.settings import OnDisconnect, Settings, UpstreamConfig
 from proxy.settings.worker import WorkerSettings
-from proxy.upstream_entry import HandedUpstream
+from proxy.upstream_entry import UpstreamEntry
 from telemetry.spans.keep_rules import KeepReason
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_what_is_handed_over_is_what_was_read(
             wanted = tuple(table.model_dump() for table in wanted)
         assert (value, type(value)) == (wanted, type(wanted)), name
     assert isinstance(handed.ca_file, Path)
-    assert HandedUpstream.__struct_fields__ == tuple(UpstreamConfig.model_fields)
+    assert UpstreamEntry.__struct_fields__ == tuple(UpstreamConfig.model_fields)
 
 
 def test_no_digest_of_a_key_is_shown() -> None:

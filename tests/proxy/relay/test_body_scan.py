@@ -96,7 +96,7 @@ class Copied(Blocks):
 def test_a_name_that_is_long_is_not_copied(name: str) -> None:
     """Nor whatever else stands where a short value belongs; and the request is what it was."""
     exchange: Any = make(Reads([]))[0]
-    exchange._rejections = Rejections(SystemClock())
+    exchange.rejections = Rejections(SystemClock())
     members = {"model": b'"m"', "stream": b"true", name: b"[%b0]" % LONG}
     text = b",".join(b'"%b":%b' % (key.encode(), value) for key, value in members.items())
     body = b"{%b}" % text

@@ -9,7 +9,8 @@ from proxy.relay.credentials import gather_fields
 from proxy.settings.settings import UpstreamConfig
 from telemetry.frames.frame import Begin
 from telemetry.observing.sealing import OWN_SEAL
-from tests.proxy.harness import Connection, ScriptedUpstream, ask, request_bytes, running_proxy
+from tests.proxy.harness import ScriptedUpstream, request_bytes, running_proxy
+from tests.proxy.raw_client import ask
 
 if TYPE_CHECKING:
     import pytest
@@ -43,10 +44,9 @@ async def test_the_key_that_the_proxy_holds_replaces_the_clients(
     """
     monkeypatch.setenv("DEMO_KEY", KEY.decode())
 
-    async def script(connection: Connection) -> None:
-        await connection.answer(b"bad " + KEY, status=b"401 Unauthorized")
-
-    async with ScriptedUpstream(script) as upstream:
+    async with ScriptedUpstream(
+        lambda c: c.answer(b"bad " + KEY, status=b"401 Unauthorized")
+    ) as upstream:
         held = UpstreamConfig(name="held", url=upstream.url, api_key_env="DEMO_KEY")
         async with running_proxy(upstream.url, upstreams=(held,)) as running:
             for target in (b"/v1/chat/completions", b"/v1/models"):

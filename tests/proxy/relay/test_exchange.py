@@ -14,7 +14,7 @@ from codec.apis.chat.route import CHAT
 from proxy.headers import Head
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
-from proxy.request_body import BodyBudget
+from proxy.request_body import BodyBudget, BodyShare
 from proxy.settings.settings import OnDisconnect
 from proxy.upstream.routes import Route, Upstream
 
@@ -29,10 +29,10 @@ class TricklingBody:
     def at_eof(self) -> bool:
         return self.at >= len(self.data)
 
-    def take(self) -> bytes:
+    def pop(self) -> bytes:
         return b""
 
-    async def readany(self) -> bytes:
+    async def read(self) -> bytes:
         self.at += 2
         return self.data[self.at - 2 : self.at]
 
@@ -63,14 +63,14 @@ def make_exchange(downstream: FakeDownstream, open_exchange: FakeOpenExchange) -
         "tap": FakeTap(),
         "client": None,
         "rejections": None,
-        "bodies": BodyBudget(1 << 20),
+        "share": BodyShare(BodyBudget(1 << 20)),
         "scans": BodyScans(),
         "open_exchange": open_exchange,
     }
     rules = ExchangeRules(max_body_bytes=1 << 20, on_disconnect=OnDisconnect.DRAIN, propagate=False)
     route = Route(Upstream(name="a", origin=URL("http://a")), "/")
     client: Any = downstream
-    return ObservedExchange(client, route, rules=rules, **parts)
+    return ObservedExchange(downstream=client, route=route, rules=rules, **parts)
 
 
 async def test_a_body_that_trickles_costs_no_more_memory_than_one_that_comes_at_once() -> None:

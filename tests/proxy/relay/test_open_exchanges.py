@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
 
 from proxy.relay.open_exchanges import OpenExchange, OpenExchanges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def opened(exchanges: OpenExchanges) -> Iterator[OpenExchange]:
+    exchange = exchanges.begin()
+    try:
+        yield exchange
+    finally:
+        exchanges.discard(exchange)
 
 
 async def test_an_exchange_is_open_for_as_long_as_its_block_runs() -> None:
     """Whatever ends the block."""
     exchanges = OpenExchanges()
-    with contextlib.suppress(ZeroDivisionError), exchanges.entered() as exchange:
+    with contextlib.suppress(ZeroDivisionError), opened(exchanges) as exchange:
         assert len(exchanges) == 1
         assert not exchange.cut
         raise ZeroDivisionError
@@ -25,7 +38,7 @@ async def test_the_last_one_ends_the_wait() -> None:
     go = [asyncio.Event(), asyncio.Event()]
 
     async def exchange(event: asyncio.Event) -> None:
-        with exchanges.entered():
+        with opened(exchanges):
             await event.wait()
 
     tasks = [asyncio.ensure_future(exchange(event)) for event in go]
@@ -43,7 +56,7 @@ async def test_several_may_wait_for_the_last_one_each_time() -> None:
     """Whoever waits later waits for those that are open then."""
     exchanges = OpenExchanges()
     for _ in range(2):
-        with exchanges.entered():
+        with opened(exchanges):
             waiting = [asyncio.ensure_future(exchanges.wait_until_none(1)) for _ in range(2)]
             await asyncio.sleep(0)
             assert not await exchanges.wait_until_none(0.01)
@@ -57,7 +70,7 @@ async def test_cutting_cancels_each_and_says_so_first() -> None:
     seen: list[OpenExchange] = []
 
     async def run() -> None:
-        with exchanges.entered() as exchange:
+        with opened(exchanges) as exchange:
             try:
                 await asyncio.sleep(10)
             except asyncio.CancelledError:

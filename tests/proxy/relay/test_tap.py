@@ -11,19 +11,14 @@ from hypothesis import strategies as st
 
 from codec.blocks import Blocks
 from proxy.headers import Head
-from proxy.relay.tap import MAX_ANSWER_BYTES, RecordedHeaders, Tap, TapSource
+from proxy.limits import MAX_ANSWER_BYTES
+from proxy.relay.tap import RecordedHeaders, Tap, TapSource
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import End, Frame, RequestBody, ResponseData
 from telemetry.frames.kept import frame_bytes
 from telemetry.privacy.credential_names import looks_like_credential
-from tests.proxy.harness import (
-    ANSWER,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import ANSWER, relaying, request_bytes
+from tests.proxy.raw_client import ask
 from tests.proxy.turned_time import TurnedClock
 
 if TYPE_CHECKING:
@@ -196,9 +191,9 @@ def test_what_a_sink_does_when_it_is_opened_is_its_own() -> None:
 async def test_no_credential_enters_a_frame() -> None:
     """R7: of all heads only the recorded fields are copied, of the target only the path."""
     secret = b"sk-very-secret"
-    async with (
-        ScriptedUpstream(lambda c: c.answer(head=b"Set-Cookie: s=%b\r\n" % secret)) as upstream,
-        running_proxy(upstream.url) as running,
+    async with relaying(lambda c: c.answer(head=b"Set-Cookie: s=%b\r\n" % secret)) as (
+        upstream,
+        running,
     ):
         head = b"Authorization: Bearer %b\r\napi-key: %b\r\nCookie: %b\r\n" % ((secret,) * 3)
         target = b"/v1/chat/completions?key=%b" % secret
@@ -218,11 +213,8 @@ async def test_rule_1_whatever_a_head_holds_its_answer_is_relayed(
     def fail(_: object) -> None:
         raise RuntimeError("unforeseen")
 
-    async def refuse(upstream: Connection) -> None:
-        await upstream.answer(b"no", status=b"400 Bad Request")
-
     monkeypatch.setattr(f"proxy.relay.tap.{part}", fail)
-    async with ScriptedUpstream(refuse) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(lambda c: c.answer(b"no", status=b"400 Bad Request")) as (_, running):
         answer = await ask(running.address, request_bytes(head=b"x-spantap-metadata: {}\r\n"))
     assert (answer.status, answer.body) == (400, b"no")
     assert "the tap failed" in caplog.text

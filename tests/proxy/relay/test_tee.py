@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import hashlib
-import socket
 import struct
 import termios
 import time
@@ -17,27 +15,32 @@ from telemetry.frames.frame import ResponseData
 from telemetry.in_process import FrameByFrame
 from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
+    ASKING_CHAT,
     CHAT,
     DONE,
     STREAM,
     STREAMED_CHAT,
-    Address,
-    Answer,
     Connection,
     RunningProxy,
     ScriptedUpstream,
-    ask,
     chunk_event,
     frames_of,
+    relaying,
+    request_bytes,
+)
+from tests.proxy.raw_client import (
+    Address,
+    Answer,
+    ask,
     join_chunks,
     parse_answer,
     read_with_end,
-    request_bytes,
-    running_proxy,
+    receive_to_end,
+    slow_client,
+    until,
 )
-from tests.proxy.turned_time import TurnedClock, TurnedLoop
+from tests.proxy.turned_time import TurnedClock, TurnedLoop, run_turned
 
-ASKED = STREAMED_CHAT[:-1] + b',"stream_options":{"include_usage":true}}'
 EVENT = chunk_event('"content":"%s"' % ("x" * 800))
 
 
@@ -49,22 +52,11 @@ def observed_bytes(running: RunningProxy) -> bytes:
 
 
 async def ask_late(address: Address, *, seconds: float) -> Answer:
-    """Ask, read nothing for a while (a bare socket: no buffer but the kernel's), then all."""
-    loop = asyncio.get_running_loop()
-    with socket.socket() as sock:
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-        await loop.sock_connect(sock, address)
-        await loop.sock_sendall(sock, request_bytes(ASKED))
+    """Ask, read nothing for a while, then all."""
+    async with slow_client(address, request_bytes(ASKING_CHAT), buffer_bytes=8192) as sock:
         await asyncio.sleep(seconds)
-        raw, reset = bytearray(), False
-        async with asyncio.timeout(10):
-            try:
-                while data := await loop.sock_recv(sock, 65536):
-                    raw += data
-            except ConnectionError:
-                reset = True
-    return parse_answer(bytes(raw), reset=reset)
+        raw, reset = await receive_to_end(sock)
+    return parse_answer(raw, reset=reset)
 
 
 class LateUpstream:
@@ -122,8 +114,7 @@ async def test_every_byte_that_arrived_comes_before_the_broken_end(
             direct = await ask_late(upstream.address, seconds=1)
         assert not direct.clean
         assert direct.body == script.arrived
-        async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-            shrink_send_buffers(running)
+        async with relaying(script, send_buffer_bytes=4096) as (_, running):
             answer = await ask_late(running.address, seconds=1)
             exchange = await running.sink.wait_for()
             observed = observed_bytes(running)
@@ -135,13 +126,6 @@ async def test_every_byte_that_arrived_comes_before_the_broken_end(
         assert (exchange.outcome, exchange.error_type) == (Outcome.TRUNCATED, "stream_truncated")
 
     await asyncio.gather(*(compare(size) for size in SIZES))
-
-
-def shrink_send_buffers(running: RunningProxy) -> None:
-    """Let the kernel take little for clients that do not read, so that the proxy must wait."""
-    assert running.proxy._listener is not None
-    for sock in running.proxy._listener.sockets:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
 # --- backpressure
@@ -165,12 +149,12 @@ async def test_a_slow_client_slows_its_own_stream_and_no_other() -> None:
             written += len(EVENT) * 50
         await connection.send_chunks()
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address, limit=1024)
-        writer.write(request_bytes(ASKED))
+        writer.write(request_bytes(ASKING_CHAT))
         await asyncio.sleep(0.7)
         stuck_at = written
-        fast = request_bytes(ASKED, head=b"X-Fast: 1\r\n")
+        fast = request_bytes(ASKING_CHAT, head=b"X-Fast: 1\r\n")
         for _ in range(20):
             start = time.monotonic()
             answer = await ask(running.address, fast)
@@ -188,27 +172,6 @@ async def test_a_slow_client_slows_its_own_stream_and_no_other() -> None:
     assert hashlib.sha256(answer.body).digest() == sent.digest()
 
 
-async def test_what_the_proxy_itself_buffers_for_a_slow_client_is_bounded() -> None:
-    """What was read from the upstream is either tapped and written, or in small buffers."""
-
-    async def script(connection: Connection) -> None:
-        await connection.begin_stream()
-        while True:
-            await connection.send_chunks(EVENT * 50, end=False)
-
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-        _, writer = await asyncio.open_connection(*running.address, limit=1024)
-        writer.write(request_bytes(ASKED))
-        await asyncio.sleep(0.7)
-        [connection] = running.proxy._server.connections
-        assert connection.stream.transport.get_write_buffer_size() < 600_000
-        [dialler] = running.proxy._client._diallers.values()
-        [upstream_connection] = dialler._open
-        assert upstream_connection._response is not None
-        assert upstream_connection._response._size_bytes < 600_000
-        writer.transport.abort()
-
-
 # --- time
 
 
@@ -224,7 +187,7 @@ async def test_the_first_byte_is_relayed_before_the_last_arrives() -> None:
             turn.clear()
         await connection.send_chunks()
 
-    async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+    async with relaying(script) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(STREAMED_CHAT))
         for event in [*STREAM, DONE]:
@@ -250,10 +213,7 @@ async def test_frames_are_stamped_when_they_are_read() -> None:
             turn.clear()
         await connection.send_chunks()
 
-    async with (
-        ScriptedUpstream(script) as upstream,
-        running_proxy(upstream.url, clock=clock) as running,
-    ):
+    async with relaying(script, clock=clock) as (_, running):
         reader, writer = await asyncio.open_connection(*running.address)
         writer.write(request_bytes(STREAMED_CHAT))
         for event in [*STREAM, DONE]:
@@ -270,58 +230,24 @@ async def test_frames_are_stamped_when_they_are_read() -> None:
     assert exchange.end_ns == start + 7 * 10**9
 
 
-def test_a_stream_may_be_silent_for_ten_minutes() -> None:
+def test_a_stream_may_be_silent_for_ten_minutes_and_is_cut_after_fifteen() -> None:
     """Nothing in the path gives up on a model that thinks (the defaults, on a turned loop)."""
 
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
+    async def main(loop: TurnedLoop) -> None:
         go = asyncio.Event()
 
         async def script(connection: Connection) -> None:
             await go.wait()
-            go.clear()
             await connection.begin_stream()
             await connection.send_chunks(*STREAM[:3], end=False)
-            await go.wait()
-            await connection.send_chunks(STREAM[3], DONE)
+            await connection.reader.read()
 
-        async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
+        async with relaying(script) as (upstream, running):
             reader, writer = await asyncio.open_connection(*running.address)
             writer.write(request_bytes(STREAMED_CHAT))
-            while not upstream.requests:
-                await asyncio.sleep(0.001)
+            await until(lambda: upstream.requests)
             await loop.turn(600)
             go.set()
-            await reader.readuntil(b'"lo"')
-            await loop.turn(600)
-            go.set()
-            await reader.readuntil(DONE)
-            while not running.sink.exchanges:
-                await asyncio.sleep(0.001)
-            assert running.sink.exchanges[0].outcome is Outcome.COMPLETED
-            writer.close()
-
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
-
-
-def test_a_stream_that_is_silent_for_longer_than_the_idle_timeout_is_cut() -> None:
-    """The same, past the default of 15 minutes."""
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, TurnedLoop)
-
-        async def script(connection: Connection) -> None:
-            await connection.begin_stream()
-            await connection.send_chunks(*STREAM[:3], end=False)
-            with contextlib.suppress(ConnectionError):
-                await connection.reader.read(1)
-
-        async with ScriptedUpstream(script) as upstream, running_proxy(upstream.url) as running:
-            reader, writer = await asyncio.open_connection(*running.address)
-            writer.write(request_bytes(STREAMED_CHAT))
             await reader.readuntil(b'"lo"')
             await loop.turn(890)
             assert not running.sink.exchanges
@@ -331,8 +257,7 @@ def test_a_stream_that_is_silent_for_longer_than_the_idle_timeout_is_cut() -> No
             assert running.sink.exchanges[0].outcome is Outcome.TIMEOUT
             writer.close()
 
-    with asyncio.Runner(loop_factory=TurnedLoop) as runner:
-        runner.run(main())
+    run_turned(main)
 
 
 async def test_a_tap_that_fails_does_not_touch_the_stream() -> None:
@@ -345,10 +270,9 @@ async def test_a_tap_that_fails_does_not_touch_the_stream() -> None:
         def open_exchange(self, number: int) -> FrameByFrame:
             return FrameByFrame(fail)
 
-    async with (
-        ScriptedUpstream(lambda connection: connection.stream(*STREAM, DONE)) as upstream,
-        running_proxy(upstream.url, sink=FailingSink()) as running,
-    ):
+    async with relaying(
+        lambda connection: connection.stream(*STREAM, DONE), sink=FailingSink()
+    ) as (_, running):
         answer = await ask(running.address, request_bytes(STREAMED_CHAT))
         assert (answer.body, answer.clean) == (b"".join([*STREAM, DONE]), True)
         assert (await ask(running.address, request_bytes(CHAT))).clean

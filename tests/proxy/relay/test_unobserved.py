@@ -7,14 +7,8 @@ import logging
 import pytest
 
 from proxy.relay.unobserved import MAX_PATHS
-from tests.proxy.harness import (
-    Connection,
-    RunningProxy,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from tests.proxy.harness import Connection, RunningProxy, relaying, request_bytes
+from tests.proxy.raw_client import ask
 
 BODY = b'{"model":"m-1","input":"hi"}'
 
@@ -43,10 +37,7 @@ async def test_a_call_of_another_api_is_told_once_for_each_path(
 ) -> None:
     """Rules 1 and 2: whatever the answer, each is counted, and a query is not shown (R7)."""
     caplog.set_level(logging.INFO)
-    async with (
-        ScriptedUpstream(take_v1_only) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(take_v1_only) as (_, running):
         for target in (b"/v1/converse", b"/v1/messages?key=canary", b"/v1/converse?b=canary"):
             await ask(running.address, request_bytes(BODY, target=target))
         await ask(running.address, request_bytes())
@@ -72,10 +63,7 @@ async def test_of_other_requests_json_that_the_upstream_takes_is_told(
     method: bytes, target: bytes, is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Rule 1: an API that nobody has listed, or a slip in the path; not what tries paths out."""
-    async with (
-        ScriptedUpstream(take_v1_only) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(take_v1_only) as (_, running):
         await ask(running.address, request_bytes(BODY, method=method, target=target))
         form = request_bytes(BODY, target=b"/v1/files").replace(b"application/json", b"text/plain")
         await ask(running.address, form)
@@ -99,10 +87,7 @@ async def test_keys_and_ids_in_a_path_are_not_shown(
     path: bytes, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Rule 2: neither in the log nor in the metrics, nor where a path is cut; models are."""
-    async with (
-        ScriptedUpstream(take_v1_only) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(take_v1_only) as (_, running):
         await ask(running.address, request_bytes(BODY, target=path))
     assert told(caplog) == [f"POST {shown}"]
     assert counted(running, "spantap.requests.unobserved") == {shown: 1}
@@ -110,10 +95,7 @@ async def test_keys_and_ids_in_a_path_are_not_shown(
 
 async def test_paths_are_told_up_to_a_number(caplog: pytest.LogCaptureFixture) -> None:
     """Rule 3: ids in paths make no lines and no series without end."""
-    async with (
-        ScriptedUpstream(take_v1_only) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying(take_v1_only) as (_, running):
         for number in range(MAX_PATHS + 3):
             target = b"/v1/threads/%d/messages" % number
             await ask(running.address, request_bytes(BODY, target=target))

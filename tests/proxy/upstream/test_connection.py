@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from proxy.errors import GatewayError
-from proxy.readable import has_unread
 from proxy.settings.settings import OnDisconnect
-from proxy.upstream.answer_parser import MAX_INTERIM_ANSWERS
-from tests.proxy.harness import (
-    ANSWER,
-    Connection,
-    ScriptedUpstream,
-    ask,
-    request_bytes,
-    running_proxy,
-)
+from proxy.sockets import has_unread
+from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, relaying, request_bytes
+from tests.proxy.raw_client import ask
 from tests.proxy.upstream.test_client import get, open_client, read_all
 
 EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
@@ -71,12 +61,9 @@ async def test_a_half_sent_request_is_never_followed_by_another() -> None:
         else:
             await connection.answer()
 
-    async with (
-        ScriptedUpstream(script, reads_body=False) as upstream,
-        running_proxy(
-            upstream.url, on_disconnect=OnDisconnect.DRAIN, max_body_bytes=1024
-        ) as running,
-    ):
+    async with relaying(
+        script, reads_body=False, on_disconnect=OnDisconnect.DRAIN, max_body_bytes=1024
+    ) as (upstream, running):
         _, writer = await asyncio.open_connection(*running.address)
         head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n"
         writer.write(head + b"{" * 2000)
@@ -87,28 +74,6 @@ async def test_a_half_sent_request_is_never_followed_by_another() -> None:
         answer = await ask(running.address, request_bytes(target=b"/v1/files"))
         assert answer.body == ANSWER
         assert upstream.connections == 2
-
-
-async def test_interim_answers_are_limited_in_number_and_do_not_extend_the_time() -> None:
-    """Rule 2 of ``proxy.upstream.sending``."""
-
-    async def script(connection: Connection) -> None:
-        if connection.number == 1:
-            await connection.send(EARLY * (MAX_INTERIM_ANSWERS + 1))
-        else:
-            for _ in range(MAX_INTERIM_ANSWERS):
-                await connection.send(EARLY)
-                await asyncio.sleep(0.05)
-        await connection.wait_closed_by_peer()
-
-    async with (
-        ScriptedUpstream(script) as upstream,
-        open_client(first_byte_seconds=0.2) as client,
-    ):
-        with pytest.raises(GatewayError, match="too many interim answers"):
-            await client.send(get(upstream.url))
-        with pytest.raises(GatewayError, match="first-byte timeout"):
-            await client.send(get(upstream.url))
 
 
 async def test_closing_an_answer_twice_leaves_its_successor_alone() -> None:

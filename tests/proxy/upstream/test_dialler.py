@@ -21,7 +21,7 @@ from tests.proxy.harness import Connection, ScriptedUpstream
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.proxy.harness import Address
+    from tests.proxy.raw_client import Address
 
 NAME = URL("http://upstream.invalid")
 

@@ -16,13 +16,13 @@ from proxy.settings.settings import ConfigurationError
 from proxy.upstream.forward_proxy import ForwardProxy
 from tests.proxy.harness import (
     ANSWER,
-    Address,
     Connection,
     ScriptedUpstream,
-    ask,
+    relaying,
     request_bytes,
     running_proxy,
 )
+from tests.proxy.raw_client import Address, ask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -55,10 +55,6 @@ def server_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)
     return context
-
-
-async def answer(connection: Connection) -> None:
-    await connection.answer()
 
 
 @dataclass
@@ -122,10 +118,7 @@ async def test_an_upstream_with_an_additional_authority_is_trusted(
     authority: trustme.CA, ca_file: Path
 ) -> None:
     """``ca_file`` adds to the system's authorities; connections are kept as without TLS."""
-    async with (
-        ScriptedUpstream(answer, tls=server_tls(authority)) as upstream,
-        running_proxy(upstream.url, ca_file=ca_file) as running,
-    ):
+    async with relaying(tls=server_tls(authority), ca_file=ca_file) as (upstream, running):
         for _ in range(2):
             assert (await ask(running.address, request_bytes())).body == ANSWER
     assert upstream.connections == 1
@@ -139,10 +132,7 @@ async def test_an_upstream_whose_certificate_does_not_hold_is_a_502(
     tls = (
         server_tls(trustme.CA()) if fault == "authority" else server_tls(authority, "else.example")
     )
-    async with (
-        ScriptedUpstream(answer, tls=tls) as upstream,
-        running_proxy(upstream.url, ca_file=ca_file) as running,
-    ):
+    async with relaying(tls=tls, ca_file=ca_file) as (upstream, running):
         got = await ask(running.address, request_bytes())
         exchange = await running.sink.wait_for()
     assert got.status == 502
@@ -168,7 +158,7 @@ async def test_a_client_certificate_is_shown(
         issued.private_key_pem.write_to_path(key)
     else:
         issued.private_key_and_cert_chain_pem.write_to_path(cert)
-    async with ScriptedUpstream(answer, tls=tls) as upstream:
+    async with ScriptedUpstream(Connection.answer, tls=tls) as upstream:
         async with running_proxy(
             upstream.url,
             ca_file=ca_file,
@@ -192,7 +182,7 @@ async def test_tls_is_tunnelled_through_the_proxy(
     """CONNECT with the proxy's credentials; the upstream's own TLS inside, kept alive."""
     async with (
         tiny_proxy() as tiny,
-        ScriptedUpstream(answer, tls=server_tls(authority)) as upstream,
+        ScriptedUpstream(Connection.answer, tls=server_tls(authority)) as upstream,
     ):
         monkeypatch.setenv("HTTPS_PROXY", tiny.url.replace("//", f"//{user}"))
         async with running_proxy(upstream.url, ca_file=ca_file) as running:
@@ -213,7 +203,7 @@ async def test_tls_goes_through_a_proxy_of_tls(
     """TLS in TLS: one for the proxy, and the upstream's own inside."""
     async with (
         tiny_proxy(tls=server_tls(authority)) as tiny,
-        ScriptedUpstream(answer, tls=server_tls(authority)) as upstream,
+        ScriptedUpstream(Connection.answer, tls=server_tls(authority)) as upstream,
     ):
         monkeypatch.setenv("HTTPS_PROXY", tiny.url.replace("http:", "https:"))
         async with running_proxy(upstream.url, ca_file=ca_file) as running:
@@ -228,7 +218,7 @@ async def test_the_certificate_behind_a_tunnel_is_the_upstreams(
     """One for another name is refused, and the proxy is not blamed."""
     async with (
         tiny_proxy() as tiny,
-        ScriptedUpstream(answer, tls=server_tls(authority, "else.example")) as upstream,
+        ScriptedUpstream(Connection.answer, tls=server_tls(authority, "else.example")) as upstream,
     ):
         monkeypatch.setenv("HTTPS_PROXY", tiny.url)
         async with running_proxy(upstream.url, ca_file=ca_file) as running:
@@ -256,7 +246,7 @@ async def test_plain_http_goes_to_the_proxy_in_absolute_form(
 
 async def test_no_proxy_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """An upstream that NO_PROXY names is reached directly."""
-    async with tiny_proxy() as tiny, ScriptedUpstream(answer) as upstream:
+    async with tiny_proxy() as tiny, ScriptedUpstream(Connection.answer) as upstream:
         monkeypatch.setenv("HTTP_PROXY", tiny.url)
         monkeypatch.setenv("NO_PROXY", "else.example,127.0.0.1")
         async with running_proxy(upstream.url) as running:
@@ -272,7 +262,7 @@ async def test_no_credentials_are_taken_from_netrc(
     netrc.write_text("machine 127.0.0.1 login a password b\ndefault login c password d\n")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
-    async with ScriptedUpstream(answer) as upstream, running_proxy(upstream.url) as running:
+    async with relaying() as (upstream, running):
         await ask(running.address, request_bytes())
     assert upstream.last.field(b"authorization") is None
     async with tiny_proxy() as tiny:

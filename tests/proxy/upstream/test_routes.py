@@ -8,13 +8,14 @@ from pydantic import ValidationError
 from codec.rewrite import UsagePolicy
 from proxy.settings.settings import UpstreamConfig
 from proxy.upstream.routes import UpstreamTable
-from proxy.upstream_entry import check_url
-from tests.proxy.harness import ScriptedUpstream, ask, request_bytes, running_proxy
+from proxy.upstream_entry import UpstreamEntry, check_url
+from tests.proxy.harness import relaying, request_bytes
+from tests.proxy.raw_client import ask
 
 DEFAULT = "https://api.openai.com"
 
 
-def table(*configs: UpstreamConfig, default: str = DEFAULT) -> UpstreamTable:
+def table(*configs: UpstreamEntry, default: str = DEFAULT) -> UpstreamTable:
     return UpstreamTable.from_config(default, configs, UsagePolicy.ALWAYS)
 
 
@@ -58,8 +59,8 @@ def test_the_longest_prefix_of_whole_segments_wins_and_is_stripped(
 ) -> None:
     """Rule 1."""
     upstreams = table(
-        UpstreamConfig(name="groq", prefix="/groq", url="https://g/openai/v1"),
-        UpstreamConfig(name="groq-eu", prefix="/groq/eu/", url="https://eu"),
+        UpstreamEntry(name="groq", prefix="/groq", url="https://g/openai/v1"),
+        UpstreamEntry(name="groq-eu", prefix="/groq/eu/", url="https://eu"),
     )
     route = upstreams.route(target)
     assert (route.upstream.name, route.target) == (name, joined)
@@ -67,7 +68,7 @@ def test_the_longest_prefix_of_whole_segments_wins_and_is_stripped(
 
 def test_a_table_without_prefix_is_the_default() -> None:
     """The default setting then has no use, and is not added."""
-    upstreams = table(UpstreamConfig(name="local", url="http://127.0.0.1:8000"))
+    upstreams = table(UpstreamEntry(name="local", url="http://127.0.0.1:8000"))
     assert [upstream.name for upstream in upstreams] == ["local"]
 
 
@@ -90,7 +91,7 @@ def test_usage_policy_falls_back_to_the_general_setting() -> None:
     """A table's own policy wins."""
     upstreams = UpstreamTable.from_config(
         DEFAULT,
-        [UpstreamConfig(name="a", prefix="/a", url="http://a", usage=UsagePolicy.NEVER)],
+        [UpstreamEntry(name="a", prefix="/a", url="http://a", usage=UsagePolicy.NEVER)],
         UsagePolicy.IF_ABSENT,
     )
     assert {u.name: u.usage for u in upstreams} == {
@@ -108,7 +109,7 @@ def test_two_upstreams_with_one_name_or_prefix_are_refused(
 ) -> None:
     """Nobody could say which one is meant."""
     configs = [
-        UpstreamConfig(name=name, prefix=prefix, url="http://h") for name, prefix in (first, second)
+        UpstreamEntry(name=name, prefix=prefix, url="http://h") for name, prefix in (first, second)
     ]
     with pytest.raises(ValueError, match="two upstreams have the"):
         table(*configs)
@@ -124,6 +125,10 @@ def test_two_upstreams_with_one_name_or_prefix_are_refused(
         "https://h?x=1",
         "https://h/#f",
         "https://h/a b",
+        "http://h/ a",
+        "http://h/\r\nX-A: 1",
+        "http://h/\x00",
+        "http://h\t/",
         "https://h:99999",
         "https://h:port",
         "",
@@ -140,7 +145,7 @@ def test_a_held_key_replaces_the_clients_and_is_not_shown(monkeypatch: pytest.Mo
     """``api_key_env`` names a variable; the value is in no representation (R7)."""
     monkeypatch.setenv("DEMO_KEY", "sk-canary")
     upstream = (
-        table(UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")).route("/").upstream
+        table(UpstreamEntry(name="a", url="http://a", api_key_env="DEMO_KEY")).route("/").upstream
     )
     assert upstream.credentials == {b"authorization": (b"Authorization", b"Bearer sk-canary")}
     assert "canary" not in repr(upstream)
@@ -157,14 +162,22 @@ def test_white_space_around_a_key_is_not_part_of_it(monkeypatch: pytest.MonkeyPa
     """``KEY=$(cat file)`` and env files leave some; in a header it would be a second line."""
     monkeypatch.setenv("DEMO_KEY", " sk-canary\r\n")
     upstream = (
-        table(UpstreamConfig(name="a", url="http://a", api_key_env="DEMO_KEY")).route("/").upstream
+        table(UpstreamEntry(name="a", url="http://a", api_key_env="DEMO_KEY")).route("/").upstream
     )
     assert upstream.credentials == {b"authorization": (b"Authorization", b"Bearer sk-canary")}
     assert upstream.credentials is upstream.credentials
 
 
 @pytest.mark.parametrize(
-    "key", ["sk-canary\u00e9", "sk-canary\r\nX-Other: 1", "sk-\tcanary", "\udcff-canary", " \n"]
+    "key",
+    [
+        "sk-canary\u00e9",
+        "sk-canary\r\nX-Other: 1",
+        "sk-\tcanary",
+        "canary\x7f",
+        "\udcff-canary",
+        " \n",
+    ],
 )
 def test_a_key_that_no_header_can_hold_is_refused_without_being_told(
     key: str, monkeypatch: pytest.MonkeyPatch
@@ -184,10 +197,7 @@ def test_a_prefix_must_begin_with_a_slash() -> None:
 
 async def test_what_is_remembered_of_a_target_is_remembered_with_its_method() -> None:
     """One is observed and the other is not, in whatever order they come."""
-    async with (
-        ScriptedUpstream(lambda connection: connection.answer()) as upstream,
-        running_proxy(upstream.url) as running,
-    ):
+    async with relaying() as (_, running):
         for method in (b"PUT", b"POST", b"PUT", b"POST"):
             assert (await ask(running.address, request_bytes(method=method))).clean
         assert [exchange.method for exchange in running.sink.exchanges] == ["POST", "POST"]
