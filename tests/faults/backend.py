@@ -33,13 +33,7 @@ __all__ = ("TAKE_ALL", "Backend", "Judgement", "Ledger", "SentSpan")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentSpan:
-    """A span as it came.
-
-    Attributes:
-        span_id: hexadecimal.
-        mark: of the exchange: its ``user.id``.
-        digest: of all that the span says.
-    """
+    """A span as it came: ``mark`` is its ``user.id``, ``digest`` of all that it says."""
 
     span_id: str
     mark: str

@@ -241,7 +241,7 @@ def wait_for_spans(store: Path, calls: Sequence[Call]) -> dict[str, SpanSummary]
     """The spans of these calls by trace id, when all are there or time is up.
 
     A call with two of them fails here (R3); one without is for
-    :func:`tests.faults.call_rows.report_calls`.
+    :func:`tests.faults.row.report_calls`.
     """
     wanted = {call.trace_id for call in calls}
     until = time.monotonic() + SPAN_SECONDS

@@ -18,7 +18,7 @@ from telemetry.store.rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.backend import TAKE_ALL, Backend, Ledger
 from tests.faults.load import Load, LoadResult, build_marks, run_load, running_load
-from tests.faults.row import Row, report
+from tests.faults.row import report
 from tests.faults.stage import is_long, running_spantap
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ class Scene:
             sent=sum(seen.sent for seen in self._seen),
             whole=sum(seen.whole for seen in self._seen),
         )
-        row = Row(
-            name=name,
+        report(
+            name,
             sent=len(self.sent),
             lost=len(lost),
             client_saw=sent.in_words,
@@ -167,7 +167,6 @@ class Scene:
                 **(figures or {}),
             },
         )
-        report(row)
         assert sent.whole == len(self.sent), "a client was hurt (R2)"
         assert len(lost) == counted_lost, "spans are lost that nobody counted (R8)"
         assert arrived.keys() <= self.sent, "spans of nobody"

@@ -65,13 +65,7 @@ def is_long() -> bool:
 
 
 class RunningSpantap:
-    """``spantap serve`` on ports of its own, with a store, a log and settings in one folder.
-
-    Attributes:
-        port: of traffic.
-        admin_port: of the admin server.
-        store: the path of the span store.
-    """
+    """``spantap serve`` on ports of its own, with a store, a log and settings in one folder."""
 
     def __init__(
         self,
@@ -176,6 +170,10 @@ class RunningSpantap:
             subprocess.TimeoutExpired: it does not end.
         """
         self._running.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for its end; the exit status."""
         return self._running.wait(_END_SECONDS)
 
     def kill(self) -> None:
