@@ -65,7 +65,7 @@ _IMPORTANCE = (
 """The columns in the order in which they get room (rule 2): 80 characters hold the first eight."""
 
 _FLEXIBLE = frozenset({"model", "outcome", "finish", "state"})
-"""The columns whose words may be cut where there is no room, to the width above."""
+"""The columns whose words may be cut to the width above."""
 
 _NUMBERS = frozenset({"in", "out", "ttft", "took"})
 
@@ -77,17 +77,10 @@ def print_table(
     above: Sequence[str] = (),
     zone: tzinfo | None = None,
 ) -> tuple[str, ...]:
-    """Print one row per call, in the order given.
+    """Print one row per call, and return the titles of its columns.
 
-    Args:
-        console: where to; see :func:`proxy.commands.render.open_console`.
-        calls: the calls.
-        above: the titles of the rows above, which these go on with; a line of titles comes where
-            they are others.
-        zone: for the times; the local one where not given.
-
-    Returns:
-        The titles.
+    A line of titles comes first, unless they are those of the rows `above`. Times are local, or of
+    `zone`.
     """
     rows = [dict(zip(_MIN_WIDTHS, _row(call, zone), strict=True)) for call in calls]
     gap = 2 if console.width >= WIDE_COLUMNS else 1
@@ -106,7 +99,7 @@ def print_table(
 
 
 def _fit_columns(rows: Sequence[Mapping[str, Text]], room: int, gap: int) -> dict[str, int]:
-    """The columns that have room, in the order in which they stand, with their widths (rule 2)."""
+    """Choose the columns that have room, and their widths (rule 2)."""
     wanted = {
         title: max([width, *(row[title].cell_len for row in rows)])
         for title, width in _MIN_WIDTHS.items()
@@ -126,7 +119,7 @@ def _fit_columns(rows: Sequence[Mapping[str, Text]], room: int, gap: int) -> dic
 
 
 def _cut(text: Text, width: int) -> Text:
-    """A text that is no wider, an ellipsis for what was cut, and no part of a number."""
+    """Cut a text to a width, with an ellipsis; half a number goes as a whole."""
     text = text.copy()
     if text.cell_len > width:
         text.truncate(width, overflow="ellipsis")
@@ -137,7 +130,7 @@ def _cut(text: Text, width: int) -> Text:
 
 
 def format_duration(duration_ns: float) -> str:
-    """A duration with a precision that suits its size: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
+    """Write a duration with a fitting precision: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
     seconds = duration_ns / 1e9
     # The bounds are where the shorter form would round up to the next unit.
     if seconds < 0.9995:
@@ -163,7 +156,7 @@ def _row(call: RecordedCall, zone: tzinfo | None) -> Iterator[Text]:
 
 
 def outcome_cell(call: RecordedCall) -> Text:
-    """What a call came to, and the type of its error where that says more."""
+    """Write the outcome of a call, and the type of its error where that says more."""
     words = call.summary.outcome
     if call.error_type and call.error_type != words:
         words = f"{words} {call.error_type}"
@@ -173,14 +166,14 @@ def outcome_cell(call: RecordedCall) -> Text:
 
 
 def cell(value: object) -> Text:
-    """A value escaped, a dash where it is absent, up to :data:`MAX_CELL_CHARACTERS`."""
+    """Escape a value and cut it to :data:`MAX_CELL_CHARACTERS`; a dash where it is absent."""
     if value is None:
         return _ABSENT.copy()
     return _cut(Text(escape_line(str(value))), MAX_CELL_CHARACTERS)
 
 
 def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
-    """A time in a zone, the local one where ``None``."""
+    """Convert a time to a zone, by default the local one."""
     # By whole microseconds: a float of seconds does not hold today's nanoseconds.
     moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
     return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)

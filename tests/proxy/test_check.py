@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import ssl
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,9 +15,9 @@ from proxy.commands.check_findings import bad, good, note, print_findings
 from proxy.settings.settings import Settings
 from tests.faults.stage import running_spantap
 from tests.otlp_sink import HttpSink, SinkAnswer
+from tests.proxy.plain_server import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 NOWHERE = "http://127.0.0.1:1"
@@ -100,29 +97,6 @@ def test_an_upstream_that_is_away_is_bad_and_the_cause_is_told_once(
     assert f"({NOWHERE}): no connection" in found
     assert "look whether it runs" in found
     assert capfd.readouterr().err == ""
-
-
-@contextlib.contextmanager
-def answering(
-    status: int, *, of_chats: int | None = None, kind: str = "application/json"
-) -> Iterator[str]:
-    """The URL of an upstream that answers with a status, and with another where chats go."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            is_chat = self.path.endswith("/chat/completions")
-            self.send_response(of_chats if is_chat and of_chats else status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
 
 
 @pytest.mark.parametrize(
