@@ -10,7 +10,7 @@ Rules, beside those of :mod:`proxy.commands.render`:
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
@@ -35,39 +35,36 @@ _ABSENT = Text("-", style="dim")
 WIDE_COLUMNS = 110
 """The terminal width from which columns stand two apart; in a narrower one it is one."""
 
-_MIN_WIDTHS = {
-    "time": 14,
-    "span id": 16,
-    "model": 8,
-    "outcome": 9,
-    "finish": 6,
-    "in": 4,
-    "out": 4,
-    "ttft": 6,
-    "took": 6,
-    "state": 5,
-}
-"""The columns with the widths of their usual contents, so that tables printed one after the other
-stand in line."""
 
-_IMPORTANCE = (
-    "span id",
-    "outcome",
-    "in",
-    "out",
-    "model",
-    "took",
-    "time",
-    "ttft",
-    "finish",
-    "state",
+class _Column(NamedTuple):
+    """A column.
+
+    Attributes:
+        width: of usual contents, so that tables printed one after the other stand in line.
+        rank: the order in which columns get room (rule 2); 80 characters hold the first eight.
+        is_number: it stands on the right.
+        may_be_cut: its words may, to its width.
+    """
+
+    title: str
+    width: int
+    rank: int
+    is_number: bool = False
+    may_be_cut: bool = False
+
+
+_COLUMNS = (
+    _Column("time", 14, rank=7),
+    _Column("span id", 16, rank=1),
+    _Column("model", 8, rank=5, may_be_cut=True),
+    _Column("outcome", 9, rank=2, may_be_cut=True),
+    _Column("finish", 6, rank=9, may_be_cut=True),
+    _Column("in", 4, rank=3, is_number=True),
+    _Column("out", 4, rank=4, is_number=True),
+    _Column("ttft", 6, rank=8, is_number=True),
+    _Column("took", 6, rank=6, is_number=True),
+    _Column("state", 5, rank=10, may_be_cut=True),
 )
-"""The columns in the order in which they get room (rule 2): 80 characters hold the first eight."""
-
-_FLEXIBLE = frozenset({"model", "outcome", "finish", "state"})
-"""The columns whose words may be cut to the width above."""
-
-_NUMBERS = frozenset({"in", "out", "ttft", "took"})
 
 
 def print_table(
@@ -82,40 +79,39 @@ def print_table(
     A line of titles comes first, unless they are those of the rows `above`. Times are local, or of
     `zone`.
     """
-    rows = [dict(zip(_MIN_WIDTHS, _row(call, zone), strict=True)) for call in calls]
+    rows = [dict(zip(_COLUMNS, _row(call, zone), strict=True)) for call in calls]
     gap = 2 if console.width >= WIDE_COLUMNS else 1
     widths = _fit_columns(rows, console.width, gap)
-    if (titles := tuple(widths)) != tuple(above):
-        rows.insert(0, {title: Text(title, style="bold") for title in titles})
+    if (titles := tuple(column.title for column in widths)) != tuple(above):
+        rows.insert(0, {column: Text(column.title, style="bold") for column in widths})
     for row in rows:
         line = Text()
-        for title, width in widths.items():
-            text = _cut(row[title], width)
-            text.align("right" if title in _NUMBERS else "left", width)
+        for column, width in widths.items():
+            text = _cut(row[column], width)
+            text.align("right" if column.is_number else "left", width)
             line.append_text(text).append(" " * gap)
         line.rstrip()
         console.print(line, soft_wrap=True)
     return titles
 
 
-def _fit_columns(rows: Sequence[Mapping[str, Text]], room: int, gap: int) -> dict[str, int]:
+def _fit_columns(rows: Sequence[Mapping[_Column, Text]], room: int, gap: int) -> dict[_Column, int]:
     """Choose the columns that have room, and their widths (rule 2)."""
     wanted = {
-        title: max([width, *(row[title].cell_len for row in rows)])
-        for title, width in _MIN_WIDTHS.items()
+        column: max([column.width, *(row[column].cell_len for row in rows)]) for column in _COLUMNS
     }
-    widths: dict[str, int] = {}
+    widths: dict[_Column, int] = {}
     room += gap  # none behind the last
-    for title in _IMPORTANCE:
-        width = (_MIN_WIDTHS if title in _FLEXIBLE else wanted)[title]
+    for column in sorted(_COLUMNS, key=lambda column: column.rank):
+        width = column.width if column.may_be_cut else wanted[column]
         if widths and room < width + gap:
             break
-        widths[title] = width
+        widths[column] = width
         room -= width + gap
-    for title, width in widths.items():
-        widths[title] = min(wanted[title], width + max(room, 0))
-        room -= widths[title] - width
-    return {title: widths[title] for title in _MIN_WIDTHS if title in widths}
+    for column, width in widths.items():
+        widths[column] = min(wanted[column], width + max(room, 0))
+        room -= widths[column] - width
+    return {column: widths[column] for column in _COLUMNS if column in widths}
 
 
 def _cut(text: Text, width: int) -> Text:

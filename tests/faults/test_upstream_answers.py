@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.odd_upstreams import EVENTS, impatient_stage, in_chunks, sends
 from tests.faults.raw import added_latency, ask_all, make_call, seen_alike, wait_for_spans
 from tests.faults.row import report_calls
-from tests.faults.scripted import Script, Stage, UpstreamThread, whole_stream
+from tests.faults.scripted import (
+    EVENTS,
+    Script,
+    Stage,
+    UpstreamThread,
+    impatient_stage,
+    in_chunks,
+    sends,
+    whole_stream,
+)
 from tests.faults.stage import scaled
 from tests.proxy.harness import ANSWER, ASKING_CHAT, CHAT, DONE, STREAM, STREAMED_CHAT, Connection
 

@@ -13,10 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.odd_upstreams import EVENTS, TIMEOUT_SECONDS, impatient_stage, in_chunks, sends
 from tests.faults.raw import Call, Seen, ask, ask_all, make_call, wait_for_spans
 from tests.faults.row import report_calls
-from tests.faults.scripted import Script, Stage, UpstreamThread, hang_mid_stream
+from tests.faults.scripted import (
+    EVENTS,
+    TIMEOUT_SECONDS,
+    Script,
+    Stage,
+    UpstreamThread,
+    hang_mid_stream,
+    impatient_stage,
+    in_chunks,
+    sends,
+)
 from tests.faults.stage import scaled
 from tests.proxy.harness import ASKING_CHAT, STREAM, Connection
 
