@@ -13,10 +13,9 @@ from tests.bench.growth import Point, find_deviations, find_rises
 from tests.bench.measuring import Figures
 from tests.bench.open_streams import OpenStreams
 from tests.bench.plan import FULL, JSON
-from tests.bench.render import fill_in
 from tests.bench.results import Results, find_ratio
 from tests.bench.saturation import Saturated
-from tests.bench.tables import render_sections
+from tests.bench.tables import fill_in, render_sections
 
 DOCUMENT = Path(__file__).parents[2] / "docs/performance.md"
 

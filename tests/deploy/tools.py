@@ -40,13 +40,7 @@ def fail_or_skip(reason: str) -> None:
 def run(
     command: Sequence[str | Path], *, cwd: Path = ROOT, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, whatever its status; its output is text, both streams together.
-
-    Args:
-        command: program and arguments.
-        cwd: the folder that it runs in, by default the checkout's.
-        environ: its whole environment, by default this process's.
-    """
+    """Run a program to its end, whatever its status; its output is text, both streams together."""
     return subprocess.run(
         command,
         cwd=cwd,

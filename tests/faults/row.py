@@ -37,13 +37,8 @@ _COLUMNS = ("Fault", "Sent", "Lost", "The client saw", "Added latency", "Figures
 class Row:
     """What one fault came to.
 
-    Attributes:
-        sent: exchanges that clients began.
-        lost: those of them whose span neither arrived nor is in the store.
-        client_saw: in words, such as ``every answer, whole``.
-        added_latency: in words with figures, and against what.
-        figures: whatever else was measured, by name.
-        command: what makes the row again.
+    `lost` are those of the exchanges begun whose span neither arrived nor is in the store;
+    `added_latency` says against what; `command` makes the row again.
     """
 
     name: str
@@ -95,16 +90,7 @@ def report_calls(
     added_latency: str = "none",
     figures: Mapping[str, str | int | float] | None = None,
 ) -> None:
-    """Report a row of calls that are counted one by one, and assert that each has its span.
-
-    Args:
-        name: the fault, in words.
-        calls: all that were made.
-        spans: those of the calls that have one, by trace id.
-        client_saw: in words.
-        added_latency: in words.
-        figures: whatever else was measured, by name.
-    """
+    """Report a row of calls that are counted one by one, and assert that each has its span."""
     lost = sum(call.trace_id not in spans for call in calls)
     report(
         name,

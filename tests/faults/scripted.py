@@ -56,10 +56,7 @@ _SETTLE_SECONDS = 30.0
 
 
 class UpstreamThread:
-    """A scripted upstream on a thread of its own.
-
-    Args:
-        scripts: by the first segment of the path.
+    """A scripted upstream on a thread of its own; the first segment of a path names the script.
 
     Attributes:
         gone_at: when the peer of a call was gone, on the monotonic clock, by trace id: of calls
@@ -179,10 +176,7 @@ def running_stage(
 ) -> Iterator[Stage]:
     """A stage; at its end the processes must be those of its beginning, and have told no error.
 
-    Args:
-        folder: an empty one.
-        scripts: what the upstream does, by the first segment of the path; ``healthy`` is there.
-        environment: settings of spantap.
+    There is a script ``healthy`` besides.
     """
     with (
         UpstreamThread({"healthy": healthy, **scripts}) as upstream,

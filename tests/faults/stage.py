@@ -220,13 +220,8 @@ def running_spantap(
 ) -> Iterator[RunningSpantap]:
     """A ``spantap serve`` that is ready, and ended with all its children at the end.
 
-    Args:
-        folder: an empty folder, for configuration, log and store.
-        upstream: the base URL of its only upstream.
-        endpoint: the OTLP endpoint; without one, spans stay in the store.
-        environment: further variables, ``SPANTAP_*`` and ``OTEL_*``.
-        workers: worker processes.
-        store: where the store is, if not in `folder`.
+    The folder, an empty one, gets configuration and log, and the store if none is named. Without an
+    OTLP endpoint spans stay in the store.
     """
     spantap = RunningSpantap(
         folder,

@@ -238,12 +238,8 @@ class _Process:
 class LoadUpstream(_Process):
     """An OpenAI-shaped upstream in a process of its own, as a context manager.
 
-    Args:
-        port: on loopback; 0: any free one.
-        chunks: content chunks of each stream.
-        rate: chunks/s of each stream; 0: as fast as the reader takes them.
-        chunk_bytes: text in each of them, at least 20.
-        json_bytes: text in an answer that is no stream, at least 20.
+    `rate` is in chunks/s of each stream; 0: as fast as the reader takes them. `chunk_bytes` and
+    `json_bytes` are the text of a chunk, and of an answer that is no stream, at least 20.
     """
 
     def __init__(
