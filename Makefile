@@ -69,7 +69,7 @@ benchcodec: $(VENV)/.dev.stamp  ## what the codec costs, beside a plain parse an
 
 performance: $(VENV)/.dev.stamp .plot/.stamp  ## the figures of the last `make bench` into docs/
 	cp .bench/performance.json docs/performance.json
-	$(BIN)/python -m tests.bench.render docs/performance.json docs/performance.md
+	$(BIN)/python -m tests.bench.tables docs/performance.json docs/performance.md
 	.plot/bin/python tests/bench/plot.py docs/performance.json docs/performance.png
 
 costs: $(VENV)/.dev.stamp  ## counts what the hot paths cost and records it, by Python 3.11

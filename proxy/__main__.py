@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from proxy.settings.settings import Settings
 
@@ -21,30 +21,30 @@ _SERVE_FLAGS = ("host", "port", "admin_host", "admin_port", "upstream", "workers
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The whole command line (``design.md`` section 5: these names never change)."""
+    """Build the parser; its names never change (``design.md`` section 5)."""
     parser = argparse.ArgumentParser(
         prog="spantap",
         description="Tap the LLM traffic you already have, and get a correct span for every call.",
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    serve = commands.add_parser("serve", help="the proxy")
-    check = commands.add_parser("check", help="probe configuration, upstreams and OTLP endpoint")
-    for command in (serve, check):
-        _add_settings(command)
+    def add(name: str, run: Callable[..., int], about: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=about)
+        command.set_defaults(run=run)
+        return command
 
-    commands.add_parser("demo", help="the whole thing on loopback: no key, no network")
-
-    upstream = commands.add_parser("upstream", help="the demo upstream alone")
+    _add_settings(add("serve", _serve, "the proxy"))
+    _add_settings(add("check", _check, "probe configuration, upstreams and OTLP endpoint"))
+    add("demo", _demo, "the whole thing on loopback: no key, no network")
+    upstream = add("upstream", _upstream, "the demo upstream alone")
     upstream.add_argument("--port", type=_port, default=4010, help="its port (4010); 0: any")
     upstream.add_argument(
         "--dialect", default="openai", help="the provider it speaks like (openai); '?' lists them"
     )
 
-    _add_traces(commands.add_parser("traces", help="what was recorded"))
-
-    health = commands.add_parser("healthcheck", help="exit status for a container's HEALTHCHECK")
+    _add_traces(add("traces", _traces, "what was recorded"))
+    health = add("healthcheck", _healthcheck, "exit status for a container's HEALTHCHECK")
     health.add_argument("--admin-host", default=argparse.SUPPRESS)
     health.add_argument("--admin-port", type=int, default=argparse.SUPPRESS)
     return parser
@@ -76,7 +76,7 @@ def _add_traces(command: argparse.ArgumentParser) -> None:
     show.add_argument("id", metavar="ID", help="a span or trace id, or its beginning")
     for parser in (command, listing, show):
         _add_traces_flags(parser)
-    # Here alone: a flag before `show` must not be undone by a default behind it.
+    # Here alone: a default behind `show` must not undo a flag before it.
     command.set_defaults(what="list", id=None, config=None, limit=20, follow=False, json=False)
 
 
@@ -102,11 +102,11 @@ def _positive(text: str) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status: 0 good, 1 a finding, 2 wrong usage or settings."""
+    """Run a command and return its exit status: 0 good, 1 a finding, 2 wrong usage or settings."""
     options = vars(build_parser().parse_args(arguments))
-    command = _COMMANDS[options.pop("command")]
+    run: Callable[[dict[str, Any]], int] = options.pop("run")
     try:
-        status = command(options)
+        status = run(options)
         sys.stdout.flush()
     except ConfigurationError as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
@@ -120,12 +120,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-# Commands and settings are imported when they are needed: `healthcheck` runs every few seconds with
-# the standard library alone, and `traces` starts without a server's imports.
+# Commands and settings are imported when they are needed: `healthcheck` runs every few seconds and
+# needs the standard library alone, and `traces` starts without a server's imports.
 
 
 def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
-    """Load the settings, of which `ours` win over all else."""
+    """Load the settings; `ours` win over every other source."""
     # Else every installed package is asked for plugins of pydantic, which no setting wants.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from proxy.settings.settings import load_settings  # noqa: PLC0415
@@ -135,7 +135,7 @@ def _settings_of(options: dict[str, Any], **ours: Any) -> Settings:
 
 
 def _check_otel_environment() -> None:
-    """Check them before anything imports the SDK, which would end in a traceback."""
+    """Check variables before anything imports the SDK, which would end in a traceback."""
     from telemetry.export.otel_environment import check_otel_environment  # noqa: PLC0415
 
     check_otel_environment(os.environ)
@@ -192,15 +192,6 @@ def _healthcheck(options: dict[str, Any]) -> int:
 
     return run_healthcheck(*find_admin_port(options))
 
-
-_COMMANDS = {
-    "check": _check,
-    "demo": _demo,
-    "healthcheck": _healthcheck,
-    "serve": _serve,
-    "traces": _traces,
-    "upstream": _upstream,
-}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,7 +1,7 @@
 """A recorded call, read back from its span: the flat attributes as messages, tools and numbers.
 
-The reading side of ``span-contract.md`` section 1. No value makes it raise: what is absent
-is ``None`` or empty, and what does not have the expected form is left out.
+The reading side of ``span-contract.md`` section 1. No value raises: what is absent is ``None`` or
+empty, and what does not have the expected form is left out.
 """
 
 from __future__ import annotations
@@ -31,12 +31,7 @@ __all__ = ("ContentPart", "RecordedCall", "RecordedMessage", "decode_call")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentPart:
-    """One part of a message.
-
-    Attributes:
-        kind: ``text``, ``reasoning``, ``refusal``, or the kind of media.
-        text: the text, or the URL of the media.
-    """
+    """A text, reasoning or refusal of a message, or the URL of media of some kind."""
 
     kind: str
     text: str
@@ -47,11 +42,12 @@ class RecordedMessage:
     """One message, of the request or of the answer.
 
     Attributes:
-        index: its position; in an answer the index of its choice.
-        tool_call_id: which call it is the result of (role ``tool``).
+        index: its position; in an answer that of its choice, or of its item.
+        output_kind: which of several outputs of an answer it is: ``choice 1``, ``web search call``.
     """
 
     index: int
+    output_kind: str = ""
     role: str | None = None
     name: str | None = None
     tool_call_id: str | None = None
@@ -61,12 +57,7 @@ class RecordedMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall:
-    """One call as the store has it. What a reader asks for is decoded when it asks.
-
-    Attributes:
-        summary: the store's row.
-        span: the span.
-    """
+    """One call as the store has it: its row and its span, decoded as far as a reader asks."""
 
     summary: SpanSummary
     span: DecodedSpan
@@ -76,15 +67,19 @@ class RecordedCall:
         """From the start of the request to the end of the answer."""
         return self.summary.end_ns - self.summary.start_ns
 
+    def text(self, name: str) -> str | None:
+        """The attribute of this name, where it is a text."""
+        return _text(self.span.attributes.get(name))
+
     @property
     def finish_reason(self) -> str | None:
         """Choice 0's finish reason, verbatim."""
-        return _text(self.span.attributes.get(SpanAttributes.LLM_FINISH_REASON))
+        return self.text(SpanAttributes.LLM_FINISH_REASON)
 
     @property
     def error_type(self) -> str | None:
         """The low-cardinality word of ``span-contract.md`` 2.1."""
-        return _text(self.span.attributes.get("error.type"))
+        return self.text("error.type")
 
     @property
     def ttft_ms(self) -> float | None:
@@ -96,16 +91,6 @@ class RecordedCall:
     def request_id(self) -> str | None:
         """The provider's own id of the request."""
         return _text(self.metadata.get(MetadataMember.REQUEST_ID))
-
-    @property
-    def session_id(self) -> str | None:
-        """The session that the client named."""
-        return _text(self.span.attributes.get(SpanAttributes.SESSION_ID))
-
-    @property
-    def user_id(self) -> str | None:
-        """The end user that the client named."""
-        return _text(self.span.attributes.get(SpanAttributes.USER_ID))
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -162,22 +147,22 @@ class RecordedCall:
 
     @cached_property
     def output_messages(self) -> tuple[RecordedMessage, ...]:
-        """The answer, one message (or text) per choice, in order of the choices' indices.
+        """The answer: a message (or text) for each choice or item, in the order of their indices.
 
-        That a text is a refusal no attribute tells: ``output.value`` does.
+        Only ``output.value`` tells that a text is a refusal, and what kind of item a message is.
         """
-        if texts := self._texts(SpanAttributes.LLM_CHOICES, "completion"):
-            return texts
-        messages = {m.index: m for m in self._messages(SpanAttributes.LLM_OUTPUT_MESSAGES)}
-        for choice in _object_list(_object(self.response).get("choices")):
-            index, message = choice.get("index"), _object(choice.get("message"))
-            refusal = _text(message.get("refusal"))
-            if refusal and isinstance(index, int):
-                told = messages.get(index, RecordedMessage(index=index))
-                said = [part for part in told.parts if part.text != refusal]
-                parts = (*said, ContentPart(kind="refusal", text=refusal))
-                messages[index] = replace(told, parts=parts)
-        return tuple(messages[index] for index in sorted(messages))
+        messages = self._texts(SpanAttributes.LLM_CHOICES, "completion")
+        messages = messages or self._messages(SpanAttributes.LLM_OUTPUT_MESSAGES)
+        body = _object(self.response)
+        told = {message.index: message for message in messages}
+        for index, refusal in _refusals(body):
+            message = told.get(index, RecordedMessage(index=index))
+            said = [part for part in message.parts if part.text != refusal]
+            parts = (*said, ContentPart(kind="refusal", text=refusal))
+            told[index] = replace(message, parts=parts)
+        if len(told) > 1:
+            told = {index: replace(m, output_kind=_kind(body, index)) for index, m in told.items()}
+        return tuple(told[index] for index in sorted(told))
 
     @cached_property
     def _tree(self) -> JsonObject:
@@ -206,9 +191,9 @@ class RecordedCall:
 
 
 def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
-    """The call that a row of the store holds.
+    """Decode a row of the store.
 
-    A blob that is no span gives a call without attributes that says so: one damaged row must not
+    Bytes that are no span give a call without attributes that says so: one damaged row must not
     hide the others.
     """
     try:
@@ -234,7 +219,7 @@ def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
 
 
 def _nest(attributes: Mapping[str, Any]) -> JsonObject:
-    """Dotted keys as nested objects; where a key is both leaf and branch, the first one stays."""
+    """Nest dotted keys; where a key is both leaf and branch, the first one stays."""
     tree: JsonObject = {}
     for key, value in attributes.items():
         *branches, leaf = key.split(".")
@@ -247,7 +232,7 @@ def _nest(attributes: Mapping[str, Any]) -> JsonObject:
 
 
 def _items(node: object) -> Iterator[tuple[int, JsonObject]]:
-    """The members of a flattened list, in order of their index."""
+    """Yield the members of a flattened list in the order of their indices."""
     members = _object(node)
     for index in sorted(int(key) for key in members if key.isdecimal()):
         yield index, _object(members.get(str(index)))
@@ -296,8 +281,29 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
         yield ContentPart(kind=kind, text=text)
 
 
+def _refusals(body: JsonObject) -> Iterator[tuple[int, str]]:
+    """Find the refusals in an answer, each with the index of its choice or item."""
+    said = [
+        (choice.get("index"), _object(choice.get("message")))
+        for choice in _object_list(body.get("choices"))
+    ]
+    for index, item in enumerate(_array(body.get("output"))):
+        said += [(index, part) for part in _object_list(_object(item).get("content"))]
+    for at, value in said:
+        if isinstance(at, int) and (refusal := _text(value.get("refusal"))):
+            yield at, refusal
+
+
+def _kind(body: JsonObject, index: int) -> str:
+    """Name one of several outputs by the body of the answer."""
+    items = _array(body.get("output"))
+    kind = _text(_object(items[index]).get("type")) if index < len(items) else None
+    word = "choice" if "choices" in body else "output"
+    return kind.replace("_", " ") if kind else f"{word} {index}"
+
+
 def _json_or_text(text: object) -> Any:
-    """JSON where the text is strict JSON, else the text: what is written out again stays valid."""
+    """Decode strict JSON; any other text stays a text, so that what is written again is valid."""
     if not isinstance(text, str):
         return None
     try:
@@ -309,7 +315,7 @@ def _json_or_text(text: object) -> Any:
 
 
 def _tool(attributes: JsonObject) -> Tool:
-    """A tool of its attributes; its parameters stand in its definition, or under its type."""
+    """Read a tool, whose parameters stand in its definition or under its type."""
     value = _object(_json_or_text(attributes.get("json_schema")))
     kind = _text(value.get("type")) or ""
     inner = _object(value.get(kind))
@@ -326,10 +332,12 @@ def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
+def _array(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _object_list(value: object) -> list[JsonObject]:
-    return (
-        [member for member in value if isinstance(member, dict)] if isinstance(value, list) else []
-    )
+    return [member for member in _array(value) if isinstance(member, dict)]
 
 
 def _text(value: object) -> str | None:

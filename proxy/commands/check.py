@@ -38,7 +38,7 @@ def run_check(
 
 
 def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """In the order in which a call meets what they are about."""
+    """Check all things in the order in which a call meets them."""
     yield good("settings", "they can be read")
     for sentence in describe_unknown_names(environ, type(settings).model_fields):
         what_it_is, _, mend = sentence.partition("; ")
@@ -54,7 +54,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
 
 
 def _describe_running(settings: Settings) -> str | None:
-    """Judge whether a spantap that runs, which has an environment of its own, sends spans."""
+    """Say whether a running spantap, which has an environment of its own, sends spans."""
     if (sent := count_sent_spans(settings)) is not None:
         return f"the spantap that runs has its own, and has sent {sent:,} spans since it began"
     with contextlib.suppress(StoreError):

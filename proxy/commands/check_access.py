@@ -20,7 +20,7 @@ __all__ = ("check_file_limit", "check_inbound_keys")
 
 
 def check_inbound_keys(settings: Settings) -> Iterator[Finding]:
-    """Whether the keys that are asked for can be read, and held keys are exposed without them."""
+    """Check that the keys of callers can be read, and that none of ours is exposed without them."""
     try:
         keys = read_inbound_keys(settings)
     except ConfigurationError as error:
@@ -34,7 +34,7 @@ def check_inbound_keys(settings: Settings) -> Iterator[Finding]:
 
 
 def check_file_limit(settings: Settings) -> Iterator[Finding]:
-    """Whether as many connections as the settings allow can be open at once."""
+    """Check that as many connections can be open at once as the settings allow."""
     wanted = settings.max_connections * FILES_PER_CONNECTION + MAX_OTHER_FILES
     limit = hard_file_limit()
     words = f"each process may have {limit:,}, enough for {count_room(limit):,} calls at once"

@@ -35,7 +35,7 @@ _UTC_TIME = 0x17
 
 
 def check_certificates(settings: Settings) -> Iterator[Finding]:
-    """A finding for each file that the settings name; none where they name none."""
+    """Check each file of certificates that the settings name."""
     try:
         build_upstream_tls(settings)
         build_listener_tls(settings)
@@ -66,7 +66,7 @@ def _judge(name: str, path: Path, *, are_alternatives: bool) -> Finding:
 
 
 def read_expiry_dates(pem: bytes) -> list[datetime]:
-    """When each certificate in a PEM file ends; one that cannot be read is left out."""
+    """Read when each certificate in a PEM file ends; one that cannot be read is left out."""
     dates = []
     for encoded in _PEM.findall(pem):
         with contextlib.suppress(ValueError, IndexError):
@@ -75,7 +75,7 @@ def read_expiry_dates(pem: bytes) -> list[datetime]:
 
 
 def _not_after(der: bytes) -> datetime:
-    """``tbsCertificate.validity.notAfter``.
+    """Read ``tbsCertificate.validity.notAfter``.
 
     Raises:
         IndexError, ValueError: it is no certificate.
@@ -96,7 +96,7 @@ def _not_after(der: bytes) -> datetime:
 
 
 def _content(der: bytes, at: int) -> tuple[int, int]:
-    """The begin and the end of the content of the element at `at`."""
+    """Find begin and end of the content of the element at `at`."""
     length, start = der[at + 1], at + 2
     if length & 0x80:
         start += length & 0x7F

@@ -29,13 +29,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was probed.
-
-    Attributes:
-        what: the thing, in a word or two.
-        words: what it is like, a sentence.
-        mend: what to do about it, a sentence; empty where there is nothing to do.
-    """
+    """A thing that was probed, what it is like, and how to mend it, if there is anything to do."""
 
     verdict: Verdict
     what: str
@@ -44,22 +38,22 @@ class Finding:
 
 
 def good(what: str, words: str) -> Finding:
-    """Nothing to do."""
+    """Find that there is nothing to do."""
     return Finding(verdict=Verdict.GOOD, what=what, words=words)
 
 
 def note(what: str, words: str, mend: str) -> Finding:
-    """Something to know."""
+    """Find something that somebody should know."""
     return Finding(verdict=Verdict.NOTE, what=what, words=words, mend=mend)
 
 
 def bad(what: str, words: str, mend: str) -> Finding:
-    """Something to mend."""
+    """Find something that must be mended."""
     return Finding(verdict=Verdict.BAD, what=what, words=words, mend=mend)
 
 
 def print_findings(findings: Iterable[Finding], out: TextIO) -> bool:
-    """Tell them as they come; whether one of them was bad."""
+    """Print findings as they come; whether one of them was bad."""
     found_bad = False
     for finding in findings:
         found_bad |= finding.verdict is Verdict.BAD

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import http.client
 import itertools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.commands.check_findings import bad, good, note
+from proxy.commands.healthcheck import ask_admin_port
 from proxy.downstream.listening import bind, name_other_port
 from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import SPANS_EXPORTED
@@ -21,22 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ("check_ports", "count_sent_spans")
 
-_TIMEOUT_SECONDS = 3.0
-"""A live admin port answers in milliseconds."""
-
 _MAX_LINE_BYTES, _MAX_LINES = 4096, 100_000
 """An admin port's answer is a word, or all metrics."""
 
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not bound
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Port:
-    """One of the two.
-
-    Attributes:
-        name: ``traffic`` or ``admin``.
-    """
+class _Port(NamedTuple):
+    """The ``traffic`` or the ``admin`` port."""
 
     name: str
     host: str
@@ -47,37 +37,21 @@ class _Port:
         """The port's address, for people."""
         return f"{self.host}:{self.number}" if self.number else f"any free port of {self.host}"
 
-    def find_obstacle(self) -> ConfigurationError | None:
-        """What `spantap serve` would say, found out without being in the way of one that starts."""
-        try:
-            bind(self.name, self.host, self.number).close()
-        except ConfigurationError as error:
-            return error
-        return None
-
-    @classmethod
-    def admin_of(cls, settings: Settings) -> Self:
-        """The admin port."""
-        return cls(name="admin", host=settings.admin_host, number=settings.admin_port)
-
 
 def check_ports(settings: Settings) -> Iterator[Finding]:
-    """A finding for each port, and one about a spantap that runs and is not ready."""
-    traffic = _Port(name="traffic", host=settings.host, number=settings.port)
-    admin = _Port.admin_of(settings)
-    if traffic.number and (traffic.host, traffic.number) == (admin.host, admin.number):
-        yield bad(
-            "ports",
-            f"{traffic.place} is to be both ports",
-            f"for admin {name_other_port(admin.name)}",
-        )
+    """Check each port, and whether a spantap that runs there is ready."""
+    traffic = _Port("traffic", settings.host, settings.port)
+    admin = _Port("admin", settings.admin_host, settings.admin_port)
+    if traffic.number and traffic[1:] == admin[1:]:
+        mend = f"for admin {name_other_port(admin.name)}"
+        yield bad("ports", f"{traffic.place} is to be both ports", mend)
         return
-    obstacles = [(port, port.find_obstacle()) for port in (traffic, admin)]
-    both_taken = all(map(_is_taken, (obstacle for _, obstacle in obstacles)))
-    is_spantap = _is_taken(obstacles[1][1]) and _ask(admin, "/healthz") == (200, "ok")
-    for port, obstacle in obstacles:
+    obstacles = {port: _find_obstacle(port) for port in (traffic, admin)}
+    both_taken = all(map(_is_taken, obstacles.values()))
+    is_spantap = _is_taken(obstacles[admin]) and _ask(settings, "/healthz") == (200, "ok")
+    for port, obstacle in obstacles.items():
         yield _judge(port, obstacle, is_spantap=is_spantap, both_taken=both_taken)
-    if is_spantap and both_taken and _ask(admin, "/readyz") != (200, "ready"):
+    if is_spantap and both_taken and _ask(settings, "/readyz") != (200, "ready"):
         yield note(
             "readiness",
             "the spantap that runs says it is not ready for traffic",
@@ -86,11 +60,20 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
 
 
 def count_sent_spans(settings: Settings) -> int | None:
-    """How many spans the spantap that runs has sent to its backend; ``None`` where none answers."""
+    """Ask the spantap that runs how many spans it has sent; ``None`` where none answers."""
     name = SPANS_EXPORTED.prometheus_name
-    answer = _ask(_Port.admin_of(settings), "/metrics", f"{name} ")
+    answer = _ask(settings, "/metrics", f"{name} ")
     value = "" if answer is None else answer[1].removeprefix(name).strip()
     return int(value) if value.isdecimal() else None
+
+
+def _find_obstacle(port: _Port) -> ConfigurationError | None:
+    """Find out what `spantap serve` would say, without being in the way of one that starts."""
+    try:
+        bind(*port).close()
+    except ConfigurationError as error:
+        return error
+    return None
 
 
 def _judge(
@@ -99,19 +82,14 @@ def _judge(
     what = f"{port.name} port"
     if obstacle is None:
         return good(what, f"{port.place} is free")
+    other_port = name_other_port(port.name)
     if not _is_taken(obstacle):
-        return bad(
-            what, str(obstacle), f"name a host of this machine, or {name_other_port(port.name)}"
-        )
+        return bad(what, str(obstacle), f"name a host of this machine, or {other_port}")
     if is_spantap and both_taken:
         return good(what, f"{port.place} is in use, as it should be: a spantap runs there")
     # One that runs has both ports; here `spantap serve` would fail on the one that is taken.
     holder = "another spantap, by its admin port" if is_spantap else "another program"
-    return bad(
-        what,
-        f"{port.place} is in use by {holder}",
-        f"end that one, or {name_other_port(port.name)}",
-    )
+    return bad(what, f"{port.place} is in use by {holder}", f"end that one, or {other_port}")
 
 
 def _is_taken(obstacle: ConfigurationError | None) -> bool:
@@ -119,24 +97,13 @@ def _is_taken(obstacle: ConfigurationError | None) -> bool:
     return isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE
 
 
-def _ask(admin: _Port, path: str, wanted: str = "") -> tuple[int, str] | None:
-    """Status and a line of the admin port's answer; ``None`` where it gives none.
-
-    Args:
-        admin: the port.
-        path: of the page.
-        wanted: how the line begins; the first one where empty.
-    """
-    host = _ANY_ADDRESS.get(admin.host, admin.host)
-    connection = http.client.HTTPConnection(host, admin.number, timeout=_TIMEOUT_SECONDS)
+def _ask(settings: Settings, path: str, wanted: str = "") -> tuple[int, str] | None:
+    """Get the status and the first line that begins as `wanted`; ``None`` without an answer."""
     try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        lines = (answer.readline(_MAX_LINE_BYTES) for _ in range(_MAX_LINES))
-        texts = (line.decode("ascii", "replace") for line in itertools.takewhile(bool, lines))
-        found = next((text for text in texts if text.startswith(wanted)), "")
-        return answer.status, found.strip()
+        with ask_admin_port(settings.admin_host, settings.admin_port, path) as answer:
+            lines = (answer.readline(_MAX_LINE_BYTES) for _ in range(_MAX_LINES))
+            texts = (line.decode("ascii", "replace") for line in itertools.takewhile(bool, lines))
+            found = next((text for text in texts if text.startswith(wanted)), "")
+            return answer.status, found.strip()
     except (OSError, http.client.HTTPException, ValueError):  # ValueError: a wrong chunk length
         return None
-    finally:
-        connection.close()

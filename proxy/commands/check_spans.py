@@ -38,7 +38,7 @@ _UNSET = "unset it where that is not meant"
 
 
 def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether what is said about spans can be followed, and what of it hides calls or content."""
+    """Check that the settings of spans can be followed, and say what they hide."""
     try:
         rules = build_span_rules(SpanSettings.of(settings), environ)
     except ConfigurationError as error:
@@ -62,7 +62,7 @@ def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
 
 
 def sends_spans(environ: Mapping[str, str]) -> bool:
-    """Whether the settings name a backend of spans; false where they are wrong."""
+    """Tell whether the settings name a backend of spans; false where they are wrong."""
     try:
         return read_otlp_settings(environ) is not None
     except TelemetryError:
@@ -70,11 +70,9 @@ def sends_spans(environ: Mapping[str, str]) -> bool:
 
 
 def check_backend(environ: Mapping[str, str], *, other: str | None = None) -> Iterator[Finding]:
-    """A finding for the backend of spans, and one for that of metrics where there is one.
+    """Check the backend of spans, and that of metrics where there is one.
 
-    Args:
-        environ: where they are named.
-        other: words about the environment of a spantap that runs; ``None`` where none does.
+    `other` says what is known of the environment of a running spantap, if there is one.
     """
     try:
         check_otel_environment(environ)
@@ -125,7 +123,7 @@ def _probe(kind: str, settings: OtlpSettings, sender: Sender, hint: str) -> Find
 
 
 def _place(settings: OtlpSettings) -> str:
-    """The backend with the path that is asked for, never its query or user, which may be keys."""
+    """Name the backend and the path, but neither query nor user, which may be keys."""
     if settings.protocol is OtlpProtocol.GRPC:
         return settings.backend
     return settings.backend + urlsplit(settings.endpoint).path

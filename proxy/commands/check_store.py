@@ -1,6 +1,6 @@
 """Can ``spantap serve`` own the store, what is in it, and has it room to grow?
 
-Nothing is made and nothing of the store is changed.
+Nothing is made, and nothing of the store is changed.
 """
 
 from __future__ import annotations
@@ -41,12 +41,7 @@ _LONG_WAIT_SECONDS = 60.0
 
 
 def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
-    """What is found about the store.
-
-    Args:
-        settings: where it is, and how large it may grow.
-        sends: there is a backend that spans go to.
-    """
+    """Check that the store can be owned, is sound, and has room; `sends`: there is a backend."""
     path = settings.store
     if (obstacle := _find_obstacle(path)) is not None:
         yield bad("store", f"{path} cannot be written: {obstacle}", f"mend that, or {_ANOTHER}")
@@ -65,7 +60,7 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
         else:
             survey = survey_store(path, is_in_use=holder is not None)
             yield from _judge_file(path, survey, holder)
-            # Whoever has the store has an environment of its own, and a backend if spans wait.
+            # A running spantap has an environment of its own, and a backend if spans wait.
             yield from _judge_spans(survey, sends=sends or holder is not None)
             yield from _judge_unobserved(survey.unobserved)
     except StoreError as error:
@@ -76,7 +71,7 @@ def check_store(settings: Settings, *, sends: bool) -> Iterator[Finding]:
 
 
 def _find_obstacle(path: Path) -> str | None:
-    """What is in the way of writing a file, in its folder or where that would be made."""
+    """Find what is in the way of writing a file, or of making its folder."""
     folder = _existing_folder(path)
     if not folder.is_dir():
         return f"{folder} is no folder"
@@ -112,7 +107,6 @@ def _judge_file(path: Path, survey: StoreSurvey, holder: str | None) -> Iterator
 
 
 def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
-    """What waits, and what was refused."""
     waited_seconds = 0.0
     if survey.oldest_pending_ns is not None:
         waited_seconds = max(0.0, (time.time_ns() - survey.oldest_pending_ns) / 1e9)
@@ -135,14 +129,13 @@ def _judge_spans(survey: StoreSurvey, *, sends: bool) -> Iterator[Finding]:
 
 
 def _judge_unobserved(unobserved: Sequence[UnobservedCalls]) -> Iterator[Finding]:
-    """Calls that somebody may look for in vain."""
     if unobserved:
         mend = "let the client use one of these, or look for those calls at the provider"
         yield note("calls", describe_unobserved(unobserved), mend)
 
 
 def _judge_past_damage(path: Path) -> Iterator[Finding]:
-    """Stores that were moved aside when they were found to be damaged."""
+    """Tell of stores that were damaged and moved aside."""
     target = path.resolve()
     found = sorted(target.parent.glob(f"{glob.escape(target.name)}.damaged-*[0-9Z]"))
     if found:
@@ -154,7 +147,6 @@ def _judge_past_damage(path: Path) -> Iterator[Finding]:
 
 
 def _judge_room(settings: Settings, size_bytes: int) -> Finding:
-    """Whether the disk has what the store may still take."""
     free_bytes = shutil.disk_usage(_existing_folder(settings.store)).free
     wanted_bytes = max(0, settings.store_max_bytes - size_bytes)
     words = (

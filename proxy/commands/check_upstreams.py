@@ -87,7 +87,7 @@ async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Findi
 async def _probe(
     client: UpstreamClient, upstream: Upstream, what: str, variable: str | None
 ) -> Finding:
-    """What an upstream says to two requests.
+    """Judge an upstream by its answers to one or two requests.
 
     Raises:
         GatewayError: it does not answer.
@@ -104,7 +104,7 @@ async def _probe(
 
 
 async def _ask(client: UpstreamClient, upstream: Upstream, path: str) -> tuple[int, bool]:
-    """The status of a ``GET``, and whether the answer is a page for people.
+    """Get the status of a ``GET``, and whether the answer is a web page.
 
     Raises:
         GatewayError: there is none.
@@ -123,7 +123,7 @@ async def _ask(client: UpstreamClient, upstream: Upstream, path: str) -> tuple[i
 
 
 def _judge(what: str, status: int, told: str, variable: str | None, *, is_page: bool) -> Finding:
-    """By the status, and where we hold its key by the variable that has it."""
+    """Judge a status; `variable` names the one with the key that we hold."""
     if status in {401, 403} and variable is not None:
         words = f"refuses the key in {variable} (status {status})"
         return bad(what, words, f"put a key of this upstream into {variable}")

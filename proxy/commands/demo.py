@@ -15,16 +15,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
 from proxy.app import Proxy
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import print_table
 from proxy.commands.traces import latest_calls
 from proxy.demo.chats import CALL_COUNT, run_chats
 from proxy.demo.clients import is_sdk_installed
-from proxy.demo.upstream import create_demo_upstream
-from proxy.downstream.listening import listen
+from proxy.demo.upstream import serving_demo_upstream
 from proxy.settings.settings import Settings
 from telemetry.in_process import InProcessPipeline
 from telemetry.store.reader import StoreReader
@@ -42,7 +39,7 @@ NOTICE_SECONDS = 2.0
 
 
 def run_demo() -> int:
-    """Run it; 0 if every call of the chats was recorded."""
+    """Run the demo; 0 if every call of the chats was recorded."""
     console = open_console(sys.stdout)
     with tempfile.TemporaryDirectory(prefix="spantap-demo-") as folder:
         store = Path(folder) / "traces.db"
@@ -54,26 +51,17 @@ def run_demo() -> int:
 
 
 async def _chat(console: Console, store: Path) -> None:
-    runner = web.AppRunner(create_demo_upstream(), access_log=None, handler_cancellation=True)
-    await runner.setup()
-    sock = listen("demo upstream", "127.0.0.1", 0)
-    await web.SockSite(runner, sock).start()
-    upstream = "http://{}:{}".format(*sock.getsockname()[:2])
-    settings = Settings(upstream=upstream, port=0, admin_port=0, store=store, upstreams=())
-    pipeline = InProcessPipeline.open(store, retention=Retention(), environ=os.environ)
-    pipeline.start()
-    proxy = Proxy(settings, pipeline)
-    await proxy.start()
-    try:
-        await _talk(console, proxy, upstream)
-    finally:
-        await proxy.close()
-        await asyncio.to_thread(_close, pipeline)
-        await runner.cleanup()
-
-
-def _close(pipeline: InProcessPipeline) -> None:
-    pipeline.close(0.0)  # it has no backend
+    async with serving_demo_upstream(0) as upstream:
+        settings = Settings(upstream=upstream, port=0, admin_port=0, store=store, upstreams=())
+        pipeline = InProcessPipeline.open(store, retention=Retention(), environ=os.environ)
+        pipeline.start()
+        proxy = Proxy(settings, pipeline)
+        await proxy.start()
+        try:
+            await _talk(console, proxy, upstream)
+        finally:
+            await proxy.close()
+            await asyncio.to_thread(pipeline.close, 0.0)  # it has no backend
 
 
 async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:
@@ -83,8 +71,8 @@ async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:
         f"demo upstream  {upstream}/v1\nspantap        {base_url}\nclient         {client}"
     )
     console.print("\nWhat the client saw", style="bold")
-    async for report in run_chats(base_url):
-        console.print(f"  {report.title:<22} {report.summary}")
+    async for title, summary in run_chats(base_url):
+        console.print(f"  {title:<22} {summary}")
     await proxy.open_exchanges.wait_until_none(NOTICE_SECONDS)
 
 
@@ -108,7 +96,7 @@ def _calls_tools(call: RecordedCall) -> bool:
 
 
 def _find_command() -> str:
-    """How this very program is called from where the user is."""
+    """Find out how this very program is called from where the user is."""
     script = Path(sys.argv[0])
     if script.name != "spantap":  # started as a module
         script = Path(sys.executable).with_name("spantap")

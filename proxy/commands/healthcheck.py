@@ -1,11 +1,12 @@
 """``spantap healthcheck``: is the proxy of this machine alive? For a container's HEALTHCHECK.
 
-It asks the admin port with the standard library alone: it runs every few seconds, so it must not
-cost a server's imports. The settings are read, with theirs, only where a file is named.
+It runs every few seconds, so it imports the standard library alone, and the settings only where a
+file of them is named.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import re
@@ -13,9 +14,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-__all__ = ("find_admin_port", "run_healthcheck")
+__all__ = ("ask_admin_port", "find_admin_port", "run_healthcheck")
 
 DEFAULT_ADDRESS = ("127.0.0.1", 4001)
 """The defaults of ``admin_host`` and ``admin_port``; a test compares them with the settings'."""
@@ -29,7 +30,7 @@ _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared wi
 
 
 def find_admin_port(flags: Mapping[str, Any]) -> tuple[str, int]:
-    """Host and port, where :func:`proxy.settings.settings.load_settings` finds them.
+    """Find host and port where :func:`proxy.settings.settings.load_settings` does.
 
     Args:
         flags: ``admin_host`` and ``admin_port`` where they were given on the command line.
@@ -44,25 +45,36 @@ def find_admin_port(flags: Mapping[str, Any]) -> tuple[str, int]:
         return host, int(port)
     from proxy.settings.settings import load_settings  # noqa: PLC0415 - it also says what is wrong
 
-    # Without the upstreams: their keys are no matter of this command, and may not be here.
+    # Without the upstreams: this command needs none of their keys, which may not be here.
     settings = load_settings({**flags, "upstreams": ()})
     return settings.admin_host, settings.admin_port
 
 
 def run_healthcheck(host: str, port: int) -> int:
-    """0 if the admin port answers that the proxy is alive, else 1 and a line on standard error."""
+    """Return 0 if the admin port says that the proxy is alive; else print why not, and return 1."""
+    try:
+        with ask_admin_port(host, port, "/healthz") as answer:
+            if answer.status == 200:
+                return 0
+            why = f"status {answer.status}"
+    except (OSError, http.client.HTTPException) as error:
+        why = str(error)
+    print(f"spantap healthcheck: {host}:{port}: {why}", file=sys.stderr)  # noqa: T201
+    return 1
+
+
+@contextlib.contextmanager
+def ask_admin_port(host: str, port: int, path: str) -> Iterator[http.client.HTTPResponse]:
+    """Get a page of the admin port; a host that means all addresses is asked on this machine.
+
+    Raises:
+        OSError, http.client.HTTPException: nobody answers, or not in HTTP.
+    """
     connection = http.client.HTTPConnection(
         _ANY_ADDRESS.get(host, host), port, timeout=TIMEOUT_SECONDS
     )
     try:
-        connection.request("GET", "/healthz")
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
-        print(f"spantap healthcheck: {host}:{port}: {error}", file=sys.stderr)  # noqa: T201
-        return 1
+        connection.request("GET", path)
+        yield connection.getresponse()
     finally:
         connection.close()
-    if status != 200:
-        print(f"spantap healthcheck: {host}:{port}: status {status}", file=sys.stderr)  # noqa: T201
-        return 1
-    return 0

@@ -25,7 +25,7 @@ SCHEMA_VERSION = 1
 
 
 def build_summary_record(call: RecordedCall) -> JsonObject:
-    """A call in one row: what the table shows, without messages."""
+    """Build the record of a call in one row, without messages."""
     summary = call.summary
     return {
         "schema_version": SCHEMA_VERSION,
@@ -53,7 +53,7 @@ def build_summary_record(call: RecordedCall) -> JsonObject:
 
 
 def build_call_record(call: RecordedCall) -> JsonObject:
-    """A call in full: its row, the request, the answer, and the whole span."""
+    """Build the record of a call in full: its row, request, answer, and whole span."""
     span = call.span
     return build_summary_record(call) | {
         "request": call.request,
@@ -85,7 +85,7 @@ def build_call_record(call: RecordedCall) -> JsonObject:
 
 
 def encode_line(record: JsonObject) -> str:
-    """One line of JSON without its line end (rule 3)."""
+    """Encode a record as a line of JSON, without the line end (rule 3)."""
     return json.dumps(record, allow_nan=False)
 
 

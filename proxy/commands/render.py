@@ -15,6 +15,7 @@ import json
 from math import floor, log10
 from typing import TYPE_CHECKING
 
+from openinference.semconv.trace import SpanAttributes
 from rich.console import Console
 from rich.text import Text
 
@@ -51,7 +52,7 @@ Line = tuple[int, Text]
 
 
 def open_console(out: TextIO) -> Console:
-    """A console on `out`; rich's own guesses about colours and widths end at a pipe."""
+    """Open a console on `out`; rich's own guesses about colours and widths end at a pipe."""
     is_terminal = out.isatty()
     return Console(
         file=out,
@@ -90,7 +91,7 @@ def _call_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         yield from _message_lines(message)
     yield from _title("answer")
     for message in call.output_messages:
-        yield from _message_lines(message, choice=len(call.output_messages) > 1)
+        yield from _message_lines(message)
     if not call.output_messages:
         yield 2, Text(_why_empty(call), style="dim")
 
@@ -119,8 +120,11 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         source = metadata.get(MetadataMember.COST_SOURCE)
         yield _fact("cost", f"{_dollars(call.cost_usd)} USD" + (f" ({source})" if source else ""))
     yield _fact("finish", call.finish_reason or "none came")
-    for name, value in (("session", call.session_id), ("user", call.user_id)):
-        if value:
+    for name, attribute in (
+        ("session", SpanAttributes.SESSION_ID),
+        ("user", SpanAttributes.USER_ID),
+    ):
+        if value := call.text(attribute):
             yield _fact(name, value)
     if call.tags:
         yield _fact("tags", ", ".join(call.tags))
@@ -151,16 +155,15 @@ def _why_empty(call: RecordedCall) -> str:
 
 
 def _dollars(amount: float) -> str:
-    """Six telling digits, never as a power of ten."""
+    """Write six significant digits, never a power of ten."""
     digits = max(2, 5 - floor(log10(amount))) if amount > 0 else 2
     text = f"{amount:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _message_lines(message: RecordedMessage, *, choice: bool = False) -> Iterator[Line]:
+def _message_lines(message: RecordedMessage) -> Iterator[Line]:
     title = Text(escape_line(message.role or "no role"), style="bold cyan")
-    notes = [message.name, message.tool_call_id, f"choice {message.index}" if choice else None]
-    for note in notes:
+    for note in (message.name, message.tool_call_id, message.output_kind):
         if note:
             title.append(f"  {escape_line(note)}", style="not bold dim")
     yield 2, title
@@ -200,7 +203,7 @@ def _timings(call: RecordedCall) -> Iterator[str]:
 
 
 def _tokens(call: RecordedCall) -> Iterator[str]:
-    """Counts as reported; details are parts of them (``span-contract.md`` 1.4)."""
+    """Tell counts as reported; details are parts of them (``span-contract.md`` 1.4)."""
     for name, count, details in (
         ("in", call.summary.prompt_tokens, "prompt_details"),
         ("out", call.summary.completion_tokens, "completion_details"),
@@ -235,7 +238,7 @@ def _fact(name: str, value: str, *, style: str = "") -> Line:
 
 
 def _pretty(arguments: str) -> str:
-    """JSON arguments over several lines; anything else verbatim."""
+    """Spread JSON arguments over several lines; leave anything else as it is."""
     try:
         return json.dumps(decode_json(arguments), ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):

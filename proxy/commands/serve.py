@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from proxy.logging.logs import set_up_logging
-from proxy.processes.handed_settings import hand_over
 from proxy.processes.scratch import settings_file
 from proxy.settings.spans import hides_content
 from proxy.settings.variable_names import describe_unknown_names
@@ -26,8 +25,8 @@ _log = logging.getLogger("spantap")
 def run_serve(settings: Settings) -> NoReturn:
     """Become the supervisor, under the same process id.
 
-    What reads and checks settings takes more memory than all that supervising needs, so this
-    program is replaced rather than continued.
+    Reading and checking settings takes more memory than all supervising, so this program is
+    replaced rather than continued.
 
     Raises:
         ConfigurationError: there is no place for a temporary file, or a variable about what is to
@@ -39,10 +38,11 @@ def run_serve(settings: Settings) -> NoReturn:
         set_up_logging(settings.log_level, settings.log_format, "supervisor")
         for sentence in unknown:
             _log.warning("%s", sentence)
-    file = settings_file(settings.store, hand_over(settings))
+    # Clients' keys are in it as digests, and of upstreams' keys the names of their variables.
+    file = settings_file(settings.store, settings.model_dump_json().encode())
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
     sys.stdout.flush()
-    # They come to nobody who cannot obey yet: the mask outlives the change of programs.
+    # Nothing obeys them until the supervisor can: the mask outlives the change of programs.
     signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
     arguments = ["-P", "-m", "proxy.processes.supervisor", str(file.fileno())]
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell is wanted

@@ -10,7 +10,7 @@ Rules, beside those of :mod:`proxy.commands.render`:
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
@@ -35,39 +35,36 @@ _ABSENT = Text("-", style="dim")
 WIDE_COLUMNS = 110
 """The terminal width from which columns stand two apart; in a narrower one it is one."""
 
-_MIN_WIDTHS = {
-    "time": 14,
-    "span id": 16,
-    "model": 8,
-    "outcome": 9,
-    "finish": 6,
-    "in": 4,
-    "out": 4,
-    "ttft": 6,
-    "took": 6,
-    "state": 5,
-}
-"""The columns with the widths of their usual contents, so that tables printed one after the other
-stand in line."""
 
-_IMPORTANCE = (
-    "span id",
-    "outcome",
-    "in",
-    "out",
-    "model",
-    "took",
-    "time",
-    "ttft",
-    "finish",
-    "state",
+class _Column(NamedTuple):
+    """A column.
+
+    Attributes:
+        width: of usual contents, so that tables printed one after the other stand in line.
+        rank: the order in which columns get room (rule 2); 80 characters hold the first eight.
+        is_number: it stands on the right.
+        may_be_cut: its words may, to its width.
+    """
+
+    title: str
+    width: int
+    rank: int
+    is_number: bool = False
+    may_be_cut: bool = False
+
+
+_COLUMNS = (
+    _Column("time", 14, rank=7),
+    _Column("span id", 16, rank=1),
+    _Column("model", 8, rank=5, may_be_cut=True),
+    _Column("outcome", 9, rank=2, may_be_cut=True),
+    _Column("finish", 6, rank=9, may_be_cut=True),
+    _Column("in", 4, rank=3, is_number=True),
+    _Column("out", 4, rank=4, is_number=True),
+    _Column("ttft", 6, rank=8, is_number=True),
+    _Column("took", 6, rank=6, is_number=True),
+    _Column("state", 5, rank=10, may_be_cut=True),
 )
-"""The columns in the order in which they get room (rule 2): 80 characters hold the first eight."""
-
-_FLEXIBLE = frozenset({"model", "outcome", "finish", "state"})
-"""The columns whose words may be cut where there is no room, to the width above."""
-
-_NUMBERS = frozenset({"in", "out", "ttft", "took"})
 
 
 def print_table(
@@ -77,56 +74,48 @@ def print_table(
     above: Sequence[str] = (),
     zone: tzinfo | None = None,
 ) -> tuple[str, ...]:
-    """Print one row per call, in the order given.
+    """Print one row per call, and return the titles of its columns.
 
-    Args:
-        console: where to; see :func:`proxy.commands.render.open_console`.
-        calls: the calls.
-        above: the titles of the rows above, which these go on with; a line of titles comes where
-            they are others.
-        zone: for the times; the local one where not given.
-
-    Returns:
-        The titles.
+    A line of titles comes first, unless they are those of the rows `above`. Times are local, or of
+    `zone`.
     """
-    rows = [dict(zip(_MIN_WIDTHS, _row(call, zone), strict=True)) for call in calls]
+    rows = [dict(zip(_COLUMNS, _row(call, zone), strict=True)) for call in calls]
     gap = 2 if console.width >= WIDE_COLUMNS else 1
     widths = _fit_columns(rows, console.width, gap)
-    if (titles := tuple(widths)) != tuple(above):
-        rows.insert(0, {title: Text(title, style="bold") for title in titles})
+    if (titles := tuple(column.title for column in widths)) != tuple(above):
+        rows.insert(0, {column: Text(column.title, style="bold") for column in widths})
     for row in rows:
         line = Text()
-        for title, width in widths.items():
-            text = _cut(row[title], width)
-            text.align("right" if title in _NUMBERS else "left", width)
+        for column, width in widths.items():
+            text = _cut(row[column], width)
+            text.align("right" if column.is_number else "left", width)
             line.append_text(text).append(" " * gap)
         line.rstrip()
         console.print(line, soft_wrap=True)
     return titles
 
 
-def _fit_columns(rows: Sequence[Mapping[str, Text]], room: int, gap: int) -> dict[str, int]:
-    """The columns that have room, in the order in which they stand, with their widths (rule 2)."""
+def _fit_columns(rows: Sequence[Mapping[_Column, Text]], room: int, gap: int) -> dict[_Column, int]:
+    """Choose the columns that have room, and their widths (rule 2)."""
     wanted = {
-        title: max([width, *(row[title].cell_len for row in rows)])
-        for title, width in _MIN_WIDTHS.items()
+        column: max([column.width, *(row[column].cell_len for row in rows)]) for column in _COLUMNS
     }
-    widths: dict[str, int] = {}
+    widths: dict[_Column, int] = {}
     room += gap  # none behind the last
-    for title in _IMPORTANCE:
-        width = (_MIN_WIDTHS if title in _FLEXIBLE else wanted)[title]
+    for column in sorted(_COLUMNS, key=lambda column: column.rank):
+        width = column.width if column.may_be_cut else wanted[column]
         if widths and room < width + gap:
             break
-        widths[title] = width
+        widths[column] = width
         room -= width + gap
-    for title, width in widths.items():
-        widths[title] = min(wanted[title], width + max(room, 0))
-        room -= widths[title] - width
-    return {title: widths[title] for title in _MIN_WIDTHS if title in widths}
+    for column, width in widths.items():
+        widths[column] = min(wanted[column], width + max(room, 0))
+        room -= widths[column] - width
+    return {column: widths[column] for column in _COLUMNS if column in widths}
 
 
 def _cut(text: Text, width: int) -> Text:
-    """A text that is no wider, an ellipsis for what was cut, and no part of a number."""
+    """Cut a text to a width, with an ellipsis; half a number goes as a whole."""
     text = text.copy()
     if text.cell_len > width:
         text.truncate(width, overflow="ellipsis")
@@ -137,7 +126,7 @@ def _cut(text: Text, width: int) -> Text:
 
 
 def format_duration(duration_ns: float) -> str:
-    """A duration with a precision that suits its size: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
+    """Write a duration with a fitting precision: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
     seconds = duration_ns / 1e9
     # The bounds are where the shorter form would round up to the next unit.
     if seconds < 0.9995:
@@ -163,7 +152,7 @@ def _row(call: RecordedCall, zone: tzinfo | None) -> Iterator[Text]:
 
 
 def outcome_cell(call: RecordedCall) -> Text:
-    """What a call came to, and the type of its error where that says more."""
+    """Write the outcome of a call, and the type of its error where that says more."""
     words = call.summary.outcome
     if call.error_type and call.error_type != words:
         words = f"{words} {call.error_type}"
@@ -173,14 +162,14 @@ def outcome_cell(call: RecordedCall) -> Text:
 
 
 def cell(value: object) -> Text:
-    """A value escaped, a dash where it is absent, up to :data:`MAX_CELL_CHARACTERS`."""
+    """Escape a value and cut it to :data:`MAX_CELL_CHARACTERS`; a dash where it is absent."""
     if value is None:
         return _ABSENT.copy()
     return _cut(Text(escape_line(str(value))), MAX_CELL_CHARACTERS)
 
 
 def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
-    """A time in a zone, the local one where ``None``."""
+    """Convert a time to a zone, by default the local one."""
     # By whole microseconds: a float of seconds does not hold today's nanoseconds.
     moment = datetime.fromtimestamp(at_ns // 1_000_000_000, UTC)
     return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)

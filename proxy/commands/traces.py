@@ -6,6 +6,7 @@ more than one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from itertools import chain, islice
@@ -19,7 +20,7 @@ from telemetry.errors import StoreError, StoreUnavailable
 from telemetry.store.reader import StoreReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import TextIO
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from proxy.commands.call import RecordedCall
     from telemetry.store.rows import StoredSpan
 
-__all__ = ("DEFAULT_LIMIT", "latest_calls", "run_traces")
+__all__ = ("latest_calls", "run_traces")
 
 DEFAULT_LIMIT = 20
 """How many calls a list shows: about a screen."""
 
 TABLE_ROWS = 100
-"""So many calls are laid out together; the cells of so many are in memory."""
+"""Calls that are laid out together, with all their cells in memory."""
 
 POLL_SECONDS = 0.5
 """How often ``--follow`` looks: soon enough for a person, and a read of a millisecond."""
@@ -59,8 +60,8 @@ def run_traces(
         follow: go on with calls as they are recorded, until interrupted.
         as_json: one JSON object per line, for programs, instead of a rendering for people.
         limit: how many calls to list at most.
-        out: where the calls go.
-        err: where complaints go.
+        out: for the calls.
+        err: for complaints.
         wait: waits so many seconds between two looks.
 
     Returns:
@@ -77,11 +78,15 @@ def run_traces(
         with StoreReader(store) as reader:
             if call_id is not None:
                 return _show(reader, call_id, console, complaints, as_json=as_json)
-            last_seq, above = _list(console, reader.newest(limit), as_json=as_json)
+            listing = _Listing(console, as_json=as_json)
+            listing.add(reader.newest(limit))
             if follow:
-                _follow(reader, last_seq, console, wait, as_json=as_json, above=above)
+                with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+                    while True:
+                        wait(POLL_SECONDS)
+                        listing.add(reader.since(listing.last_seq))
                 return 0
-            if not last_seq:
+            if not listing.last_seq:
                 complaints.out(f"spantap traces: no call is recorded in {store} yet.")
             if not as_json:
                 print_unobserved(console, reader.unobserved())
@@ -92,7 +97,7 @@ def run_traces(
 
 
 def _explain(error: Exception, store: Path) -> str:
-    """What is wrong; of a file that is not ours SQLite does not say that it is permission."""
+    """Say what is wrong; of missing permissions SQLite does not speak."""
     # Readers write too: beside the store lies what they share with its owner.
     may_read = os.access(store, os.R_OK) and os.access(store.parent, os.W_OK | os.X_OK)
     if may_read or not isinstance(error, (StoreUnavailable, OSError)):
@@ -104,7 +109,7 @@ def _explain(error: Exception, store: Path) -> str:
 
 
 def latest_calls(reader: StoreReader, limit: int = DEFAULT_LIMIT) -> Iterator[RecordedCall]:
-    """The newest calls, oldest of them first, read and decoded one at a time.
+    """Read and decode the newest calls one at a time, oldest of them first.
 
     Raises:
         StoreError: the store cannot be read.
@@ -116,51 +121,35 @@ def _decode(stored: StoredSpan) -> RecordedCall:
     return decode_call(stored.summary, stored.span)
 
 
-def _list(
-    console: Console, spans: Iterator[StoredSpan], *, as_json: bool, above: Sequence[str] = ()
-) -> tuple[int, Sequence[str]]:
-    """List calls as they are read, below rows with the titles `above`.
+class _Listing:
+    """Calls that are listed as they are read.
 
-    Returns:
-        The number of the last one, 0 where there is none, and the titles of the last row.
+    Attributes:
+        last_seq: the number of the last call; 0 where there is none.
     """
-    last_seq = 0
 
-    def decode(page: Iterable[StoredSpan]) -> Iterator[RecordedCall]:
-        nonlocal last_seq
-        for stored in page:
-            last_seq = stored.summary.seq
+    def __init__(self, console: Console, *, as_json: bool) -> None:
+        self.last_seq = 0
+        self._console = console
+        self._as_json = as_json
+        self._titles: tuple[str, ...] = ()
+
+    def add(self, spans: Iterator[StoredSpan]) -> None:
+        """List further calls, below those that stand there already."""
+        if self._as_json:
+            for call in self._decode(spans):
+                self._console.out(encode_line(build_summary_record(call)))
+            return
+        for first in spans:
+            page = self._decode(chain((first,), islice(spans, TABLE_ROWS - 1)))
+            self._titles = print_table(self._console, page, above=self._titles)
+        if not self._titles:
+            self._titles = print_table(self._console, ())
+
+    def _decode(self, spans: Iterable[StoredSpan]) -> Iterator[RecordedCall]:
+        for stored in spans:
+            self.last_seq = stored.summary.seq
             yield _decode(stored)
-
-    if as_json:
-        for call in decode(spans):
-            console.out(encode_line(build_summary_record(call)))
-        return last_seq, above
-    for first in spans:
-        page = chain((first,), islice(spans, TABLE_ROWS - 1))
-        above = print_table(console, decode(page), above=above)
-    if not (last_seq or above):
-        above = print_table(console, ())
-    return last_seq, above
-
-
-def _follow(
-    reader: StoreReader,
-    last_seq: int,
-    console: Console,
-    wait: Callable[[float], object],
-    *,
-    as_json: bool,
-    above: Sequence[str],
-) -> None:
-    """List calls as they are recorded; an interrupt is how it is meant to end."""
-    try:
-        while True:
-            wait(POLL_SECONDS)
-            listed_seq, above = _list(console, reader.since(last_seq), as_json=as_json, above=above)
-            last_seq = listed_seq or last_seq
-    except KeyboardInterrupt:
-        return
 
 
 def _show(

@@ -21,11 +21,7 @@ MAX_NAMED = 5
 
 
 def describe_unobserved(unobserved: Sequence[UnobservedCalls]) -> str:
-    """Say in two sentences which calls were not observed, how many, and what is.
-
-    Args:
-        unobserved: at least one, those with the most calls first.
-    """
+    """Say which calls (at least one, the most frequent first) were not observed, and what is."""
     named = [one for one in unobserved if one.path != OTHER][:MAX_NAMED]
     told = [f"{one.calls:,} x POST {escape_line(one.path)}" for one in named]
     if rest := sum(one.calls for one in unobserved) - sum(one.calls for one in named):

@@ -5,25 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from aiohttp import web
-
 from codec.dialects import DIALECTS, find_dialect
-from proxy.demo.upstream import create_demo_upstream
-from proxy.downstream.listening import listen
+from proxy.demo.upstream import serving_demo_upstream
 from proxy.logging.logs import set_up_logging
-from proxy.settings.settings import ConfigurationError
 from proxy.signals import ShutdownSignals
+from telemetry.errors import ConfigurationError
 
 __all__ = ("run_upstream",)
 
 _log = logging.getLogger("spantap.upstream")
 
-HOST = "127.0.0.1"
-"""It answers anybody, so it listens to this machine only."""
-
 
 def run_upstream(port: int, dialect: str) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status.
+    """Serve until SIGTERM or SIGINT, and return the exit status.
 
     Raises:
         ConfigurationError: there is no such dialect, or the port is taken.
@@ -42,14 +36,6 @@ def run_upstream(port: int, dialect: str) -> int:
 
 async def _serve(port: int, dialect: str) -> None:
     signals = ShutdownSignals(asyncio.get_running_loop())
-    runner = web.AppRunner(
-        create_demo_upstream(dialect=dialect), access_log=None, handler_cancellation=True
-    )
-    await runner.setup()
-    try:
-        sock = listen("demo upstream", HOST, port)
-        await web.SockSite(runner, sock).start()
-        _log.info("the demo upstream listens on http://%s:%d/v1", *sock.getsockname()[:2])
+    async with serving_demo_upstream(port, dialect=dialect) as url:
+        _log.info("the demo upstream listens on %s/v1", url)
         await signals.first.wait()
-    finally:
-        await runner.cleanup()

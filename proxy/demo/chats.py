@@ -1,7 +1,5 @@
 """A handful of real chats: one of each kind that a trace view has to show.
 
-Plain, streamed, streamed with two tool calls at once (whose results are sent back for a final
-answer), one by the Responses API, a refusal, an upstream error, and one that the client abandons.
 Each is told in the words of the *client*, so that a reader can hold it against what spantap
 recorded.
 """
@@ -9,11 +7,11 @@ recorded.
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codec.jsontext import decode_json_object
-from proxy.demo.clients import ChatError, is_sdk_installed, open_client
+from proxy.demo.clients import CHATS, RESPONSES, ChatError, is_sdk_installed, open_client
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL, REASONING_MODEL
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from codec.jsontext import JsonObject
     from proxy.demo.clients import ChatClient
 
-__all__ = ("CALL_COUNT", "ChatReport", "run_chats")
+__all__ = ("CALL_COUNT", "run_chats")
 
 CALL_COUNT = 8
 """How many calls :func:`run_chats` makes: the tools' chat takes two."""
@@ -49,21 +47,10 @@ _WEATHER_TOOL = {
 _WEATHER = {"Lisbon": "24 degrees and sunny", "Oslo": "8 degrees and rain"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatReport:
-    """What the client saw of one chat.
-
-    Attributes:
-        title: which chat it was.
-        summary: one line of what came back.
-    """
-
-    title: str
-    summary: str
-
-
-async def run_chats(base_url: str, *, use_sdk: bool | None = None) -> AsyncGenerator[ChatReport]:
-    """Have the chats one after the other and report each as soon as it is over.
+async def run_chats(
+    base_url: str, *, use_sdk: bool | None = None
+) -> AsyncGenerator[tuple[str, str]]:
+    """Have the chats one after the other; of each its title, and one line of what came back.
 
     Args:
         base_url: where the server is, e.g. ``http://127.0.0.1:4000/v1``.
@@ -75,11 +62,11 @@ async def run_chats(base_url: str, *, use_sdk: bool | None = None) -> AsyncGener
     use_sdk = is_sdk_installed() if use_sdk is None else use_sdk
     async with open_client(base_url, use_sdk=use_sdk) as client:
         for title, chat in _CHATS.items():
-            yield ChatReport(title=title, summary=await chat(client))
+            yield title, await chat(client)
 
 
 async def _chat_plainly(client: ChatClient) -> str:
-    completion = await client.complete(model=MODEL, messages=_ask("Hello, who are you?"))
+    completion = await client.ask(CHATS, model=MODEL, messages=_ask("Hello, who are you?"))
     choice = completion["choices"][0]
     usage = completion["usage"]
     tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens"
@@ -111,7 +98,7 @@ async def _chat_refused(client: ChatClient) -> str:
 
 async def _chat_failing(client: ChatClient) -> str:
     try:
-        await client.complete(model=ERROR_MODEL, messages=_ask("Are you there?"))
+        await client.ask(CHATS, model=ERROR_MODEL, messages=_ask("Are you there?"))
     except ChatError as error:
         return f"HTTP {error.status}: {error.message}"
     return "no error, though one was expected"
@@ -130,8 +117,9 @@ async def _chat_abandoned(client: ChatClient) -> str:
 
 
 async def _respond(client: ChatClient) -> str:
-    """The same by the Responses API, which OpenAI's newer clients use."""
-    response = await client.respond(
+    """Ask by the Responses API, which OpenAI's newer clients use."""
+    response = await client.ask(
+        RESPONSES,
         model=REASONING_MODEL,
         instructions=_SYSTEM["content"],
         input="Hello, and think before you answer.",
@@ -163,13 +151,13 @@ class _Reply:
 
     text: str = ""
     refusal: str = ""
-    tool_calls: list[JsonObject]
+    tool_calls: list[JsonObject] = field(default_factory=list)
     finish_reason: str | None = None
     chunk_count: int = 0
 
 
 async def _read(client: ChatClient, **request: Any) -> _Reply:
-    reply = _Reply(tool_calls=[])
+    reply = _Reply()
     async with aclosing(client.stream(**request)) as chunks:
         async for chunk in chunks:
             reply.chunk_count += 1

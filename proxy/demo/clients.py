@@ -1,7 +1,7 @@
-"""Two clients for chats and responses with one face: the real SDK, and plain aiohttp.
+"""Two clients with one face: the ``openai`` SDK, and aiohttp where that is not installed.
 
-The demo shows spantap under a client that people really use. Where the ``openai`` package is not
-installed, aiohttp chats in its place. Both give plain JSON objects, so that a chat is written once.
+The demo shows spantap under a client that people really use. Both clients take and give plain JSON
+objects, so that a chat is written once.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ if TYPE_CHECKING:
 
     from codec.jsontext import JsonObject
 
-__all__ = ("ChatClient", "ChatError", "is_sdk_installed", "open_client")
+__all__ = ("CHATS", "RESPONSES", "ChatClient", "ChatError", "is_sdk_installed", "open_client")
+
+CHATS, RESPONSES = "chat/completions", "responses"
+"""Paths of the API."""
 
 _API_KEY = "demo"
 """The demo upstream asks for none, but the SDK insists on one."""
 
 
 class ChatError(Exception):
-    """The server answered with an error status.
-
-    Attributes:
-        status: the HTTP status.
-        message: the server's own words.
-    """
+    """The server answered with an error status, and a message of its own."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"HTTP {status}: {message}")
@@ -42,30 +40,23 @@ class ChatError(Exception):
 
 
 class ChatClient(Protocol):
-    """What a chat needs; both methods raise :class:`ChatError`."""
+    """What the demo's chats need; both methods raise :class:`ChatError`."""
 
-    @property
-    def name(self) -> str:
-        """The client's name, in words."""
-
-    async def complete(self, **request: Any) -> JsonObject:
-        """Send a request and return the whole ``chat.completion``."""
-
-    async def respond(self, **request: Any) -> JsonObject:
-        """A whole response of the Responses API."""
+    async def ask(self, path: str, **request: Any) -> JsonObject:
+        """Send a request and return the whole answer."""
 
     def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
-        """Send a request with ``stream: true`` and yield its chunks; closing it hangs up."""
+        """Send a chat with ``stream: true`` and yield its chunks; closing it hangs up."""
 
 
 def is_sdk_installed() -> bool:
-    """Whether the ``openai`` package can be imported."""
+    """Tell whether the ``openai`` package can be imported."""
     return importlib.util.find_spec("openai") is not None
 
 
 @asynccontextmanager
 async def open_client(base_url: str, *, use_sdk: bool) -> AsyncIterator[ChatClient]:
-    """A client for the server at ``base_url`` (which ends in ``/v1``)."""
+    """Open a client for the server at ``base_url`` (which ends in ``/v1``)."""
     if use_sdk:
         async with _open_sdk(base_url) as sdk:
             yield _SdkClient(sdk)
@@ -87,29 +78,21 @@ def _open_sdk(base_url: str) -> AsyncOpenAI:
 
 
 class _SdkClient:
-    """The ``openai`` SDK, as people use it."""
-
-    name = "the openai SDK"
-
     def __init__(self, sdk: AsyncOpenAI) -> None:
-        self._create = sdk.chat.completions.create
-        self._respond = sdk.responses.create
+        self._create: dict[str, Any] = {
+            CHATS: sdk.chat.completions.create,
+            RESPONSES: sdk.responses.create,
+        }
 
-    async def complete(self, **request: Any) -> JsonObject:
+    async def ask(self, path: str, **request: Any) -> JsonObject:
         with _sdk_errors():
-            completion = await self._create(**request)
-        plain: JsonObject = completion.model_dump(exclude_unset=True)
-        return plain
-
-    async def respond(self, **request: Any) -> JsonObject:
-        with _sdk_errors():
-            response = await self._respond(**request)
-        plain: JsonObject = response.model_dump(exclude_unset=True)
+            answer = await self._create[path](**request)
+        plain: JsonObject = answer.model_dump(exclude_unset=True)
         return plain
 
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         with _sdk_errors():
-            async with await self._create(**request, stream=True) as chunks:
+            async with await self._create[CHATS](**request, stream=True) as chunks:
                 async for chunk in chunks:
                     yield chunk.model_dump(exclude_unset=True)
 
@@ -125,24 +108,16 @@ def _sdk_errors() -> Iterator[None]:
 
 
 class _PlainClient:
-    """A client that sends the requests by aiohttp."""
-
-    name = "aiohttp"
-
     def __init__(self, session: aiohttp.ClientSession, base_url: str) -> None:
         self._session = session
         self._base_url = base_url
 
-    async def complete(self, **request: Any) -> JsonObject:
-        async with self._post("chat/completions", request) as response:
-            return decode_json_object(await response.read())
-
-    async def respond(self, **request: Any) -> JsonObject:
-        async with self._post("responses", request) as response:
+    async def ask(self, path: str, **request: Any) -> JsonObject:
+        async with self._post(path, request) as response:
             return decode_json_object(await response.read())
 
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
-        async with self._post("chat/completions", request | {"stream": True}) as response:
+        async with self._post(CHATS, request | {"stream": True}) as response:
             # One line, one event: true of OpenAI's streams, and all that a demo needs.
             async for line in response.content:
                 data = line.removeprefix(b"data: ")
@@ -159,5 +134,5 @@ class _PlainClient:
 
 
 def _error_message(error: object) -> str:
-    """The words of an OpenAI error object; the SDK has taken it out of its envelope."""
+    """Return the words of an OpenAI error object, which the SDK takes out of its envelope."""
     return str(error.get("message")) if isinstance(error, dict) else str(error)

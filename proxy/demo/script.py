@@ -4,10 +4,10 @@ Rules:
 
 1. Nothing is random: the same request always gets the same answers.
 2. The first that applies decides what is said: the model ``gpt-demo-endless`` counts aloud;
-   ``gpt-demo-failing`` says half of what it wanted to, and fails; a
-   last message that is a tool result is summed up; a question that holds one of
-   :data:`REFUSED_PHRASES` is refused; offered tools are called, two calls at once; anything else
-   gets a short friendly text, another one for each choice of ``n``.
+   ``gpt-demo-failing`` says half of its answer, and fails; a last message that is a tool result is
+   summed up; a question that holds one of :data:`REFUSED_PHRASES` is refused; offered tools are
+   called, two calls at once; anything else gets a short friendly text, another one for each choice
+   of ``n``.
 3. A token is a word together with the white space before it, and one delta carries one token.
    So an answer has as many completion tokens as deltas, and ``max_tokens`` cuts the list of deltas.
 4. Prompt tokens are the words of every string in the members that are content; those of a leading
@@ -44,8 +44,8 @@ __all__ = (
     "FAILING_MODEL",
     "MAX_ENDLESS_NUMBER",
     "MODEL",
+    "MODELS",
     "REASONING_MODEL",
-    "REFUSED_PHRASES",
     "write_script",
 )
 
@@ -63,6 +63,8 @@ ERROR_MODEL = "gpt-demo-error"
 
 FAILING_MODEL = "gpt-demo-failing"
 """The model that fails in the middle of its answer."""
+
+MODELS = (MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL)
 
 MAX_ENDLESS_NUMBER = 2_000
 """Where the endless model stops: half a minute at the default pace, so no demo hangs for ever."""
@@ -97,13 +99,7 @@ _WORD = re.compile(r"\s*\S+")
 
 
 def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
-    """Write what is said to a request.
-
-    Args:
-        asked: the request, without fault.
-        answer_id: what makes the answer's id its own.
-        created: seconds since the epoch.
-    """
+    """Write what is said to a request without fault; `created` in seconds since the epoch."""
     messages = [*asked.read_messages()]
     is_cached = bool(messages) and messages[0].role == "system"
     return Script(
@@ -116,12 +112,12 @@ def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
 
 
 def _answer(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
-    """One choice (rule 2), cut and with its logprobs."""
+    """Answer one choice (rule 2), cut and with its logprobs."""
     options = asked.options
     answer = _answer_choice(asked, messages, index)
     if options.get("reasoning_effort") not in {None, "none"} or asked.model == REASONING_MODEL:
         answer = _think(answer) if messages else answer
-    # A chat says whether, and how many besides; a legacy completion only how many.
+    # A chat says whether it wants them and how many; a legacy completion only how many.
     wanted = options.get("logprobs")
     if isinstance(wanted, bool):
         wanted = options.get("top_logprobs") or 0 if wanted else None
@@ -194,7 +190,7 @@ def _with_logprob(delta: Delta, alternatives: int) -> Delta:
 
 
 def _logprob(token: str, alternatives: int) -> TokenLogprob:
-    """A short token is likelier than a long one; what stands beside it is less likely still."""
+    """Make a short token likelier than a long one, and alternatives less likely still."""
     logprob = -len(token) / 100
     # The chosen token is one of them, says the generator's rule 7.
     others = tuple((f"{token}{number}", logprob - number) for number in range(1, alternatives))
@@ -202,7 +198,7 @@ def _logprob(token: str, alternatives: int) -> TokenLogprob:
 
 
 def _sample_arguments(schema: Any, call: int) -> JsonObject:
-    """Arguments for the parameters that a function's JSON Schema lists."""
+    """Make arguments for the parameters that a function's JSON Schema lists."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return {}
@@ -210,7 +206,7 @@ def _sample_arguments(schema: Any, call: int) -> JsonObject:
 
 
 def _sample(schema: Any, call: int) -> Any:
-    """A value of the schema's ``enum`` or ``type``; a string where neither is simply said."""
+    """Pick a value of the schema's ``enum`` or ``type``; a string where it has neither."""
     members = schema if isinstance(schema, dict) else {}
     enum, kind = members.get("enum"), members.get("type")
     if isinstance(enum, list) and enum:
@@ -237,7 +233,7 @@ def _sum_up(messages: Sequence[Message]) -> str:
 
 
 def _text_of(message: Message) -> str:
-    """The text of a message, whether it is one or a list of parts."""
+    """Join the text of all parts of a message."""
     return " ".join(filter(None, map(_text_of_part, message.parts)))
 
 

@@ -1,8 +1,8 @@
 """The demo upstream: a small server for loopback that speaks like a provider.
 
-Every API of the table that has a player (whole or streamed), below whatever path the provider has
-it, and ``GET /v1/models``. What it says is :mod:`proxy.demo.script`'s part. What an API refuses and
-how it looks on the wire is its player's.
+It serves every API of the table that has a player, below any path, and ``GET /v1/models``. What it
+says is up to :mod:`proxy.demo.script`; what an API refuses and how it looks on the wire, to its
+player.
 """
 
 from __future__ import annotations
@@ -21,15 +21,20 @@ from codec.apis.faults import build_error
 from codec.apis.table import APIS
 from codec.dialects import Dialect, find_dialect, play_error
 from codec.jsontext import decode_json_object
-from proxy.demo.models import build_models
-from proxy.demo.script import ERROR_MODEL, write_script
+from proxy.demo.script import ERROR_MODEL, MODELS, write_script
+from proxy.downstream.listening import listen
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from codec.apis.api import Api
     from codec.apis.player import Performance, Player
     from codec.jsontext import JsonObject
 
-__all__ = ("MAX_BODY_BYTES", "Pace", "create_demo_upstream")
+__all__ = ("HOST", "Pace", "create_demo_upstream", "serving_demo_upstream")
+
+HOST = "127.0.0.1"
+"""It answers anybody, so it listens to this machine only."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The largest request body: room for a chat full of images, not for filling the memory."""
@@ -53,7 +58,7 @@ _DIALECT = web.AppKey("dialect", Dialect)
 
 
 def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -> web.Application:
-    """The demo upstream as an aiohttp application.
+    """Make the demo upstream as an aiohttp application.
 
     Args:
         pace: the default is slow enough for the time to first token to be seen.
@@ -72,6 +77,24 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app
+
+
+@contextlib.asynccontextmanager
+async def serving_demo_upstream(port: int, *, dialect: str = "openai") -> AsyncIterator[str]:
+    """Serve the demo upstream until the end of the block; gives its URL.
+
+    Raises:
+        ConfigurationError: the port is taken.
+    """
+    app = create_demo_upstream(dialect=dialect)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    try:
+        sock = listen("demo upstream", HOST, port)
+        await web.SockSite(runner, sock).start()
+        yield "http://{}:{}".format(*sock.getsockname()[:2])
+    finally:
+        await runner.cleanup()
 
 
 async def _answer(request: web.Request, *, api: Api, player: Player) -> web.StreamResponse:
@@ -106,7 +129,7 @@ async def _stream(request: web.Request, performance: Performance) -> web.StreamR
     head = {"Content-Type": performance.content_type} | _request_id()
     response = web.StreamResponse(headers=head)
     await asyncio.sleep(pace.first_seconds)
-    with contextlib.suppress(ConnectionError):  # whoever left does not miss the rest
+    with contextlib.suppress(ConnectionError):  # a client that left misses nothing
         await response.prepare(request)
         for events in performance.stream():
             for event in events:
@@ -117,7 +140,12 @@ async def _stream(request: web.Request, performance: Performance) -> web.StreamR
 
 
 async def _list_models(_: web.Request) -> web.Response:
-    return web.json_response(build_models(), headers=_request_id())
+    """Answer as OpenAI's API reference has it."""
+    models = [
+        {"id": model, "object": "model", "created": 1_700_000_000, "owned_by": "spantap-demo"}
+        for model in MODELS
+    ]
+    return web.json_response({"object": "list", "data": models}, headers=_request_id())
 
 
 async def _refuse_url(request: web.Request) -> web.Response:

@@ -50,12 +50,9 @@ _LOCAL_TIME = logging.Formatter()
 
 
 def format_for_people(record: logging.LogRecord, process: str, suppressed: int) -> str:
-    """Time, level, process, logger, message, exception.
+    """Format time, level, process, logger, message and exception.
 
-    Args:
-        record: what was logged.
-        process: which of spantap's processes this is, empty for an only one.
-        suppressed: how many lines like this one were left out before it.
+    `process` is empty where there is only one; `suppressed` lines like this were left out before.
     """
     place = f"[{process}] {record.name}" if process else record.name
     message = _message(record, suppressed)
@@ -65,7 +62,7 @@ def format_for_people(record: logging.LogRecord, process: str, suppressed: int) 
 
 
 def format_for_programs(record: logging.LogRecord, process: str, suppressed: int) -> str:
-    """A record as one JSON object; the time is RFC 3339 in UTC."""
+    """Format a record as one JSON object; the time is RFC 3339 in UTC."""
     time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     members = {
         "time": time.replace("+00:00", "Z"),
@@ -89,12 +86,12 @@ def _message(record: logging.LogRecord, suppressed: int) -> str:
 def _own_text(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001 - arguments that do not fit: whoever logs is not to fail
+    except Exception:  # noqa: BLE001 - arguments that do not fit: logging must not fail
         return str(record.msg)
 
 
 def _foreign_text(record: logging.LogRecord) -> str:
-    """What is sure to be the library's own text (rule 3)."""
+    """Keep what is sure to be the library's own text (rule 3)."""
     text = str(record.msg)
     if record.args:
         return fixed_text(text)
@@ -104,7 +101,7 @@ def _foreign_text(record: logging.LogRecord) -> str:
 
 
 def _exception(record: logging.LogRecord) -> str:
-    """An exception and what it came from (rule 2); empty where there is none."""
+    """Name an exception and what it came from (rule 2); empty where there is none."""
     error = record.exc_info[1] if record.exc_info else None
     told: list[str] = []
     while error is not None and len(told) < _MAX_CAUSES:
@@ -123,7 +120,7 @@ def _type_and_places(error: BaseException) -> str:
 
 
 def _file(path: str) -> str:
-    """A file's name with its folder's: ``relay/tee.py``."""
+    """Name a file with its folder: ``relay/tee.py``."""
     return "/".join(path.split("/")[-2:])
 
 

@@ -48,14 +48,14 @@ class LogFormat(StrEnum):
 
 
 def limit_lines(clock: Clock) -> RateLimit:
-    """A limit for one kind of line that clients or upstreams can cause at will."""
+    """Make a limit for one kind of line that clients or upstreams can cause at will."""
     return RateLimit(clock.monotonic_ns, interval_seconds=LINE_SECONDS)
 
 
 def log_limited(
     log: logging.Logger, lines: RateLimit, text: str, level: int = logging.WARNING
 ) -> None:
-    """Log a line of such a kind, where it is admitted, and how many were not since the last one."""
+    """Log a line if its limit admits it, and say how many were left out since the last one."""
     if (suppressed := lines.admit()) is not None:
         more = f" ({suppressed} more since the last such line)" if suppressed else ""
         log.log(level, "%s%s", text, more, stacklevel=2)
@@ -81,7 +81,7 @@ def set_up_logging(level: str, log_format: str = LogFormat.HUMAN, process: str =
 
 
 class _StandardError(logging.Handler):
-    """Writes lines; :meth:`emit` is called under the handler's lock."""
+    """Handler that writes lines; :meth:`emit` is called under its lock."""
 
     def __init__(self, shape: Callable[[logging.LogRecord, int], str]) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ _log = logging.getLogger("spantap")
 
 
 def log_uncaught() -> None:
-    """From now on log what nobody caught, in this process; again is harmless."""
+    """Log what nobody catches in this process from now on; again is harmless."""
     sys.excepthook = _at_the_end
     threading.excepthook = _in_a_thread
     sys.unraisablehook = _unraisable

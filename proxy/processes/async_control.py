@@ -33,11 +33,11 @@ class AsyncControl:
         self._hang_up.register(self._sock, select.POLLHUP)
 
     def is_orphaned(self) -> bool:
-        """Whether the supervisor is gone; also while its last words are not read yet."""
+        """Tell whether the supervisor is gone, even while its last messages are unread."""
         return bool(self._hang_up.poll(0))
 
     async def receive(self) -> list[Message]:
-        """The next messages; none once the supervisor is gone."""
+        """Wait for messages; none come once the supervisor is gone."""
         loop = asyncio.get_running_loop()
         messages = list(self._reader.feed(b""))
         while not messages:
@@ -51,7 +51,7 @@ class AsyncControl:
         return messages
 
     async def send(self, message: Message) -> None:
-        """Send a message; to a supervisor that is gone nothing is sent."""
+        """Send a message, unless the supervisor is gone."""
         async with self._sending:
             try:
                 await asyncio.get_running_loop().sock_sendall(self._sock, encode_message(message))
@@ -59,7 +59,7 @@ class AsyncControl:
                 _log.debug("the supervisor is gone")
 
     async def close(self) -> None:
-        """Close it, as :meth:`proxy.processes.control.Control.close` does."""
+        """Close the channel as :meth:`proxy.processes.control.Control.close` does."""
         with contextlib.suppress(OSError, TimeoutError):
             self._sock.shutdown(socket.SHUT_WR)
             async with asyncio.timeout(CLOSE_SECONDS):

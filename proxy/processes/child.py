@@ -56,7 +56,7 @@ LOUD_AFTER = 3
 """Restarts in a row after which it is called a crash loop."""
 
 TELEMETRY_NICENESS = 5
-"""More than ours, which is that of workers: a third of their share of a processor that both want.
+"""Added to ours, which workers have: a third of their share of a processor that both want.
 Observing must not slow relaying (R2), least of all while it starts."""
 
 HANG_SECONDS = 5.0
@@ -66,10 +66,10 @@ SILENT_SECONDS = 10.0
 """A child tells its numbers each second; after so long without them it does nothing else either."""
 
 _LOOK_SECONDS = 1.0
-"""Between two looks at whether it said something."""
+"""Between two looks at whether a child said something."""
 
 MAX_UNSENT_BYTES = 1024 * 1024
-"""Past it no more numbers are sent to a child that does not read."""
+"""How much may wait for a child that does not read before it is sent no more numbers."""
 
 _READ_BYTES = 64 * 1024
 
@@ -88,18 +88,13 @@ _CONSEQUENCES = {
 
 
 class Child:
-    """A place for one process after the other.
-
-    Args:
-        role: what it does.
-        start: what it is told first.
-        inherited: sockets that it gets.
+    """A place for one process after the other, each of which is told `start` first.
 
     Attributes:
-        ready: it does its work now.
+        ready: the present one does its work.
         finished: the last word of one that ended as it was asked to; ``has_finished`` tells.
-        restarts: how often it was started again.
-        notes: lines for the operator, of the first one that was ready.
+        restarts: how often a process was started again.
+        notes: lines for the operator, of the first process that was ready.
     """
 
     def __init__(self, role: Role, start: Start, inherited: Sequence[socket.socket]) -> None:
@@ -125,30 +120,30 @@ class Child:
 
     @property
     def lost(self) -> int | None:
-        """What is lost with it, ``None`` where it did not live to say."""
+        """How many spans or exchanges were lost at its end; ``None`` where it could not say."""
         return self.finished.lost if self.finished is not None else None
 
     @property
     def pid(self) -> int | None:
-        """Process id of the present one."""
+        """The id of the present process."""
         return self._process.pid if self._process is not None else None
 
     def numbers(self) -> list[Snapshot]:
-        """The numbers that the child counts and has counted; any thread may ask."""
+        """Get the numbers of all its processes; any thread may ask."""
         return [snapshot for snapshot in self._counted if snapshot is not None]
 
     def past_numbers(self) -> list[Snapshot]:
-        """What those counted that have ended."""
+        """Get the numbers of its processes that have ended."""
         past, _ = self._counted
         return [past] if past is not None else []
 
     def order(self, message: Serve | Linger | Drain | Cut | Finish) -> None:
-        """Tell the present one, and each that comes after it."""
+        """Send an order to the present process, and to each that comes after it."""
         self._orders.append(message)
         self._write(message)
 
     def tell_numbers(self, snapshot: Snapshot) -> None:
-        """Tell the present one, unless earlier numbers wait still."""
+        """Send numbers to the present process, unless earlier ones wait still."""
         if self._writer and self._writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(Counters(snapshot=snapshot))
 
@@ -157,17 +152,17 @@ class Child:
             self._writer.write(encode_message(message))
 
     def expect_end(self) -> None:
-        """From now on its end is no accident."""
+        """Take an end of the process from now on for one that was asked for."""
         self._ending.set()
 
     def kill(self) -> None:
-        """End it with SIGKILL."""
+        """End the process with SIGKILL."""
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
     async def run(self) -> None:
-        """Start it, again and again, until its end is expected or it cannot be started."""
+        """Start the process, again and again, until its end is expected or it cannot start."""
         loop = asyncio.get_running_loop()
         while not self._ending.is_set():
             try:
@@ -191,7 +186,7 @@ class Child:
                     await self._ending.wait()
 
     async def _live(self) -> float | None:
-        """One process from its start to its end; since when it was ready, on the loop's clock."""
+        """Run one process to its end; returns when it was ready, on the loop's clock."""
         ours = await self._spawn()
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         for message in (self._start, *self._orders):
@@ -208,7 +203,7 @@ class Child:
         return since
 
     async def _spawn(self) -> socket.socket:
-        """Start a process; our end of its channel.
+        """Start a process; returns our end of its channel.
 
         Raises:
             OSError: no process can be made.
@@ -237,7 +232,7 @@ class Child:
         return ours
 
     async def _hear(self, reader: asyncio.StreamReader) -> float | None:
-        """Hear the child until it says no more; when it was ready."""
+        """Read messages until the channel ends; returns when the child was ready."""
         since = None
         messages = MessageReader()
         try:
@@ -245,7 +240,7 @@ class Child:
                 for message in messages.feed(data):
                     if isinstance(message, Ready):
                         since = asyncio.get_running_loop().time()
-                    self._take(message)
+                    self._note(message)
         except ValueError as error:  # of msgspec, too
             _log.error("the %s process says what is no message: %s", self.name, error)
             self.kill()
@@ -254,7 +249,7 @@ class Child:
         return since
 
     async def _tell_silence(self) -> None:
-        """Say in the log that it has gone silent, and that it has not (rule 4)."""
+        """Log that the child has gone silent, and that it is heard again (rule 4)."""
         heard, silent_seconds = 0, 0.0
         while not self._ending.is_set():
             # Not the clock's time: where we stood still, too, it need not have been silent.
@@ -277,7 +272,7 @@ class Child:
                     self.pid,
                 )
 
-    def _take(self, message: Message) -> None:
+    def _note(self, message: Message) -> None:
         self._heard += 1
         if isinstance(message, Ready):
             self.notes = self.notes or message.notes
@@ -325,7 +320,7 @@ class Child:
 
 
 def _describe_status(status: int | None) -> str:
-    """How a process ended, in words."""
+    """Say in words how a process ended."""
     if status is None or status >= 0:
         return f"ended with status {status}"
     with contextlib.suppress(ValueError):

@@ -45,12 +45,7 @@ READ_BYTES = 64 * 1024
 
 
 class Control:
-    """The channel, blocking: for one thread that reads, and others that write.
-
-    Attributes:
-        sock: the socket.
-        reader: what it has read and not given yet is in there.
-    """
+    """The channel, blocking: for one thread that reads, and others that write."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -59,11 +54,11 @@ class Control:
         self._sending = threading.Lock()
 
     def receive(self) -> Message | None:
-        """The next message; ``None`` once the supervisor is gone."""
+        """Wait for a message; ``None`` once the supervisor is gone."""
         return next(self._messages, None)
 
     def send(self, message: Message) -> None:
-        """Send a message, on any thread; to a supervisor that is gone nothing is sent."""
+        """Send a message, on any thread, unless the supervisor is gone."""
         try:
             with self._sending:
                 self.sock.sendall(encode_message(message))
@@ -73,8 +68,8 @@ class Control:
     def close(self) -> None:
         """End our side, and wait for the other's end.
 
-        A socket that is closed with something unread resets the connection, and with it what was
-        sent last and not read yet.
+        A socket that is closed with something unread resets the connection, and what was sent last
+        is lost.
         """
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
@@ -94,18 +89,16 @@ class Control:
 
 
 def begin_child() -> tuple[Control, Start, list[int]]:
-    """What every child does first: find its channel, and read what it is to do.
-
-    The arguments are numbers of inherited descriptors; the channel's comes first.
+    """Find the channel of this child, and read what it is to do.
 
     Returns:
-        The channel, what to do, and the other descriptors.
+        The channel, what to do, and the other descriptors that it inherited.
 
     Raises:
         SystemExit: the supervisor went before it said what to do.
     """
-    # Ends are the supervisor's to order: a terminal's Ctrl-C or end, a service manager's SIGTERM
-    # reach every process of the group at once, and would cut what is to be drained.
+    # Only the supervisor ends a child: a terminal's Ctrl-C or end, or a service manager's SIGTERM
+    # reaches every process of the group at once, and would cut what is to be drained.
     for number in SHUTDOWN_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     descriptors = [int(argument) for argument in sys.argv[1:]]

@@ -7,12 +7,12 @@ Rules:
 
 1. An exchange is acknowledged once it is settled (:mod:`telemetry.observing.source`), never before.
 2. What a worker has open when it dies ends as ``worker_lost``, once all that it had sent or spooled
-   is read. One that lives and has lost its connection, or was disconnected for what is no frame,
-   comes back and sends all again: what it had sent before is forgotten then, without a span.
+   is read. A living worker that lost its connection, or was disconnected for malformed bytes, comes
+   back and sends all again: what it had sent before is then forgotten, without a span.
 3. What waits is committed at most :data:`COMMIT_SECONDS` after it came (R8).
 4. Nothing that a worker sends, and no failure of the store, ends the thread (R2).
-5. Workers come first: the spool is read while none of them has sent anything, and the store takes
-   what comes of it.
+5. Workers come first: the spool is read while none of them has sent anything, and the store has
+   room.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ IDLE_SECONDS = 1.0
 """Between two looks at the store's limits and at the spool while nothing ends."""
 
 SPOOL_SECONDS = 2.0
-"""How long the end reads the spool; what is left waits for the next start."""
+"""How long the end reads the spool; the rest waits for the next start."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines about defects: a worker that is disconnected comes back at once."""
@@ -66,13 +66,7 @@ _READ_BYTES = 256 * 1024
 
 
 class _Worker:
-    """One worker process, however often it connects.
-
-    Attributes:
-        hello: what it said of itself.
-        source: where its frames go.
-        connection: the present one.
-    """
+    """One worker process, however often it connects."""
 
     def __init__(self, hello: Hello, source: FrameSource, connection: _Connection) -> None:
         self.hello = hello
@@ -81,8 +75,6 @@ class _Worker:
 
 
 class _Connection:
-    """One worker's connection."""
-
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.reader = RecordReader()
@@ -90,28 +82,11 @@ class _Connection:
         self.unsent_acks = b""
 
 
-def _check_version(hello: Hello) -> Hello:
-    """The greeting of a worker that speaks as we do.
-
-    Raises:
-        MalformedRecordError: another version was installed while spantap ran.
-    """
-    if hello.version != __version__:
-        raise MalformedRecordError(
-            f"the worker process {hello.pid} is spantap {hello.version}, this one is "
-            f"{__version__}: another version was installed meanwhile; restart spantap"
-        )
-    return hello
-
-
 class FrameIntake:
-    """Reads workers until it is told to finish. :meth:`finish` may be called on any thread.
+    """Reader of all workers, and of what is in the folder of the spool, whichever wrote it.
 
-    Args:
-        listener: the Unix socket where workers connect; listening already, and closed at the end.
-        service: makes and stores the spans.
-        spool: its folder; what is in there is read, whoever wrote it.
-        now_ns: nanoseconds since the epoch.
+    It closes `listener`, where workers connect, at its end. :meth:`finish` may be called on any
+    thread.
     """
 
     def __init__(
@@ -168,7 +143,7 @@ class FrameIntake:
             self._commit()
 
     def _wait_seconds(self) -> float:
-        """Until something is to be done even if nothing comes."""
+        """Say how long to wait for something to come."""
         if self._reads_spool:
             return 0.0
         is_waited_for = len(self._connections) < len(self._workers) or not self._spool.is_empty
@@ -177,7 +152,7 @@ class FrameIntake:
         return max(0.0, self._next_commit - time.monotonic())
 
     def _read_spool(self) -> bool:
-        """Feed a slice of the spool; whether there was one."""
+        """Feed a slice of the spool; returns whether there was one."""
         try:
             return self._spool.read()
         except Exception as error:  # noqa: BLE001 - rule 4
@@ -185,7 +160,7 @@ class FrameIntake:
             return False
 
     def _finish_spool(self) -> None:
-        """Read the spool for a while; what is left is for the next start."""
+        """Read the spool for a while; the rest is for the next start."""
         until = time.monotonic() + SPOOL_SECONDS
         self._commit()
         while time.monotonic() < until and self._service.has_room and self._read_spool():
@@ -199,7 +174,7 @@ class FrameIntake:
             )
 
     def _accept(self) -> bool:
-        """Take a worker that connects; whether there was one."""
+        """Accept a worker that connects; returns whether there was one."""
         try:
             sock, _ = self._listener.accept()
         except OSError:
@@ -236,19 +211,28 @@ class FrameIntake:
             self._acknowledge(connection)
 
     def _feed(self, connection: _Connection, data: bytes) -> None:
-        """Take a read.
+        """Feed what was read to the worker's source.
 
         Raises:
             MalformedRecordError: it holds no frames.
         """
         for record in connection.reader.feed(data):
             if (worker := connection.worker) is None:
-                self._greet(connection, _check_version(decode_hello(record)))
+                self._greet(connection, decode_hello(record))
             else:
                 worker.source.feed(*decode_record(record))
 
     def _greet(self, connection: _Connection, hello: Hello) -> None:
-        """Know a worker, or know it again (rule 2)."""
+        """Register a worker, or recognise it (rule 2).
+
+        Raises:
+            MalformedRecordError: another version was installed while spantap ran.
+        """
+        if hello.version != __version__:
+            raise MalformedRecordError(
+                f"the worker process {hello.pid} is spantap {hello.version}, this one is "
+                f"{__version__}: another version was installed meanwhile; restart spantap"
+            )
         source = self._service.open_source()
         worker = self._workers.get(hello.token)
         if worker is None:
@@ -263,7 +247,7 @@ class FrameIntake:
         connection.worker = worker
 
     def _forget_spooled(self, token: str, number: int) -> None:
-        """All frames of an exchange come from the spool, from its beginning."""
+        """Forget an exchange that comes from the spool, which has it from its beginning."""
         if (worker := self._workers.get(token)) is not None:
             worker.source.forget(number)
 
@@ -280,7 +264,7 @@ class FrameIntake:
             self._look_after(worker)
 
     def _look_after(self, worker: _Worker) -> None:
-        """Whether a worker without a connection comes back, only time or its end can tell."""
+        """Lose a worker without a connection that has ended; one that lives comes back."""
         token = worker.hello.token
         if is_held(life_path(self._frames_path, token)):
             return
@@ -289,7 +273,7 @@ class FrameIntake:
             self._lose(worker)
 
     def _lose(self, worker: _Worker) -> None:
-        """The worker is gone (rule 2)."""
+        """End what a worker had open (rule 2)."""
         del self._workers[worker.hello.token]
         with contextlib.suppress(OSError):
             life_path(self._frames_path, worker.hello.token).unlink(missing_ok=True)
@@ -312,18 +296,10 @@ class FrameIntake:
                 self._look_after(worker)
 
     def _acknowledge(self, connection: _Connection) -> None:
-        """Tell what is settled; what the socket does not take waits for the next time."""
-        data = connection.unsent_acks + encode_acks(_take_settled(connection))
-        if not data:
-            return
-        try:
-            sent = connection.sock.send(data)
-        except OSError:
-            # Full, or broken: reading will tell which.
-            sent = 0
-        connection.unsent_acks = data[sent:]
-
-
-def _take_settled(connection: _Connection) -> list[int]:
-    worker = connection.worker
-    return [] if worker is None else worker.source.pop_settled()
+        """Send what is settled; what the socket does not accept waits for the next time."""
+        if (worker := connection.worker) is not None:
+            connection.unsent_acks += encode_acks(worker.source.pop_settled())
+        if connection.unsent_acks:
+            with contextlib.suppress(OSError):  # full, or broken: reading will tell which
+                sent = connection.sock.send(connection.unsent_acks)
+                connection.unsent_acks = connection.unsent_acks[sent:]

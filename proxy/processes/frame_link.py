@@ -2,15 +2,15 @@
 
 Rules:
 
-1. Taking a frame appends and returns (R2). What is to be sent is gathered for
+1. Adding a frame appends and returns (R2). What is to be sent is gathered for
    :data:`GATHER_SECONDS`, so that a thousand streams cost a few writes; but what ends an exchange
    goes at once, for a worker may be killed once its client has the answer.
 2. A telemetry process that is away, slow or stuck delays nobody: frames wait in the outbox, within
-   its limits. After a reconnect all that is not acknowledged is sent again (R8). While the end of
-   an exchange, or anything for :data:`DIVERT_SECONDS`, has to wait, those that begin are spooled;
-   so are they where nothing is acknowledged for :data:`STUCK_SECONDS` that could be.
+   its limits. After a reconnect all that is not acknowledged is sent again (R8). New exchanges are
+   spooled while the end of one has to wait, while anything waits for :data:`DIVERT_SECONDS`, and
+   while nothing is acknowledged for :data:`STUCK_SECONDS` that could be.
 3. A large body is sent as it is, in parts of :data:`_TURN_BYTES`, with a turn of the loop after
-   each: while telemetry reads as fast as we write, one send would take all of it.
+   each: while telemetry reads as fast as we write, one send would never pause.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ GATHER_SECONDS = 0.01
 """How long frames are gathered: no part of any delay that a client sees, little of R8's 250 ms."""
 
 DIVERT_SECONDS = 0.1
-"""How long the socket may not take all that is to be sent. A commit takes telemetry less; and what
-has waited so long is what a kill of the worker takes with it."""
+"""How long frames may wait for the socket. A commit takes telemetry less; and a kill of the worker
+loses what waits."""
 
 STUCK_SECONDS = 1.0
-"""How long telemetry may acknowledge nothing. It commits four times a second; what lies in the
-socket meanwhile is what a kill of both processes takes with it."""
+"""How long telemetry may acknowledge nothing. It commits four times a second; and a kill of both
+processes loses what lies in the socket."""
 
 RECONNECT_SECONDS = 0.1
 """Between two tries to connect. The listening end is always there; this is for its backlog."""
 
 SPOOL_SECONDS = 1.0
-"""How long the end waits for telemetry to take what is left; the spool keeps it for the next
-start. A telemetry that follows takes a tenth of that."""
+"""How long the end waits for telemetry to store what is left, before the spool keeps it for the
+next start. A telemetry that keeps up needs a tenth of that."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines of one kind."""
@@ -68,16 +68,7 @@ _READ_BYTES = 64 * 1024
 
 
 class FrameLink:
-    """The link from a worker's taps to telemetry. For one event loop.
-
-    Args:
-        path: of the Unix socket.
-        hello: who we are.
-        outbox: what is kept.
-
-    Attributes:
-        open_exchange: where the frames of one exchange go; the outbox's own.
-    """
+    """The link from a worker's taps to telemetry, for one event loop."""
 
     def __init__(self, path: str, hello: Hello, outbox: FrameOutbox | None = None) -> None:
         self._path = path
@@ -104,7 +95,7 @@ class FrameLink:
         self.outbox.when_written = self._moved.set
 
     def _gather(self) -> None:
-        """Send what is there in a while, and what has come until then."""
+        """Send soon, so that more can come until then."""
         if not self._gathering:
             self._gathering = True
             loop = asyncio.get_running_loop()
@@ -114,7 +105,7 @@ class FrameLink:
                 loop.call_later(DIVERT_SECONDS, self._divert)
 
     def _divert(self) -> None:
-        """Let what telemetry has not taken all the time go to the spool, until it follows."""
+        """Turn new exchanges to the spool while telemetry is behind or stuck (rule 2)."""
         loop = asyncio.get_running_loop()
         self._look_for_answers(loop.time())
         is_behind = self._sock is None or bool(self._left) or self.outbox.has_unsent
@@ -128,7 +119,7 @@ class FrameLink:
             loop.call_later(DIVERT_SECONDS, self._divert)
 
     def _look_for_answers(self, now_seconds: float) -> None:
-        """Judge whether telemetry stands still, though the socket takes what it is sent."""
+        """Judge whether telemetry is stuck, though the socket accepts what is sent."""
         outbox = self.outbox
         if self._is_answered or not outbox.keeps(self._awaited):
             self._awaited = outbox.last_ended if outbox.keeps(outbox.last_ended) else -1
@@ -138,7 +129,7 @@ class FrameLink:
         self._is_stuck = self._awaited >= 0 and waited_seconds >= STUCK_SECONDS
 
     def _send_now(self) -> None:
-        """Send what is there as far as the socket takes it at once; the rest comes soon."""
+        """Send what the socket accepts at once; the rest comes soon."""
         sock = self._sock
         if sock is not None and not self._left:
             self._left = self.outbox.read(_WRITE_BYTES)
@@ -156,7 +147,7 @@ class FrameLink:
             self._to_send.set()
 
     def _note_empty(self) -> None:
-        """Note that telemetry follows, where nothing waits any more."""
+        """Note that telemetry keeps up, if nothing is unsent."""
         if not self.outbox.has_unsent:
             self._has_been_empty = True
             if not self._is_stuck:
@@ -187,7 +178,7 @@ class FrameLink:
             max_seconds: how long it may take though something does.
 
         Returns:
-            How many exchanges are neither, and so are lost with us, or may be.
+            How many exchanges are neither, and may be lost.
         """
         outbox = self.outbox
         if len(outbox) and outbox.can_spool:
@@ -200,14 +191,14 @@ class FrameLink:
         return len(outbox)
 
     def _divert_rest(self) -> None:
-        """Let go to the spool what telemetry has not been sent; without a telemetry all of it."""
+        """Turn to the spool what was not sent; without a connection everything."""
         if self._is_connected:
             self.outbox.divert_unsent()
         else:
             self.outbox.divert_all()
 
     async def _wait_until_empty(self, patience_seconds: float, max_seconds: float) -> int:
-        """Wait until the outbox is, see :meth:`finish`; how many exchanges are left."""
+        """Wait as :meth:`finish` does; returns how many exchanges are left."""
         loop = asyncio.get_running_loop()
         until = loop.time() + max_seconds
         while len(self.outbox) and (left_seconds := until - loop.time()) > 0:
@@ -220,7 +211,7 @@ class FrameLink:
         return len(self.outbox)
 
     def tell_shedding(self) -> None:
-        """Say in the log that something was left out since this was last said."""
+        """Log that something was left out since the last such line."""
         shedding = self.outbox.shedding
         shed = shedding.shed_bytes, shedding.shed_exchanges
         if shed != self._told_shed and self._shed_lines.admit() is not None:
@@ -232,14 +223,14 @@ class FrameLink:
             self._told_shed = shed
 
     def read_metrics(self) -> Iterator[Reading]:
-        """What waits, and what was left out."""
+        """Read how much waits, and how much was left out."""
         shedding = self.outbox.shedding
         yield SPANS_DROPPED, (DropReason.TAP_SHED,), shedding.shed_exchanges
         yield TAP_QUEUE, (), self.outbox.held_bytes
         yield TAP_SHED, (), shedding.shed_bytes
 
     async def _connect_and_send(self) -> None:
-        """One connection, until it ends.
+        """Send over one connection, until it ends.
 
         Raises:
             OSError: there is none, or it broke.
@@ -299,7 +290,7 @@ class FrameLink:
             await self._turns.pass_on()
 
     async def _receive(self, sock: socket.socket) -> None:
-        """Take acknowledgements until the other side closes.
+        """Read acknowledgements until the other side closes.
 
         Raises:
             OSError: the connection broke.
@@ -332,7 +323,7 @@ class FrameLink:
 
 
 def _join_small(pieces: list[bytes]) -> Iterator[bytes]:
-    """Join bytes into fewer pieces: large ones are left as they are (rule 3)."""
+    """Join small pieces; leave large ones as they are (rule 3)."""
     small: list[bytes] = []
     for piece in pieces:
         if len(piece) <= _TURN_BYTES:

@@ -1,6 +1,6 @@
 """What the supervisor and its children say to each other, and its form on the control channel.
 
-Each message is its length (big-endian, 4 bytes) and so many bytes of MessagePack.
+Each message is its length (4 bytes, big-endian) and as many bytes of MessagePack.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = (
 )
 
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
-"""Far more than all metrics with all their series; past it the channel is taken for broken."""
+"""Far more than all metrics with all their series; with a longer message the channel is broken."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
     """To a child, first: what it is to do.
 
     Attributes:
-        settings: all of them, as JSON (:mod:`proxy.processes.handed_settings`).
+        settings: all of them, as JSON, of which each process reads what it needs.
         number: which worker it is, from 1.
         frames_path: the Unix socket to telemetry.
         seal_key: seals credentials on their way there (:mod:`telemetry.observing.sealing`).
@@ -51,11 +51,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """From a child: it does its work now.
-
-    Attributes:
-        notes: lines for the operator, with their level (:mod:`logging`).
-    """
+    """From a child: it does its work now. Notes are lines for the operator, with their level."""
 
     notes: tuple[tuple[int, str], ...] = ()
 
@@ -75,11 +71,7 @@ class Linger(msgspec.Struct, frozen=True, tag="linger"):
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True, tag="drain"):
-    """To a worker: take no more connections, and end when what is open has ended.
-
-    Attributes:
-        seconds: after which it is cut.
-    """
+    """To a worker: take no more connections, and end with what is open; cut it after `seconds`."""
 
     seconds: float
 
@@ -89,21 +81,13 @@ class Cut(msgspec.Struct, frozen=True, tag="cut"):
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
-    """To telemetry: no more frames will come; commit, flush, end.
-
-    Attributes:
-        flush_seconds: how long the backend is waited for.
-    """
+    """To telemetry: no more frames will come; commit, wait for the backend, end."""
 
     flush_seconds: float
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
-    """From a child, last.
-
-    Attributes:
-        lost: spans (of telemetry) or exchanges (of a worker) that are lost with it.
-    """
+    """From a child, last: how many spans (of telemetry) or exchanges (of a worker) are lost."""
 
     lost: int = 0
 
@@ -116,19 +100,19 @@ _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def encode_message(message: Message) -> bytes:
-    """A message as it goes over the channel."""
+    """Encode a message for the channel."""
     data = _encoder.encode(message)
     return _LENGTH.pack(len(data)) + data
 
 
 class MessageReader:
-    """Takes reads of the channel, gives messages."""
+    """Decoder of what is read from the channel."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """The messages that are whole with `data`.
+        """Yield the messages that `data` completes.
 
         Raises:
             ValueError: the bytes are no messages.

@@ -1,7 +1,7 @@
 """Files that live as long as the processes: the socket to telemetry, and the settings on their way.
 
 They are in the folder for temporary files, else beside the store: a container may have no other
-place to write to. Who is killed leaves them there; the next start removes them.
+place to write to. Killed processes leave them there; the next start removes them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FRAMES_BACKLOG = 64
 
 
 def settings_file(store: Path, handed: bytes) -> IO[bytes]:
-    """A file without a name that holds `handed`, at its beginning.
+    """Make a file without a name that holds `handed`.
 
     Raises:
         ConfigurationError: no file can be made.
@@ -51,7 +51,7 @@ def settings_file(store: Path, handed: bytes) -> IO[bytes]:
 
 @contextlib.contextmanager
 def frames_socket(store: str) -> Iterator[socket.socket]:
-    """A listening Unix socket in a folder that its owner alone can enter; gone with the block.
+    """Make a listening Unix socket in a folder for its owner alone; both go with the block.
 
     Raises:
         ConfigurationError: none can be made.
@@ -79,7 +79,7 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
 
 
 def life_path(frames_path: str, token: str) -> Path:
-    """The file beside the socket that a worker holds while it lives."""
+    """Name the file beside the socket that a worker holds while it lives."""
     return Path(f"{frames_path}.{token}")
 
 
@@ -101,7 +101,7 @@ def _remove_abandoned(parent: str) -> None:
 
 
 def _is_abandoned(folder: str) -> bool:
-    """Whether a folder is ours, and its socket nobody's.
+    """Tell whether a folder is ours, and nobody listens on its socket.
 
     Raises:
         OSError: that cannot be told; there may be no socket in it.

@@ -4,8 +4,8 @@ Rules:
 
 1. A disk that is slow, full or stuck delays nobody (R2): frames wait in the outbox, within its
    limits. Where a write fails, exchanges of which nothing is in the spool go to telemetry.
-2. The spool is let go of once nothing was written for a while and no exchange is open that goes
-   there: telemetry then knows that all of it is read.
+2. The spool is closed once nothing was written for a while and no open exchange goes there:
+   telemetry then knows that it has read all of it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,7 @@ _WRITE_BYTES = 4 * 1024 * 1024
 
 
 class SpoolLink:
-    """Writes what the outbox has for the spool. For one event loop.
-
-    Args:
-        outbox: what is to be written.
-        spool: takes it.
-    """
+    """Writer of what the outbox has for the spool, for one event loop."""
 
     def __init__(self, outbox: FrameOutbox, spool: FrameSpool) -> None:
         self._outbox = outbox
@@ -84,7 +79,6 @@ class SpoolLink:
             disk.shutdown(wait=False, cancel_futures=True)
 
     async def _write(self, disk: ThreadPoolExecutor) -> None:
-        """Write what is there."""
         loop = asyncio.get_running_loop()
         outbox = self._outbox
         while pieces := await self._gather():
@@ -103,7 +97,7 @@ class SpoolLink:
             await asyncio.get_running_loop().run_in_executor(disk, self._spool.close)
 
     async def _gather(self) -> list[bytes]:
-        """Pieces of what is there: a thread costs the same for many as for one."""
+        """Gather pieces, for a thread costs the same for many as for one."""
         gathered: list[bytes] = []
         gathered_bytes = 0
         while gathered_bytes < _WRITE_BYTES and (pieces := self._outbox.to_spool.read(_TURN_BYTES)):
@@ -113,10 +107,10 @@ class SpoolLink:
         return gathered
 
     async def _rest(self) -> None:
-        """After a failure: for a while all that begins goes to telemetry."""
+        """Let new exchanges go to telemetry for a while after a failure."""
         await asyncio.sleep(RETRY_SECONDS)
         self._outbox.can_spool = True
-        self._to_write.set()  # what waits still may have told nobody
+        self._to_write.set()  # for what waits still
 
     def _tell(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:

@@ -28,7 +28,6 @@ from proxy.downstream.listening import listen
 from proxy.logging.logs import set_up_logging
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
-from proxy.processes.handed_settings import SupervisorSettings
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.scratch import frames_socket
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
@@ -54,12 +53,12 @@ FLUSH_SECONDS = 5.0
 """How long the end waits for the backend at most; what is not sent stays in the store."""
 
 LATE_FLUSH_SECONDS = 1.0
-"""How long it does where draining has taken all its time. By default all is over within ten seconds
-then, even if no call ends and the backend hangs: Docker kills after as many."""
+"""The same where draining has used all its time. By default all is over within ten seconds then,
+even if no call ends and the backend hangs: Docker kills after as many."""
 
 END_SECONDS = 35.0
-"""How long a worker may take beyond the drain: to cut (5 and 5 s), to have its last calls stored
-(20 s). It hardly ever takes a second."""
+"""How long a worker may take beyond the drain: to cut (5 and 5 s), and to have its last calls
+stored (20 s). It hardly ever takes a second."""
 
 STORE_SECONDS = 12.0
 """How long telemetry may take, once no worker is left, to store the last that they sent."""
@@ -71,8 +70,24 @@ HURRY_SECONDS = 8.0
 """The same after a second signal."""
 
 
+class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the supervisor needs of :class:`proxy.settings.settings.Settings`."""
+
+    host: str
+    port: int
+    admin_host: str
+    admin_port: int
+    tls_cert: str | None
+    workers: int
+    store: str
+    linger_seconds: float
+    drain_seconds: float
+    log_level: str
+    log_format: str
+
+
 def main() -> int:
-    """Supervise until SIGTERM or SIGINT, which are blocked until it can obey; the exit status."""
+    """Supervise until SIGTERM or SIGINT, which are blocked until it can obey."""
     with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is no path
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
@@ -92,12 +107,8 @@ def main() -> int:
 class Supervisor:
     """All children, and the admin port that speaks for them.
 
-    Args:
-        settings: those that concern it.
-        handed: all of them, for the children.
-        traffic: the listening socket of workers.
-        admin: that of the admin port.
-        frames: that of the way from workers to telemetry.
+    It hands all settings on (`handed`), and the sockets: `traffic` to workers, where clients
+    connect, and `frames` to telemetry, where workers connect.
     """
 
     def __init__(
@@ -133,7 +144,7 @@ class Supervisor:
         self._children = [self._telemetry, *self._workers]
 
     async def run(self) -> int:
-        """Supervise; the exit status."""
+        """Supervise, and return the exit status."""
         signals = ShutdownSignals(asyncio.get_running_loop())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SHUTDOWN_SIGNALS)
         admin = AdminServer(self._admin_socket, is_ready=self._is_ready, metrics=self._numbers)
@@ -191,7 +202,7 @@ class Supervisor:
     async def _end(
         self, running: Mapping[Child, asyncio.Future[None]], signals: ShutdownSignals
     ) -> int:
-        """Go, in order (rule 3); the exit status."""
+        """End in order (rule 3), and return the exit status."""
         settings = self._settings
         linger_seconds = settings.linger_seconds if signals.lingers else 0
         _log.info(
@@ -230,7 +241,7 @@ class Supervisor:
     async def _end_telemetry(
         self, running: asyncio.Future[None], signals: ShutdownSignals, flush_seconds: float
     ) -> int | None:
-        """Let it store and send; how much is lost, ``None`` if that is not known."""
+        """Let telemetry store and send; returns how much is lost, ``None`` if that is not known."""
         telemetry = self._telemetry
         telemetry.expect_end()
         telemetry.tell_numbers(self._others_numbers())
@@ -258,7 +269,7 @@ class Supervisor:
         await asyncio.gather(*running, return_exceptions=True)
 
     def _count_waiting(self) -> int:
-        """Spans that telemetry held in memory when it last told its numbers."""
+        """Count the spans that telemetry held in memory when it last told."""
         series = [s.numbers.get(SPANS_WAITING.name, ()) for s in self._telemetry.numbers()]
         return int(sum(number.value for numbers in series for number in numbers))
 
@@ -267,14 +278,14 @@ class Supervisor:
             worker.order(message)
 
     def _numbers(self) -> Snapshot:
-        """Everybody's numbers; any thread may ask."""
+        """Get everybody's numbers; any thread may ask."""
         parts = [self._registry.snapshot()]
         for child in self._children:
             parts += child.numbers()
         return merge(parts)
 
     def _others_numbers(self) -> Snapshot:
-        """All but telemetry's own present numbers."""
+        """Get all numbers but those of the present telemetry process."""
         parts = [self._registry.snapshot(), *self._telemetry.past_numbers()]
         for worker in self._workers:
             parts += worker.numbers()

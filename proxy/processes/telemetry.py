@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,7 +26,6 @@ import msgspec
 from proxy.logging.logs import set_up_logging
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_intake import FrameIntake
-from proxy.processes.handed_settings import StoreSettings
 from proxy.processes.messages import Counters, Finish, Finished, Ready
 from proxy.processes.scratch import remove_frames_folder
 from proxy.settings.spans import SpanSettings, build_span_rules
@@ -41,7 +41,6 @@ from telemetry.store.unobserved_calls import UnobservedKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from proxy.processes.control import Control
     from proxy.processes.messages import Start
@@ -57,52 +56,72 @@ _GC_OBJECTS = 20_000
 busy process searched a hundred times a second, for a twentieth of its CPU."""
 
 
+class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What telemetry needs of the settings beside :class:`proxy.settings.spans.SpanSettings`."""
+
+    store: str
+    store_max_bytes: int
+    store_max_age_days: float
+    store_fsync: bool
+    log_level: str
+    log_format: str
+
+
 def main() -> int:
-    """Be the telemetry process; the exit status."""
+    """Be the telemetry process, and return its exit status."""
     control, start, (frames,) = begin_child()
     settings = msgspec.json.decode(start.settings, type=StoreSettings)
     set_up_logging(settings.log_level, settings.log_format, "telemetry")
-    others = _OthersNumbers()
+    orders = _Orders(control)
     try:
-        pipeline = _open_pipeline(settings, start, others)
+        pipeline = _open_pipeline(settings, start, orders)
     except TelemetryError as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return FAILED_TO_START
-    pipeline.metrics.read_from(partial(_read_spool, spool_folder(settings.path)))
+    spool = spool_folder(Path(settings.store))
+    pipeline.metrics.read_from(partial(_read_spool, spool))
     pipeline.start()
     gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
     gc.set_threshold(_GC_OBJECTS)
-    intake = FrameIntake(
-        socket.socket(fileno=frames), pipeline.service, spool_folder(settings.path)
-    )
-    obeying = _Obedience(control, intake, others)
-    obeying.start()
+    intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
+    _start_thread("spantap-control", orders.obey, intake)
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)
     control.send(Ready(notes=_describe(settings, pipeline, keeps=keeps)))
     unobserved = UnobservedKeeper(pipeline.store, time.time_ns)
-    reporting = _Report(control, pipeline, lambda: unobserved.keep(others.latest))
-    reporting.start()
+
+    def keep_others() -> None:
+        unobserved.keep(orders.others)
+
+    ending = threading.Event()
+    reporting = _start_thread("spantap-report", _report, control, pipeline, keep_others, ending)
     intake.run()
-    unobserved.keep(others.latest)
+    keep_others()
     control.send(Finished(lost=pipeline.service.waiting))  # all else is in the store now
-    lost = pipeline.close(obeying.flush_seconds)
-    reporting.finish()
+    lost = pipeline.close(orders.flush_seconds)
+    ending.set()
+    reporting.join(COUNTERS_SECONDS)
     control.send(Finished(lost=lost))
     control.close()
-    if obeying.is_orphaned:
+    if orders.is_orphaned:
         remove_frames_folder(start.frames_path)
     return 0
 
 
-def _open_pipeline(settings: StoreSettings, start: Start, others: _OthersNumbers) -> Pipeline:
-    """The observing half that the settings and the environment describe.
+def _start_thread(name: str, work: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=work, args=arguments, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _open_pipeline(settings: StoreSettings, start: Start, orders: _Orders) -> Pipeline:
+    """Open the observing half that the settings and the environment describe.
 
     Raises:
         ConfigurationError: a setting or variable cannot be followed.
         TelemetryError: an ``OTEL_*`` variable cannot be followed, or the store not be opened.
     """
     return Pipeline.open(
-        settings.path,
+        Path(settings.store),
         retention=Retention(
             max_age_ns=int(settings.store_max_age_days * _DAY_NS),
             max_bytes=settings.store_max_bytes,
@@ -111,13 +130,27 @@ def _open_pipeline(settings: StoreSettings, start: Start, others: _OthersNumbers
         environ=os.environ,
         fsync_each_commit=settings.store_fsync,
         holder_pid=os.getppid(),  # the supervisor: to end this process alone would not end it
-        more_numbers=others.take,
+        more_numbers=orders.add_others,
         seal=Seal(start.seal_key),
     )
 
 
+def _report(
+    control: Control, pipeline: Pipeline, keep_others: Callable[[], None], ending: threading.Event
+) -> None:
+    """Tell the supervisor our numbers, and the store what it keeps of others', now and then.
+
+    On a thread, for the store may be slow; a last time when the end has begun.
+    """
+    is_last = False
+    while not is_last:
+        is_last = ending.wait(COUNTERS_SECONDS)
+        keep_others()
+        control.send(Counters(snapshot=pipeline.metrics.snapshot()))
+
+
 def _read_spool(spool: Path) -> Iterator[Reading]:
-    """How much waits there; absent where that cannot be told."""
+    """Measure how much waits there; nothing is told where that fails."""
     with contextlib.suppress(OSError):
         yield SPOOL_SIZE, (), measure_spool(spool)
 
@@ -132,74 +165,35 @@ def _describe(
     return ((logging.INFO, f"spans are recorded in {settings.store} and {where}"),)
 
 
-class _OthersNumbers:
-    """The last numbers that the supervisor told of all other processes."""
-
-    def __init__(self) -> None:
-        self.latest: Snapshot | None = None
-
-    def take(self, own: Snapshot) -> Snapshot:
-        """Everybody's numbers together."""
-        latest = self.latest
-        return own if latest is None else merge([own, latest])
-
-
-class _Obedience(threading.Thread):
-    """Waits for what the supervisor says.
+class _Orders:
+    """Listener for what the supervisor says.
 
     Attributes:
+        others: the last numbers that it told of all other processes.
         flush_seconds: how long the backend may be waited for at the end.
         is_orphaned: the supervisor is gone without a word.
     """
 
-    def __init__(self, control: Control, intake: FrameIntake, others: _OthersNumbers) -> None:
-        super().__init__(name="spantap-control", daemon=True)
+    def __init__(self, control: Control) -> None:
+        self.others: Snapshot | None = None
         self.flush_seconds = 0.0
         self.is_orphaned = True
         self._control = control
-        self._intake = intake
-        self._others = others
 
-    def run(self) -> None:
-        """Until it is told to finish, or the supervisor is gone."""
+    def add_others(self, own: Snapshot) -> Snapshot:
+        """Add the numbers of all other processes to ours."""
+        return own if self.others is None else merge([own, self.others])
+
+    def obey(self, intake: FrameIntake) -> None:
+        """Listen until the order to finish comes, or the supervisor is gone; then finish."""
         while (message := self._control.receive()) is not None:
             if isinstance(message, Counters):
-                self._others.latest = message.snapshot
+                self.others = message.snapshot
             elif isinstance(message, Finish):
                 self.flush_seconds = message.flush_seconds
                 self.is_orphaned = False
                 break
-        self._intake.finish()
-
-
-class _Report(threading.Thread):
-    """Tells the supervisor our numbers now and then, and the store what it keeps of others'.
-
-    On a thread, for the store may be slow.
-    """
-
-    def __init__(
-        self, control: Control, pipeline: Pipeline, keep_others: Callable[[], None]
-    ) -> None:
-        super().__init__(name="spantap-report", daemon=True)
-        self._keep_others = keep_others
-        self._control = control
-        self._pipeline = pipeline
-        self._ending = threading.Event()
-
-    def run(self) -> None:
-        """Until the end, and once more then."""
-        while True:
-            stopping = self._ending.wait(COUNTERS_SECONDS)
-            self._keep_others()
-            self._control.send(Counters(snapshot=self._pipeline.metrics.snapshot()))
-            if stopping:
-                return
-
-    def finish(self) -> None:
-        """Report for the last time."""
-        self._ending.set()
-        self.join(COUNTERS_SECONDS)
+        intake.finish()
 
 
 if __name__ == "__main__":

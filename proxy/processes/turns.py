@@ -13,7 +13,7 @@ one batch in each, frames would leave it more slowly than they come."""
 
 
 class Turns:
-    """Work in slices that gives others their turn, and takes no more than a share of their time."""
+    """Work in slices: others have their turns, and it uses no more than a share of their time."""
 
     def __init__(self) -> None:
         self._until = 0.0

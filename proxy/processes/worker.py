@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import secrets
@@ -23,7 +24,6 @@ from proxy.logging.logs import set_up_logging
 from proxy.processes.async_control import AsyncControl
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_link import FrameLink
-from proxy.processes.garbage import collect_rarely
 from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
 from proxy.processes.scratch import life_path
 from proxy.processes.spool_link import SpoolLink
@@ -54,9 +54,13 @@ ACK_SECONDS = 8.0
 MAX_ACK_SECONDS = 20.0
 """How long it waits while it does."""
 
+_GC_OBJECTS = 10_000
+"""New objects between two searches for cycles, of which calls leave hardly any. A search pauses
+every stream, and after Python's own 700 a burst of a hundred calls would make one."""
+
 
 def main() -> int:
-    """Be a worker; the exit status."""
+    """Be a worker, and return its exit status."""
     control, start, (listener,) = begin_child()
     settings = WorkerSettings.decode(start.settings)
     set_up_logging(settings.log_level, settings.log_format, f"worker {start.number}")
@@ -91,7 +95,9 @@ async def _work(
     seal = Seal(start.seal_key)
     proxy = Proxy(settings, link, is_orphaned=control.is_orphaned, seal=seal)
     proxy.metrics.read_from(link.read_metrics)
-    collect_rarely()
+    gc.collect()
+    gc.freeze()  # what is there now stays to the end: no search for cycles need look at it
+    gc.set_threshold(_GC_OBJECTS)
     linking = [asyncio.ensure_future(link.run())]
     if settings.max_spool_bytes:
         linking.append(asyncio.ensure_future(SpoolLink(outbox, spool).run()))

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import from_json
 
 from codec.rewrite import UsagePolicy
@@ -37,8 +46,19 @@ if TYPE_CHECKING:
 __all__ = ("ConfigurationError", "OnDisconnect", "Settings", "UpstreamConfig", "load_settings")
 
 _MIB = 1024 * 1024
+
+
+def _split(value: object) -> object:
+    """Split the comma list that a variable holds."""
+    if isinstance(value, str):
+        return [word for word in map(str.strip, value.split(",")) if word]
+    return value
+
+
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Url = Annotated[str, AfterValidator(check_url)]
+Words = BeforeValidator(_split)
 
 
 class UpstreamConfig(BaseModel):
@@ -47,16 +67,11 @@ class UpstreamConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    url: str
+    url: Url
     prefix: str = "/"
     usage: UsagePolicy | None = None
     provider: str | None = None
     api_key_env: str | None = None
-
-    @field_validator("url")
-    @classmethod
-    def _url(cls, value: str) -> str:
-        return check_url(value)
 
     @field_validator("prefix")
     @classmethod
@@ -99,10 +114,9 @@ class Settings(BaseModel):
         hide_input_in_errors=True,  # it may be a key (R7)
     )
 
-    upstream: str = "https://api.openai.com"
+    upstream: Url = "https://api.openai.com"
     """Base URL for every path that no ``[[upstream]]`` table takes."""
     upstreams: tuple[UpstreamConfig, ...] = ()
-    """The ``[[upstream]]`` tables of the TOML file."""
     host: str = "127.0.0.1"
     port: Port = 4000
     admin_host: str = "127.0.0.1"
@@ -110,23 +124,22 @@ class Settings(BaseModel):
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     """Worker processes: one for each core that relaying may use, beside one for telemetry."""
     usage: UsagePolicy = UsagePolicy.ALWAYS
-    """Usage policy of upstreams that name none of their own."""
+    """For upstreams that name no policy of their own."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
     store: Path = Path(platformdirs.user_state_dir("spantap")) / "traces.db"
-    """The span store, an SQLite file."""
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
     """Largest size of the store, write-ahead log included; delivered spans go first."""
     store_max_age_days: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 30
     """Spans that nobody waits for are deleted when they are older; a pending one never is."""
     store_fsync: bool = False
-    """Whether each commit of spans waits for the disk. Without it no span is lost by the end of any
-    process, however it ends, but a crash of the machine may take the last ones."""
+    """Whether each commit of spans waits for the disk. Without it the end of a process loses no
+    span, however it ends, but a crash of the machine may lose the last ones."""
     linger_seconds: Seconds = 0
-    """After SIGTERM, how long requests are still answered while readiness says no: for a balancer
-    that has to notice. Ctrl-C never lingers."""
+    """After SIGTERM, how long requests are still answered while readiness says no, for a balancer
+    to notice. Ctrl-C never lingers."""
     drain_seconds: Seconds = 5
-    """After the linger, how long open exchanges may take to end. All is over within ten seconds by
-    default, which is what Docker gives; more where whoever ends it waits longer."""
+    """After the linger, how long open exchanges may take to end. By default all is over within the
+    ten seconds that Docker gives."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10
     """Name look-up, TCP and TLS to the upstream. A healthy one takes well under a second."""
     first_byte_timeout_seconds: Seconds = 900
@@ -134,10 +147,10 @@ class Settings(BaseModel):
     idle_timeout_seconds: Seconds = 900
     """Between two reads of an answer; longer than the 10 minutes clients wait. 0: none."""
     max_connections: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """Open client connections per worker. Twice as many open files; some 400 MB at the 0.1 MB of
-    an open stream, and 2 GB if none of them took its answer. On top come bodies of requests
-    (max_bodies_bytes), and for each connection 0.3 MB where its upstream speaks TLS (asyncio's
-    buffer), 0.1 MB where the port does. Less where fewer files may be open."""
+    """Open client connections per worker, fewer where not twice as many files may be open. They
+    take some 400 MB at the 0.1 MB of an open stream, and 2 GB if no client reads its answer. Bodies
+    of requests (max_bodies_bytes) come on top, and for each connection 0.3 MB where its upstream
+    speaks TLS (asyncio's buffer), 0.1 MB where the port does."""
     header_timeout_seconds: Seconds = 60
     """From a connection's beginning, or a further request's first byte, to the end of its head; as
     long as nginx and Node wait. 0: none."""
@@ -152,80 +165,64 @@ class Settings(BaseModel):
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * _MIB
     """Largest chat request that is buffered, rewritten and recorded; a larger one is relayed."""
     max_bodies_bytes: Annotated[int, Field(ge=_MIB)] = MAX_BODIES_BYTES
-    """Of all open calls of a worker together; one that is rewritten counts as it came and as it
-    goes on. A request without room beside them is relayed as one that is too large."""
+    """Largest size of all buffered requests of a worker; one that is rewritten counts as it came
+    and as it goes on. A request that does not fit in is relayed like one that is too large."""
     max_answer_bytes: Annotated[int, Field(ge=1024)] = MAX_ANSWER_BYTES
-    """Of an answer, what is recorded; the rest is relayed, and the span says that it was cut."""
+    """How much of an answer is recorded; the span says where more was relayed."""
     max_waiting_bytes: Annotated[int, Field(ge=_MIB)] = MAX_HELD_BYTES
-    """What each worker keeps for telemetry until it is stored; two thirds of it with bodies."""
+    """How much each worker keeps for telemetry until it is stored; two thirds of it with bodies."""
     max_spool_bytes: Annotated[int, Field(ge=0)] = MAX_SPOOL_BYTES
-    """Largest size of the folder ``<store>.spool``, where calls wait that telemetry cannot follow.
-    0: none; so where anything is hidden from spans, for it would lie there in the clear."""
+    """Largest size of the folder ``<store>.spool``, where calls wait while telemetry is behind. 0:
+    none; so where anything is hidden from spans, for it would lie there in the clear."""
     max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024
     """Largest header field or request line; what the common servers take at most."""
     ca_file: Path | None = None
     """Additional certificate authorities (PEM) for TLS to the upstream."""
     client_cert: Path | None = None
-    """Client certificate (PEM) for TLS to the upstream."""
+    """Certificate (PEM) of ours for TLS to the upstream; its key may be in the same file."""
     client_key: Path | None = None
-    """Key of the client certificate, where it is not in the same file."""
     tls_cert: Path | None = None
-    """Certificate chain (PEM) of the traffic port, which then speaks TLS and nothing else."""
+    """Certificate chain (PEM) of the traffic port, which then speaks TLS and nothing else; its key
+    may be in the same file."""
     tls_key: Path | None = None
-    """Its key (PEM, without a password), where it is not in the same file."""
     inbound_keys: Annotated[tuple[str, ...] | None, Field(repr=False)] = None
     """Keys of which clients must show one, hashed here: the plain ones are not kept."""
     inbound_keys_file: Path | None = None
-    """Further ones, one a line, so that they need be in no environment; ``#`` begins a comment."""
+    """Further keys, one a line, for no environment to hold; ``#`` begins a comment."""
     trace_parent: TraceParentPolicy = TraceParentPolicy.HONOR
     """What a client's ``traceparent`` means: ``honor``, ``link`` or ``ignore``."""
     propagate: bool = True
     """Whether the upstream gets a ``traceparent`` of our span."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Request headers to attributes, beside those known by default; ``ignore`` takes one out."""
-    keep: frozenset[KeepReason] = frozenset()
+    keep: Annotated[frozenset[KeepReason], Words] = frozenset()
     """Which unsampled calls get a span all the same: ``errors``, ``cancelled``, ``slow``."""
     keep_slow_seconds: Seconds = 30
-    """What is slow: from a call's beginning to its end."""
+    """From which duration on a call is slow."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
     content: bool = True
     """Whether messages, tools, parameters and answers are recorded at all."""
-    redact: frozenset[str] = frozenset()
+    redact: Annotated[frozenset[str], Words] = frozenset()
     """Ready-made patterns whose finds are hidden: ``email``, ``card``, ``api_key``."""
     redact_patterns: dict[str, str] = Field(default_factory=dict)
-    """Further ones: names to regular expressions of RE2."""
+    """Names to regular expressions of RE2 whose finds are hidden as well."""
     cost: bool = True
-    """Whether a call's cost is told, from the provider, the prices here, or genai-prices."""
+    """Whether a call's cost is recorded, from the provider, the prices here, or genai-prices."""
     prices: tuple[PriceConfig, ...] = ()
-    """The ``[[price]]`` tables of the TOML file."""
     max_value_bytes: Annotated[int, Field(ge=1024, le=64 * _MIB)] = SizeLimits().value_bytes
     """Largest value of one span attribute; a larger one is cut, marked."""
     max_span_bytes: Annotated[int, Field(ge=64 * 1024, le=256 * _MIB)] = SizeLimits().span_bytes
     """Largest size of a span's attributes together; what is worth least goes first."""
     log_level: str = "INFO"
     log_format: LogFormat = LogFormat.HUMAN
-    """How log lines look: ``human``, or ``json``: an object a line, for programs."""
-
-    @field_validator("upstream")
-    @classmethod
-    def _upstream(cls, value: str) -> str:
-        return check_url(value)
-
-    @field_validator("keep", "redact", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        """A comma list, as the environment has it."""
-        if isinstance(value, str):
-            return [word for word in map(str.strip, value.split(",")) if word]
-        return value
+    """``human``, or ``json`` for programs: an object a line."""
 
     @field_validator("inbound_keys", mode="before")
     @classmethod
     def _inbound_keys(cls, value: object) -> object:
-        """Hashed before anything else is done with them."""
-        if isinstance(value, str):
-            value = [entry for entry in map(str.strip, value.split(",")) if entry]
+        """Hash the keys before anything else is done with them."""
+        value = _split(value)
         if value is None:  # as it is handed from process to process; no source can say it
             return None
         if not isinstance(value, (list, tuple)):
@@ -249,19 +246,11 @@ class Settings(BaseModel):
         return value.expanduser()
 
     @model_validator(mode="after")
-    def _client_key_has_its_certificate(self) -> Self:
+    def _go_together(self) -> Self:
         if self.client_key is not None and self.client_cert is None:
             raise ValueError("client_key needs client_cert, which is not set")
-        return self
-
-    @model_validator(mode="after")
-    def _tls_key_has_its_certificate(self) -> Self:
         if self.tls_key is not None and self.tls_cert is None:
             raise ValueError("tls_key needs tls_cert, which is not set")
-        return self
-
-    @model_validator(mode="after")
-    def _value_fits_into_span(self) -> Self:
         if self.max_value_bytes > self.max_span_bytes:
             raise ValueError("max_value_bytes must not be more than max_span_bytes")
         return self
@@ -309,20 +298,20 @@ _MESSAGES = {
 """Where pydantic speaks of Python's types."""
 
 _UNITS = {"bytes", "seconds", "days"}
-"""With which the name of a number ends that is of them, and is written without a unit."""
+"""Last words of the names of numbers that are written without a unit."""
 
 _TABLES = {"upstreams": "upstream", "prices": "price"}
-"""Settings that a file has as tables, by another name."""
+"""Settings that stand in a file as tables of another name."""
 
 _JSON_SETTINGS = {"upstreams", "headers", "redact_patterns", "prices"}
-"""Tables: a variable has them as JSON, and every other setting as its text."""
+"""Tables: a variable holds them as JSON. It holds every other setting as text."""
 
 
 def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the variables say, whatever the case of their names.
+    """Read the variables, whatever the case of their names.
 
     Raises:
-        ConfigurationError: a table is no JSON.
+        ConfigurationError: a table is not JSON.
     """
     said = {name.lower(): text for name, text in environ.items()}
     values: dict[str, Any] = {}

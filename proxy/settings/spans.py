@@ -46,16 +46,12 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings) -> SpanSettings:
-        """Take them out of all settings."""
+        """Pick them from all settings."""
         return msgspec.convert(settings.model_dump(mode="json"), cls)
 
 
 def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> SpanRules:
-    """The rules for spans.
-
-    Args:
-        settings: ours.
-        environ: the standard variables, ``OPENINFERENCE_*`` and ``OTEL_*``.
+    """Build the rules for spans from our settings and the standard variables.
 
     Raises:
         ConfigurationError: one of them cannot be followed, in a sentence that names it.
@@ -82,7 +78,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
 
 
 def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether anything of what a call says is kept out of spans, and so must not wait on a disk.
+    """Tell whether any content is hidden from spans, and so must not wait on a disk.
 
     Raises:
         ConfigurationError: a variable cannot be followed.

@@ -3,8 +3,8 @@
 Rules:
 
 1. A slip of a setting's name is refused: what it was to hide would be recorded.
-2. Any other is told of by those commands that follow the settings, with the name that is nearest.
-3. What Kubernetes makes of a service whose name begins like ours is let be.
+2. The commands that follow the settings tell of any other, with the nearest name.
+3. Variables that Kubernetes makes of a service whose name begins like ours are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ("check_names", "describe_unknown_names")
 _PREFIX = "SPANTAP_"
 
 _SLIP = 0.92
-"""How near a name is (:mod:`difflib`) that can hardly mean anything else."""
+"""How similar (:mod:`difflib`) a slip is to the name that is meant."""
 
 _KUBERNETES = re.compile(
     r"SPANTAP_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_[A-Z]+(_.+)?)"
@@ -32,11 +32,7 @@ _KUBERNETES_URL = re.compile(r"(tcp|udp|sctp)://")
 
 
 def check_names(environ: Mapping[str, str], settings: Collection[str]) -> None:
-    """Refuse slips (rule 1).
-
-    Args:
-        environ: the variables.
-        settings: the names of all settings, in lower case.
+    """Refuse a slip of a setting's name (rule 1).
 
     Raises:
         ConfigurationError: there is one.
@@ -48,7 +44,7 @@ def check_names(environ: Mapping[str, str], settings: Collection[str]) -> None:
 
 
 def describe_unknown_names(environ: Mapping[str, str], settings: Collection[str]) -> Iterator[str]:
-    """A sentence for each variable that changes nothing (rule 2); see :func:`check_names`."""
+    """Write a sentence for each variable that changes nothing (rule 2)."""
     known = _variables(settings)
     for name in _unknown(environ, known):
         own = name[len(_PREFIX) :].lower()

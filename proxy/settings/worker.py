@@ -1,6 +1,6 @@
 """What a worker needs of the settings, without what reads and checks them.
 
-The supervisor hands settings over as JSON, checked (:mod:`proxy.processes.handed_settings`).
+The supervisor hands settings over as JSON, checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ("RelaySettings", "WorkerSettings")
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of relaying: see :class:`proxy.settings.settings.Settings`."""
+    """What a worker needs of :class:`proxy.settings.settings.Settings`."""
 
     upstream: str
     upstreams: tuple[UpstreamEntry, ...]
@@ -64,19 +64,19 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: LogFormat
 
     def __repr__(self) -> str:
-        """Nothing of it: there are digests of keys in it (R7)."""
+        """Show no field, for some hold digests of keys (R7)."""
         return "WorkerSettings(...)"
 
     @classmethod
     def decode(cls, handed: bytes) -> WorkerSettings:
-        """Take them out of all settings as JSON."""
+        """Decode them from all settings as JSON."""
         return msgspec.json.decode(handed, type=cls, dec_hook=_make)
 
 
 RelaySettings: TypeAlias = "Settings | WorkerSettings"
-"""What relays takes either: a worker has the one, ``spantap check`` the other."""
+"""Either: a worker has the one, ``spantap check`` the other."""
 
 
 def _make(kind: type, text: Any) -> Any:
-    """A path, which is the only field of a type that msgspec does not know."""
+    """Make a path, the only type of a field that msgspec does not know."""
     return kind(text)

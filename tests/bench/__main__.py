@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import compileall
 import dataclasses
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from tests.bench.big_bodies import measure_stall
 from tests.bench.growth import measure_growth
@@ -22,6 +24,15 @@ from tests.bench.saturation import saturate
 from tests.bench.scene import OBSTACLES, set_scene
 from tests.bench.tables import render_sections, render_work
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.bench.measuring import Figures
+    from tests.bench.scene import Scene
+    from tests.load.tool import LoadApi
+
+Figure = TypeVar("Figure")
+
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("codec", "telemetry", "proxy", "tests")
 
@@ -29,37 +40,33 @@ _SLIM = ("bare", "spantap")
 """Who takes part where a floor or a rival says nothing more."""
 
 
-def run_work(work: Work, names: list[str], rounds: int, results: Results) -> None:
-    """One load on everybody, in turn."""
-    found = results.works[work.name] = {}
-    for number in range(rounds):
+def take_turns(
+    names: list[str],
+    rounds: int,
+    look: Callable[[Scene], Figure],
+    *,
+    chunks: int,
+    rate: float,
+    api: LoadApi = "chat",
+) -> dict[str, list[Figure]]:
+    """Look at everybody in turn; what came of each, by name."""
+    found: dict[str, list[Figure]] = {}
+    for _ in range(rounds):
         for name in names:
-            own = slow_work(work) if name == SLOW else work
-            if own is None or (name == SLOW and number):
-                continue
-            with set_scene(name, chunks=own.chunks, rate=own.rate, api=own.api) as scene:
-                found.setdefault(name, []).append(measure(scene, own))
+            with set_scene(name, chunks=chunks, rate=rate, api=api) as scene:
+                found.setdefault(name, []).append(look(scene))
+    return found
 
 
-def hold_streams(plan: Plan, names: list[str], results: Results) -> None:
-    """Memory, idle and with streams open."""
-    results.open_streams = {}
-    for _ in range(plan.rounds):
-        for name in names:
-            with set_scene(name, chunks=CHUNKS, rate=CHUNKS_PER_SECOND) as scene:
-                results.open_streams.setdefault(name, []).append(
-                    hold_open(scene, plan.open_streams)
-                )
-
-
-def send_images(plan: Plan, names: list[str], results: Results) -> None:
-    """Delays beside large chats."""
-    results.big_bodies = {}
-    work = plan.big_bodies
-    for _ in range(plan.rounds):
-        for name in names:
-            with set_scene(name, chunks=work.chunks, rate=work.rate) as scene:
-                results.big_bodies.setdefault(name, []).append(measure_stall(scene, work))
+def run_work(work: Work, names: list[str], rounds: int) -> dict[str, list[Figures]]:
+    """One load on everybody, in turn; on the slow one once, and less of it."""
+    fast = [name for name in names if name != SLOW]
+    load = partial(measure, work=work)
+    found = take_turns(fast, rounds, load, chunks=work.chunks, rate=work.rate, api=work.api)
+    if SLOW in names and (less := slow_work(work)) is not None:
+        load = partial(measure, work=less)
+        found |= take_turns([SLOW], 1, load, chunks=less.chunks, rate=less.rate)
+    return found
 
 
 def run_plan(plan: Plan, results: Results, *, only: str, names: list[str]) -> None:
@@ -68,14 +75,21 @@ def run_plan(plan: Plan, results: Results, *, only: str, names: list[str]) -> No
     for work in plan.works:
         if only in work.name:
             print(f"{work.name} ...", flush=True)
-            run_work(work, names, plan.rounds, results)
+            results.works[work.name] = run_work(work, names, plan.rounds)
             print(render_work(results.works[work.name]), flush=True)
     if only in "memory":
         print("memory ...", flush=True)
-        hold_streams(plan, slim, results)
+        hold = partial(hold_open, streams=plan.open_streams)
+        results.open_streams = take_turns(
+            slim, plan.rounds, hold, chunks=CHUNKS, rate=CHUNKS_PER_SECOND
+        )
     if only in "large bodies":
         print("large bodies ...", flush=True)
-        send_images(plan, slim, results)
+        bodies = plan.big_bodies
+        stall = partial(measure_stall, work=bodies)
+        results.big_bodies = take_turns(
+            slim, plan.rounds, stall, chunks=bodies.chunks, rate=bodies.rate
+        )
     if only in "saturation" and "spantap" in names:
         print("saturation ...", flush=True)
         results.saturation = saturate(plan.saturation)

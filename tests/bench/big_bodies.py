@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import http.client
 import math
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.faults.beside import beside
 from tests.load.tool import ClientLoad
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
 
     from tests.bench.scene import Scene
@@ -42,9 +43,7 @@ class BigBodies:
     """What is measured.
 
     Attributes:
-        streams: of others, open at a time, whose calls are spread over time.
-        seconds: in which they begin.
-        chunks: of each.
+        streams: of others, open at a time, whose calls are spread over `seconds`.
         rate: chunks/s of each.
         body_bytes: of the image in the chat, once a second.
     """
@@ -58,14 +57,7 @@ class BigBodies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """What came of it.
-
-    Attributes:
-        alone_p99_ms: chunk delay of the streams without the large chats.
-        beside_p99_ms: with them.
-        bodies: large chats that were answered.
-        body_seconds: that the slowest of them took.
-    """
+    """Chunk delay of the streams without and beside large chats, and the slowest of those."""
 
     alone_p99_ms: float
     beside_p99_ms: float
@@ -112,9 +104,8 @@ def _sending_images(port: int, body_bytes: int) -> Iterator[list[float]]:
     body = _HEAD + (_BASE64 * (body_bytes // len(_BASE64) + 1))[:body_bytes] + _TAIL
     taken: list[float] = []
     failures: list[Exception] = []
-    over = threading.Event()
 
-    def send() -> None:
+    def send(over: threading.Event) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:
             while True:
@@ -133,11 +124,6 @@ def _sending_images(port: int, body_bytes: int) -> Iterator[list[float]]:
         finally:
             connection.close()
 
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
+    with beside(send):
         yield taken
-    finally:
-        over.set()
-        thread.join()
     assert not failures, failures

@@ -27,14 +27,7 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """One goal.
-
-    Attributes:
-        what: is measured.
-        goal: in words.
-        figure: in words.
-        met: whether it is.
-    """
+    """One goal, and a figure that meets it or does not."""
 
     what: str
     goal: str

@@ -69,11 +69,8 @@ class Contestant:
     """One that runs, and has answered one chat.
 
     Attributes:
-        name: for the table.
-        port: where clients connect.
         pids: by what the process does; ``worker`` relays.
         start_seconds: from its command to its first answer.
-        sends_spans: whether it does at all.
         spantap: to be asked for its numbers, where it is that.
     """
 

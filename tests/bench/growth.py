@@ -66,13 +66,7 @@ class Point:
 
 
 def measure_growth(name: str, counts: Mapping[int, int], rounds: int) -> list[Point]:
-    """One of :data:`GROWTHS`.
-
-    Args:
-        name: which.
-        counts: the sizes, each with how many exchanges CPU time is measured over.
-        rounds: of all of them (rule 4).
-    """
+    """Measure one of :data:`GROWTHS` for some counts, each with a number of exchanges (rule 4)."""
     found = [
         [GROWTHS[name](count, exchanges) for count, exchanges in counts.items()]
         for _ in range(rounds)

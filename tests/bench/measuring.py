@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tests.faults.beside import beside
 from tests.load.tool import ClientLoad
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
 
     from tests.bench.scene import Scene
@@ -28,14 +29,8 @@ class Work:
     """A load.
 
     Attributes:
-        name: for the table.
-        mode: whole answers or streams.
-        connections: at a time.
-        requests: in all.
         seconds: after which no more is sent, though requests are left; 0: never.
-        chunks: of a stream.
         rate: chunks/s of a stream; 0: as fast as they are taken.
-        messages: of a chat.
         starts_per_second: requests begun, evenly over time; 0: a connection begins its next one as
             soon as it has its answer, so that all begin at once.
         api: that is called.
@@ -60,19 +55,14 @@ class Figures:
     Attributes:
         start_seconds: from its command to the first answer.
         answers: whole ones, of this load.
-        answers_per_second: of the time they took.
         chunk_delay_p50_ms: from the write of a chunk at the upstream to its arrival; None where
             chunks come as fast as they are taken: then it tells how far the reader is behind.
-        chunk_delay_p99_ms: likewise.
-        ttfb_p50_ms: to the first byte of an answer's body.
-        ttfb_p99_ms: likewise.
         cpu_seconds_per_1000: by process, the backlog after the load included.
         memory_bytes: resident, all its processes, at the end of the load.
         backlog_seconds: from the end of the load until the backend had every span.
         queue_bytes: the most that waited between worker and telemetry.
         exchanges: all that it answered, the warming included.
         spans: different ones that the backend received, of spantap's those with their tokens.
-        dropped: spans.
     """
 
     start_seconds: float
@@ -156,16 +146,10 @@ def _count_spans(scene: Scene) -> int:
 def _watching_queue(scene: Scene) -> Iterator[list[int]]:
     """What waits between worker and telemetry, looked at now and then."""
     seen: list[int] = []
-    over = threading.Event()
 
-    def watch() -> None:
+    def watch(over: threading.Event) -> None:
         while scene.contestant.spantap is not None and not over.wait(_LOOK_SECONDS):
             seen.append(scene.read_metric("spantap_tap_queue_bytes"))
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
+    with beside(watch):
         yield seen
-    finally:
-        over.set()
-        thread.join()

@@ -26,7 +26,6 @@ class OpenStreams:
     """What came of so many streams, all open at once.
 
     Attributes:
-        streams: how many.
         idle_bytes: resident memory by process before, after one answered request.
         open_bytes: likewise with all of them open, four fifths of their chunks sent.
         cpu_seconds: of all processes, from before the first to the last span.

@@ -33,10 +33,6 @@ class Plan:
 
     Attributes:
         rounds: of every contestant.
-        works: the loads.
-        open_streams: that are held open for memory.
-        big_bodies: streams beside large chats.
-        saturation: a load that does not rest.
         growths: counts by what grows, each with its number of exchanges.
         growth_rounds: of each: what one more unit costs is a small difference of two figures.
     """

@@ -30,17 +30,7 @@ _Round = TypeVar("_Round", Figures, OpenStreams, Stall)
 
 @dataclass(slots=True, kw_only=True)
 class Results:
-    """All that was measured, by contestant, in the order of its rounds.
-
-    Attributes:
-        date: of the run, UTC.
-        machine: what it ran on, and the versions of what ran.
-        works: by name.
-        open_streams: memory.
-        big_bodies: delays beside them.
-        saturation: of spantap, by load.
-        growths: of spantap, by what grows.
-    """
+    """All that was measured, by contestant, in the order of its rounds."""
 
     date: str
     machine: dict[str, str]

@@ -42,12 +42,7 @@ _TOKENS_MEMBER = b"\n" + bytes([len(_TOKENS)]) + _TOKENS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """What is measured.
-
-    Attributes:
-        seconds: of whole answers, and again of streams.
-        chunks: of each stream.
-    """
+    """A load for so many seconds of whole answers, and again of streams."""
 
     seconds: float = 60
     chunks: int = 200
@@ -58,8 +53,6 @@ class Saturated:
     """What came of one of the loads.
 
     Attributes:
-        answers: whole ones.
-        answers_per_second: while the load went on.
         whole_spans: that the backend received with their tokens.
         spool_bytes: the most that waited on disk, looked at five times a second.
         recorded_seconds: from the end of the load until the backend had every span.

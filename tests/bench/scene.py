@@ -48,13 +48,7 @@ OBSTACLES = {"bare": None, "spantap": None, "nginx": NGINX_OBSTACLE, "litellm": 
 
 
 class Scene:
-    """A contestant that has answered once, and what it has had to do since.
-
-    Attributes:
-        contestant: whose turn it is.
-        sink: where it sends its spans.
-        exchanges: that it has answered.
-    """
+    """A contestant that has answered once, its backend, and how many exchanges it has answered."""
 
     def __init__(self, contestant: Contestant, sink: SpanSink) -> None:
         self.contestant = contestant
@@ -110,12 +104,7 @@ def set_scene(
 ) -> Iterator[Scene]:
     """Start a contestant with an upstream and a backend of its own.
 
-    Args:
-        name: one of :data:`OBSTACLES`.
-        chunks: of each stream of the upstream.
-        rate: chunks/s of each stream; 0: as fast as they are taken.
-        workers: of spantap.
-        api: what the streams are of.
+    `rate` is in chunks/s of each stream; 0: as fast as they are taken.
     """
     with ExitStack() as stack:
         upstream = stack.enter_context(LoadUpstream(chunks=chunks, rate=rate, api=api))

@@ -1,29 +1,34 @@
-"""Results as tables, which read well on a terminal and are Markdown."""
+"""Results as tables, which read well on a terminal and are Markdown.
+
+``python -m tests.bench.tables RESULTS DOCUMENT`` fills in the tables of a document. A table stands
+between ``<!-- bench: NAME -->`` and ``<!-- end -->``; one whose part was not run stays as it is.
+"""
 
 from __future__ import annotations
 
 import statistics
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench.budgets import judge
 from tests.bench.growth import find_deviations, find_rises
-from tests.bench.results import middle
+from tests.bench.results import Results, middle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tests.bench.growth import Point
     from tests.bench.measuring import Figures
-    from tests.bench.results import Results
 
-__all__ = ("render_sections", "render_table", "render_work")
+__all__ = ("fill_in", "render_sections", "render_work")
 
 _NONE = "-"
 
 MB = 1e6
 
 
-def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table with even columns; the first is text, the others are figures."""
     widths = [max(len(line[at]) for line in [head, *rows]) for at in range(len(head))]
     rule = [f"{'-' * (width - 1)}{':' if at else '-'}" for at, width in enumerate(widths)]
@@ -90,14 +95,14 @@ def render_work(found: dict[str, list[Figures]]) -> str:
             )
         )
     head = ("", "answers/s", "x bare", "chunk delay p50, p99 ms", "first byte p50, p99 ms")
-    table = render_table(head, outside)
+    table = _render_table(head, outside)
     more = ("", "CPU s/1,000", "x bare", "by process", "memory MB", "queue at most MB", "drained s")
-    return f"{table}\n{render_table((*more, 'spans of exchanges', 'dropped', 'start s'), inside)}"
+    return f"{table}\n{_render_table((*more, 'spans of exchanges', 'dropped', 'start s'), inside)}"
 
 
 def _render_machine(results: Results) -> str:
     rows = [("date", results.date), *results.machine.items()]
-    return render_table(("run", ""), rows)
+    return _render_table(("run", ""), rows)
 
 
 def _render_budgets(results: Results) -> str:
@@ -105,7 +110,7 @@ def _render_budgets(results: Results) -> str:
         (budget.what, budget.goal, budget.figure, "met" if budget.met else "**not met**")
         for budget in judge(results)
     ]
-    return render_table(("", "goal", "figure", ""), rows) if rows else ""
+    return _render_table(("", "goal", "figure", ""), rows) if rows else ""
 
 
 def _render_memory(results: Results) -> str:
@@ -121,7 +126,7 @@ def _render_memory(results: Results) -> str:
         megabytes = (f"{count / MB:.0f}" for count in (idle, busy, more))
         rows.append((name, *megabytes, f"{more / held.streams / 1000:.0f}", by_process))
     head = ("", "idle MB", "open MB", "difference MB", "kB/stream", "by process MB")
-    return render_table(head, rows) if rows else ""
+    return _render_table(head, rows) if rows else ""
 
 
 def _render_bodies(results: Results) -> str:
@@ -132,7 +137,7 @@ def _render_bodies(results: Results) -> str:
         delays = f"{stall.alone_p99_ms:.2f}", f"{stall.beside_p99_ms:.2f}", f"{more:+.2f}"
         rows.append((name, *delays, f"{stall.body_seconds * 1000:.0f}"))
     head = ("", "p99 delay alone ms", "beside them ms", "more ms", "slowest large chat ms")
-    return render_table(head, rows) if rows else ""
+    return _render_table(head, rows) if rows else ""
 
 
 def _render_saturation(results: Results) -> str:
@@ -148,7 +153,7 @@ def _render_saturation(results: Results) -> str:
         for name, one in results.saturation.items()
     ]
     head = ("", "answers", "answers/s", "whole spans", "spool at most MB", "all recorded after s")
-    return render_table(head, rows) if rows else ""
+    return _render_table(head, rows) if rows else ""
 
 
 def _render_growth(name: str, points: list[Point]) -> str:
@@ -168,8 +173,29 @@ def _render_growth(name: str, points: list[Point]) -> str:
         for at, point in enumerate(points)
     ]
     head = (name, "CPU ms", "us for one more", "than before", "memory kB", "B for one more")
-    return render_table((*head, "than before"), rows)
+    return _render_table((*head, "than before"), rows)
 
 
 def _tell(value: float | None, form: str) -> str:
     return _NONE if value is None else form.format(value)
+
+
+def fill_in(document: str, sections: Mapping[str, str]) -> str:
+    """`document` with each section in its place.
+
+    Raises:
+        ValueError: the document has no place for one.
+    """
+    for name, text in sections.items():
+        begin, end = f"<!-- bench: {name} -->\n", "<!-- end -->"
+        before, found, after = document.partition(begin)
+        if not found or end not in after:
+            raise ValueError(f"the document has no place for {name}")
+        document = before + begin + text + end + after.partition(end)[2]
+    return document
+
+
+if __name__ == "__main__":
+    _document = Path(sys.argv[2])
+    _sections = render_sections(Results.read(Path(sys.argv[1])))
+    _document.write_text(fill_in(_document.read_text(), _sections))

@@ -50,15 +50,6 @@ def test_growth_is_measured_of_spantap() -> None:
     assert point.cpu_us > 0
 
 
-def test_what_a_load_that_does_not_rest_comes_to_is_told() -> None:
-    """Every span of it is whole at the backend, of whole answers and of streams."""
-    results = Results.begin()
-    run_plan(TINY, results, only="saturation", names=["spantap"])
-    for one in results.saturation.values():
-        assert one.whole_spans == one.answers > 0
-    assert "whole spans" in render_sections(results)["saturation"]
-
-
 def test_large_bodies_are_answered_beside_streams() -> None:
     """One a second, the first at once."""
     with set_scene("bare", chunks=BODIES.chunks, rate=BODIES.rate) as scene:

@@ -92,13 +92,7 @@ def read_values(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What values render to.
-
-    Attributes:
-        texts: of each template, by its path; those that render to nothing are left out.
-        things: the objects in them.
-        notes: what is printed after an installation.
-    """
+    """What values render to: texts of templates by path, objects in them, and notes."""
 
     texts: Mapping[str, str]
     things: tuple[Thing, ...]

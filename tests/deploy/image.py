@@ -125,12 +125,7 @@ def _prepare() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image in the storage.
-
-    Attributes:
-        name: its tag.
-        configuration: what Docker knows of it: user, entry point, health check, layers.
-    """
+    """An image in the storage; its configuration is what Docker knows of it."""
 
     name: str
     configuration: dict[str, Any]
@@ -173,13 +168,7 @@ def build(name: str, *options: str) -> Image:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """An image that can be run.
-
-    Attributes:
-        image: what it is of.
-        archive: the image as an OCI layout.
-        root: its file system.
-    """
+    """An image that can be run; the archive is an OCI layout of it."""
 
     image: Image
     archive: Path

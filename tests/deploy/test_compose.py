@@ -14,11 +14,12 @@ import pytest
 import requests
 
 from codec.jsontext import decode_json_object
-from proxy.commands.upstream import HOST as UPSTREAM_HOST
+from proxy.demo.upstream import HOST as UPSTREAM_HOST
 from proxy.processes import supervisor
 from proxy.settings.settings import Settings, load_settings
 from telemetry.export.settings import OtlpProtocol, read_otlp_settings
-from tests.deploy.tools import ROOT, read_yaml, run, tool
+from tests.deploy.chart import ask
+from tests.deploy.tools import ROOT, run, tool
 from tests.e2e.collector import PROGRAM as COLLECTOR
 from tests.e2e.outbox import wait_for_delivery
 from tests.e2e.processes import ServerProcess, clean_environment, find_free_port, wait_until
@@ -56,7 +57,7 @@ _PINNED = re.compile(r"[a-z/-]+:(?:version-)?(\d+\.\d+\.\d+)")
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
     """The services as they stand in the file."""
-    (document,) = read_yaml(FILE.read_text())
+    (document,) = ask("parse", text=FILE.read_text())
     found: dict[str, Any] = document["services"]
     return found
 
@@ -70,7 +71,7 @@ def environment(services: dict[str, Any]) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def collecting() -> dict[str, Any]:
     """The collector's configuration."""
-    (document,) = read_yaml((FOLDER / "compose" / "collector.yaml").read_text())
+    (document,) = ask("parse", text=(FOLDER / "compose" / "collector.yaml").read_text())
     configuration: dict[str, Any] = document
     return configuration
 
@@ -247,7 +248,7 @@ def test_the_store_is_on_the_volume(services: dict[str, Any], environment: dict[
     """A read-only root takes none, and it has to outlive the container."""
     name, _, mount = services["spantap"]["volumes"][0].partition(":")
     assert PurePosixPath(environment["SPANTAP_STORE"]).parent == PurePosixPath(mount)
-    (document,) = read_yaml(FILE.read_text())
+    (document,) = ask("parse", text=FILE.read_text())
     assert name in document["volumes"]
 
 

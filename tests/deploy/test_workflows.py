@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.deploy.tools import ROOT, read_yaml, run, tool
+from tests.deploy.chart import ask
+from tests.deploy.tools import ROOT, run, tool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ WRITES = {
 
 
 def read(name: str) -> dict[str, Any]:
-    (document,) = read_yaml((FOLDER / name).read_text())
+    (document,) = ask("parse", text=(FOLDER / name).read_text())
     workflow: dict[str, Any] = document
     return workflow
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-
-from codec.jsontext import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ("ROOT", "fail_or_skip", "read_yaml", "run", "tool")
+__all__ = ("ROOT", "fail_or_skip", "run", "tool")
 
 ROOT = Path(__file__).resolve().parents[2]
 
 _PROGRAMS = ROOT / ".deploy" / "bin"
-
-_READ_YAML = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)"
 
 
 def tool(name: str) -> str:
@@ -41,25 +37,10 @@ def fail_or_skip(reason: str) -> None:
     pytest.skip(reason)
 
 
-def read_yaml(text: str) -> list[Any]:
-    """The documents of a YAML text, anchors and merge keys resolved."""
-    command = [tool("python"), "-c", _READ_YAML]
-    ended = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-    assert ended.returncode == 0, ended.stderr.decode()
-    documents: list[Any] = decode_json(ended.stdout)
-    return documents
-
-
 def run(
     command: Sequence[str | Path], *, cwd: Path = ROOT, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, whatever its status; its output is text, both streams together.
-
-    Args:
-        command: program and arguments.
-        cwd: the folder that it runs in, by default the checkout's.
-        environ: its whole environment, by default this process's.
-    """
+    """Run a program to its end, whatever its status; its output is text, both streams together."""
     return subprocess.run(
         command,
         cwd=cwd,

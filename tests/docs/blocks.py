@@ -27,13 +27,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 
 class Block(NamedTuple):
-    """A fenced block.
-
-    Attributes:
-        language: as its fence names it.
-        text: its lines.
-        reason: why it is not run, from the comment before it; ``None`` where it is.
-    """
+    """A fenced block; the comment before it has the reason why it is not run."""
 
     language: str
     text: str

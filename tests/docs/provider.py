@@ -20,12 +20,7 @@ __all__ = ("Arrival", "Provider", "running_provider")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A call as it arrived.
-
-    Attributes:
-        target: path and query.
-        headers: names in lower case.
-    """
+    """A call as it arrived, with header names in lower case."""
 
     target: str
     headers: dict[str, str]

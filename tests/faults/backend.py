@@ -33,13 +33,7 @@ __all__ = ("TAKE_ALL", "Backend", "Judgement", "Ledger", "SentSpan")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentSpan:
-    """A span as it came.
-
-    Attributes:
-        span_id: hexadecimal.
-        mark: of the exchange: its ``user.id``.
-        digest: of all that the span says.
-    """
+    """A span as it came: ``mark`` is its ``user.id``, ``digest`` of all that it says."""
 
     span_id: str
     mark: str
@@ -48,12 +42,7 @@ class SentSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a backend does with a request.
-
-    Attributes:
-        answer: to the proxy.
-        holds: the marks of the spans that it keeps; ``None``: of all of them.
-    """
+    """What a backend answers, and of which marks it keeps the spans; ``None``: of all."""
 
     answer: SinkAnswer
     holds: frozenset[str] | None = None
@@ -128,14 +117,7 @@ class Ledger:
 
 
 class Backend(HttpSink):
-    """A backend on loopback that judges each request; a context manager.
-
-    Args:
-        ledger: where it keeps spans.
-        judge: decides on each request; takes all where not given.
-        port: 0 takes a free one.
-        tls: for an ``https`` endpoint.
-    """
+    """A backend on loopback that judges each request and keeps spans in a ledger."""
 
     def __init__(
         self,

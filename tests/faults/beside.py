@@ -14,11 +14,7 @@ __all__ = ("beside",)
 
 @contextmanager
 def beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Let `work` go on while the block runs; the end of the block waits for its end.
-
-    Args:
-        work: is handed what is set when the block is over.
-    """
+    """Let `work`, which is handed what ends it, go on while the block runs; wait for its end."""
     over = threading.Event()
     thread = threading.Thread(target=work, args=(over,))
     thread.start()

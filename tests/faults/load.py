@@ -35,9 +35,7 @@ class Load:
     """What to send.
 
     Attributes:
-        port: of the proxy.
         prefix: of the marks.
-        count: exchanges.
         connections: how many take turns; each has one exchange under way.
         rate: exchanges begun per second; 0: as fast as they are answered.
         chunks: ask for streams, of so many events with content; 0: for whole answers.
@@ -58,12 +56,9 @@ class LoadResult:
     """What the clients saw.
 
     Attributes:
-        sent: exchanges begun.
-        whole: those answered with status 200 and exactly the upstream's bytes.
+        whole: exchanges answered with status 200 and exactly the upstream's bytes.
         trouble: all others by what became of them, such as ``status 502`` or ``cut``.
-        p50_seconds: latency from the request to the answer's last byte, of all that were answered.
-        p99_seconds: likewise.
-        seconds: how long all of it took.
+        p50_seconds: from the request to the answer's last byte, of all that were answered.
     """
 
     sent: int

@@ -143,12 +143,8 @@ def _spoil_event(dice: random.Random, event: bytes) -> bytes:
 class _Frame:
     """How a body goes on the wire, the same for any body.
 
-    Attributes:
-        head: of the answer, without what frames the body.
-        chunk_bytes: size of its chunks; 0 where it has none.
-        ending: behind the last chunk.
-        length_error: added to the length that is told; ``None`` where none is.
-        write_bytes: size of the writes.
+    `chunk_bytes` is 0 where it is not chunked; `length_error` is added to the length that is told,
+    if one is.
     """
 
     head: bytes

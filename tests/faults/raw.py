@@ -61,12 +61,7 @@ _DIGITS = re.compile(rb"[0-9A-Fa-f]+").fullmatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request.
-
-    Attributes:
-        trace_id: 32 hexadecimal digits, those of its span.
-        data: on the wire.
-    """
+    """One request on the wire; its span has the trace id."""
 
     trace_id: str
     data: bytes = field(repr=False)
@@ -77,11 +72,8 @@ def make_call(
 ) -> Call:
     """A chat that the upstream answers by a script.
 
-    Args:
-        script: its name, and what else stands in the path, such as ``streams/17``.
-        body: of the request.
-        head: further fields, each with its line end.
-        close: the connection is for this call alone.
+    More may stand in the path behind the script's name, as in ``streams/17``; each field of `head`
+    has its line end; `close`: the connection is for this call alone.
     """
     trace_id = uuid.uuid4().hex
     traceparent = f"traceparent: 00-{trace_id}-{uuid.uuid4().hex[:16]}-01\r\n".encode()
@@ -94,12 +86,8 @@ def make_call(
 class Seen:
     """What a client saw of one call.
 
-    Attributes:
-        status: code and reason; empty where no head came.
-        fields: of the head, but for those of this hop.
-        body: without framing.
-        whole: it ended as its framing says.
-        seconds: from the connection's begin to its end.
+    `status` is code and reason, empty where no head came; `fields` are without those of this hop,
+    `body` is without framing; `whole`: it ended as its framing says.
     """
 
     status: bytes = b""
@@ -157,12 +145,7 @@ def _join_chunks(data: bytes) -> tuple[bytes, bool]:
 
 @asynccontextmanager
 async def connected(port: int, *, buffer_bytes: int = 0) -> AsyncIterator[Streams]:
-    """A new connection on loopback, gone at the end.
-
-    Args:
-        port: of the other side.
-        buffer_bytes: of its receive buffer; 0 leaves that to the system.
-    """
+    """A new connection on loopback, with a receive buffer of its own size if that is not 0."""
     with contextlib.closing(socket.socket()) as sock:
         if buffer_bytes:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
@@ -178,14 +161,7 @@ async def connected(port: int, *, buffer_bytes: int = 0) -> AsyncIterator[Stream
 async def ask(
     port: int, data: bytes, *, marker: bytes = b"", on_marker: Callable[[], None] | None = None
 ) -> Seen:
-    """Send bytes on a new connection, and read until it ends.
-
-    Args:
-        port: on loopback.
-        data: what is sent, at once.
-        marker: bytes of the answer's body.
-        on_marker: called when they have come.
-    """
+    """Send bytes on a new connection, and read until it ends; call when a marker has come."""
     begun = time.monotonic()
     raw, reset = bytearray(), False
     async with connected(port) as (reader, writer), asyncio.timeout(ASK_SECONDS):
@@ -241,7 +217,7 @@ def wait_for_spans(store: Path, calls: Sequence[Call]) -> dict[str, SpanSummary]
     """The spans of these calls by trace id, when all are there or time is up.
 
     A call with two of them fails here (R3); one without is for
-    :func:`tests.faults.call_rows.report_calls`.
+    :func:`tests.faults.row.report_calls`.
     """
     wanted = {call.trace_id for call in calls}
     until = time.monotonic() + SPAN_SECONDS

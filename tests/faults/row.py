@@ -1,8 +1,7 @@
 """One row of the fault matrix: what was sent, what was lost, what the client saw, what it cost.
 
-A test builds a :class:`Row` from what it measured, asserts what must hold, and hands it to
-:func:`report`. Where ``SPANTAP_FAULTS_RESULTS`` names a file, each row is also appended there as a
-line of JSON, and ::
+A test measures, calls :func:`report`, and asserts what must hold. Where ``SPANTAP_FAULTS_RESULTS``
+names a file, each row is also appended there as a line of JSON, and ::
 
     python -m tests.faults.row FILE
 
@@ -14,12 +13,19 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-__all__ = ("RESULTS_VARIABLE", "Row", "read_rows", "render_table", "report")
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from telemetry.store.rows import SpanSummary
+    from tests.faults.raw import Call
+
+__all__ = ("RESULTS_VARIABLE", "Row", "read_rows", "render_table", "report", "report_calls")
 
 RESULTS_VARIABLE = "SPANTAP_FAULTS_RESULTS"
 """Names the file that rows are appended to; unset: they are printed only."""
@@ -31,14 +37,8 @@ _COLUMNS = ("Fault", "Sent", "Lost", "The client saw", "Added latency", "Figures
 class Row:
     """What one fault came to.
 
-    Attributes:
-        name: the fault, in words.
-        sent: exchanges that clients began.
-        lost: those of them whose span neither arrived nor is in the store.
-        client_saw: in words, such as ``every answer, whole``.
-        added_latency: in words with figures, and against what.
-        figures: whatever else was measured, by name.
-        command: what makes the row again.
+    `lost` are those of the exchanges begun whose span neither arrived nor is in the store;
+    `added_latency` says against what; `command` makes the row again.
     """
 
     name: str
@@ -46,20 +46,61 @@ class Row:
     lost: int
     client_saw: str
     added_latency: str
-    figures: dict[str, str | int | float] = field(default_factory=dict)
-    command: str = "make faults"
+    figures: dict[str, str | int | float]
+    command: str
 
 
-def report(row: Row) -> None:
-    """Print `row` as a block, and append it to the results file where one is named."""
+def report(
+    name: str,
+    *,
+    sent: int,
+    lost: int,
+    client_saw: str,
+    added_latency: str = "-",
+    figures: Mapping[str, str | int | float] | None = None,
+    command: str = "make faults",
+) -> None:
+    """Print a :class:`Row` as a block, and append it to the results file where one is named."""
+    row = Row(
+        name=name,
+        sent=sent,
+        lost=lost,
+        client_saw=client_saw,
+        added_latency=added_latency,
+        figures=dict(figures or {}),
+        command=command,
+    )
     facts = dataclasses.asdict(row)
-    name, figures = facts.pop("name"), facts.pop("figures")
-    lines = [f"  {key.replace('_', ' ')}: {value}" for key, value in (facts | figures).items()]
-    print("\n".join(["", name, *lines]))
+    measured = facts.pop("figures")
+    print()
+    for fact, value in (facts | measured).items():
+        print(f"  {fact.replace('_', ' ')}: {value}")
     if path := os.environ.get(RESULTS_VARIABLE):
         # In one write, for tests run side by side.
         with Path(path).open("ab", buffering=0) as results:
             results.write(msgspec.json.encode(row) + b"\n")
+
+
+def report_calls(
+    name: str,
+    calls: Sequence[Call],
+    spans: Mapping[str, SpanSummary],
+    *,
+    client_saw: str,
+    added_latency: str = "none",
+    figures: Mapping[str, str | int | float] | None = None,
+) -> None:
+    """Report a row of calls that are counted one by one, and assert that each has its span."""
+    lost = sum(call.trace_id not in spans for call in calls)
+    report(
+        name,
+        sent=len(calls),
+        lost=lost,
+        client_saw=client_saw,
+        added_latency=added_latency,
+        figures=figures,
+    )
+    assert lost == 0, f"{lost} of {len(calls)} calls have no span"
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -18,7 +18,7 @@ from telemetry.store.rows import SpanState
 from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.backend import TAKE_ALL, Backend, Ledger
 from tests.faults.load import Load, LoadResult, build_marks, run_load, running_load
-from tests.faults.row import Row, report
+from tests.faults.row import report
 from tests.faults.stage import is_long, running_spantap
 
 if TYPE_CHECKING:
@@ -42,13 +42,7 @@ _WARM_UP = 16
 
 
 class Scene:
-    """A proxy, its backend's port and ledger, and all load that was sent so far.
-
-    Attributes:
-        spantap: the proxy.
-        ledger: what the backend holds.
-        sent: the marks of all exchanges begun.
-    """
+    """A proxy, its backend's port and ledger, and the marks of all exchanges begun so far."""
 
     def __init__(self, spantap: RunningSpantap, port: int, tls: ssl.SSLContext | None) -> None:
         self.spantap = spantap
@@ -65,12 +59,7 @@ class Scene:
         *,
         tls: ssl.SSLContext | None = None,
     ) -> Backend:
-        """The backend up where the proxy expects it; it is well unless told otherwise.
-
-        Args:
-            judge: decides on each request.
-            tls: another certificate than the one that the proxy trusts.
-        """
+        """The backend up where the proxy expects it; well, and trusted, unless told otherwise."""
         return Backend(self.ledger, judge, port=self._port, tls=tls or self._tls)
 
     def load(self, count: int, *, rate: float = 0.0, pad_bytes: int = 0) -> LoadResult:
@@ -140,13 +129,8 @@ class Scene:
     ) -> None:
         """Assert what holds in every row, and report it.
 
-        Args:
-            name: the fault.
-            during: what the clients saw during it.
-            calm: what they saw before.
-            figures: what else to tell, by name.
-            set_aside: marks of the spans that the backend refused for good.
-            counted_lost: how many spans the proxy says are lost.
+        `set_aside` are the marks of spans that the backend refused for good; the proxy says that
+        `counted_lost` spans are lost.
         """
         arrived = self.ledger.marks
         lost = self.sent - arrived.keys() - set_aside
@@ -155,8 +139,8 @@ class Scene:
             sent=sum(seen.sent for seen in self._seen),
             whole=sum(seen.whole for seen in self._seen),
         )
-        row = Row(
-            name=name,
+        report(
+            name,
             sent=len(self.sent),
             lost=len(lost),
             client_saw=sent.in_words,
@@ -167,7 +151,6 @@ class Scene:
                 **(figures or {}),
             },
         )
-        report(row)
         assert sent.whole == len(self.sent), "a client was hurt (R2)"
         assert len(lost) == counted_lost, "spans are lost that nobody counted (R8)"
         assert arrived.keys() <= self.sent, "spans of nobody"
@@ -199,15 +182,7 @@ def playing(
     store: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Scene]:
-    """A scene whose backend is down; at its end the proxy must end well.
-
-    Args:
-        folder: an empty folder.
-        upstream: the base URL of the upstream.
-        tls: the backend's, where its endpoint is ``https``.
-        store: where the store is, if not in `folder`.
-        environment: further variables.
-    """
+    """A scene whose backend is down; at its end the proxy must end well. The folder is empty."""
     port = find_free_port()
     with running_spantap(
         folder,

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from tests.e2e.processes import wait_until
+from codec.jsontext import encode_json
+from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.raw import ASK_SECONDS, ask_all, make_call, seen_alike, wait_for_spans
 from tests.faults.stage import RunningSpantap, running_spantap
 from tests.proxy.harness import DONE, STREAM, USAGE_EVENT, Connection, ScriptedUpstream
@@ -27,16 +28,26 @@ if TYPE_CHECKING:
     from tests.faults.raw import Call
 
 __all__ = (
+    "EVENTS",
+    "TIMEOUT_SECONDS",
     "Script",
     "Stage",
     "UpstreamThread",
     "asks_usage",
     "hang_mid_stream",
+    "impatient_stage",
+    "in_chunks",
     "running_stage",
+    "sends",
     "trace_of",
     "whole_stream",
 )
 
+TIMEOUT_SECONDS = 1.0
+"""To the first byte and between two, on an impatient stage: as short as a busy machine allows."""
+
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+"""How the head of a stream begins."""
 
 HELD = "spantap_bodies_held_bytes"
 """What telemetry holds of open calls, at whose end it is nothing again (R5)."""
@@ -45,10 +56,7 @@ _SETTLE_SECONDS = 30.0
 
 
 class UpstreamThread:
-    """A scripted upstream on a thread of its own.
-
-    Args:
-        scripts: by the first segment of the path.
+    """A scripted upstream on a thread of its own; the first segment of a path names the script.
 
     Attributes:
         gone_at: when the peer of a call was gone, on the monotonic clock, by trace id: of calls
@@ -168,10 +176,7 @@ def running_stage(
 ) -> Iterator[Stage]:
     """A stage; at its end the processes must be those of its beginning, and have told no error.
 
-    Args:
-        folder: an empty one.
-        scripts: what the upstream does, by the first segment of the path; ``healthy`` is there.
-        environment: settings of spantap.
+    There is a script ``healthy`` besides.
     """
     with (
         UpstreamThread({"healthy": healthy, **scripts}) as upstream,
@@ -183,6 +188,34 @@ def running_stage(
         wait_until(lambda: spantap.metrics().get(HELD) == 0, _SETTLE_SECONDS, "no body is held")
         assert "Traceback" not in spantap.log, spantap.log
         assert " ERROR " not in spantap.log, spantap.log
+
+
+@contextmanager
+def impatient_stage(folder: Path, scripts: Mapping[str, Script]) -> Iterator[Stage]:
+    """A stage with short timeouts, and an upstream ``refuses`` where nobody listens."""
+    url = f"http://127.0.0.1:{find_free_port()}"
+    environment = {
+        "SPANTAP_FIRST_BYTE_TIMEOUT_SECONDS": str(TIMEOUT_SECONDS),
+        "SPANTAP_IDLE_TIMEOUT_SECONDS": str(TIMEOUT_SECONDS),
+        "SPANTAP_UPSTREAMS": encode_json([{"name": "refuses", "prefix": "/refuses", "url": url}]),
+    }
+    with running_stage(folder, scripts, environment) as running:
+        yield running
+
+
+def in_chunks(*pieces: bytes) -> bytes:
+    """The pieces, each as a chunk."""
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+
+
+def sends(*pieces: bytes) -> Script:
+    """A script of constant bytes, and the end of the connection."""
+
+    async def script(_: UpstreamThread, connection: Connection) -> None:
+        await connection.send(*pieces)
+        connection.writer.close()
+
+    return script
 
 
 async def healthy(_: UpstreamThread, connection: Connection) -> None:

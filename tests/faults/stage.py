@@ -65,13 +65,7 @@ def is_long() -> bool:
 
 
 class RunningSpantap:
-    """``spantap serve`` on ports of its own, with a store, a log and settings in one folder.
-
-    Attributes:
-        port: of traffic.
-        admin_port: of the admin server.
-        store: the path of the span store.
-    """
+    """``spantap serve`` on ports of its own, with a store, a log and settings in one folder."""
 
     def __init__(
         self,
@@ -176,6 +170,10 @@ class RunningSpantap:
             subprocess.TimeoutExpired: it does not end.
         """
         self._running.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for its end; the exit status."""
         return self._running.wait(_END_SECONDS)
 
     def kill(self) -> None:
@@ -222,13 +220,8 @@ def running_spantap(
 ) -> Iterator[RunningSpantap]:
     """A ``spantap serve`` that is ready, and ended with all its children at the end.
 
-    Args:
-        folder: an empty folder, for configuration, log and store.
-        upstream: the base URL of its only upstream.
-        endpoint: the OTLP endpoint; without one, spans stay in the store.
-        environment: further variables, ``SPANTAP_*`` and ``OTEL_*``.
-        workers: worker processes.
-        store: where the store is, if not in `folder`.
+    The folder, an empty one, gets configuration and log, and the store if none is named. Without an
+    OTLP endpoint spans stay in the store.
     """
     spantap = RunningSpantap(
         folder,

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.call_rows import report_calls
 from tests.faults.raw import Call, connected, make_call, wait_for_spans
+from tests.faults.row import report_calls
 from tests.faults.scripted import UpstreamThread, running_stage
 from tests.faults.stage import scale
 from tests.proxy.harness import DONE, STREAM, Connection, chunk_event

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.call_rows import report_calls
 from tests.faults.raw import (
     ASK_SECONDS,
     Call,
@@ -29,6 +28,7 @@ from tests.faults.raw import (
     seen_alike,
     wait_for_spans,
 )
+from tests.faults.row import report_calls
 from tests.faults.scripted import (
     Script,
     Stage,

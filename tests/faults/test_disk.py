@@ -123,14 +123,7 @@ def playing_on_disk(folder: Path, upstream: str, size_bytes: int) -> Iterator[tu
 def assert_spans_wait(
     scene: Scene, fault: AbstractContextManager[None], words: str, name: str
 ) -> None:
-    """Spans of a load during a fault wait in memory, and arrive when it is over.
-
-    Args:
-        scene: with nothing sent yet.
-        fault: of the disk.
-        words: what the log says of it.
-        name: of the row.
-    """
+    """Spans of a load during a fault, of which the log has words, wait and then arrive."""
     calm = scene.calm_load(scaled(CALM_COUNT))
     with fault:
         during, waiting = load_until_said(scene, words)

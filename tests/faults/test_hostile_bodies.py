@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.call_rows import report_calls
 from tests.faults.raw import ask_all, make_call, wait_for_spans
+from tests.faults.row import report_calls
 from tests.faults.scripted import UpstreamThread, running_stage
 from tests.faults.stage import is_long
 from tests.faults.test_big_event import read_peak

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.processes import find_free_port, wait_until
-from tests.faults.row import Row, report
+from tests.faults.row import report
 from tests.faults.stage import is_long, running_spantap, scaled
 from tests.faults.test_processes import in_words, marks_of, read_store, run
 from tests.load.nginx import NGINX_OBSTACLE, configure_nginx
@@ -113,17 +113,14 @@ def test_two_instances_are_restarted_in_turn_behind_nginx(tmp_path: Path) -> Non
     sent = marks_of(result, "load")
     recorded = first.outcomes | second.outcomes
     report(
-        Row(
-            name=f"two instances behind nginx restarted in turn during {STREAMS} streams",
-            sent=len(sent),
-            lost=len(sent - recorded.keys()),
-            client_saw=in_words(result),
-            added_latency="-",
-            figures={
-                "spans in the first store": len(first.outcomes),
-                "in the second": len(second.outcomes),
-            },
-        )
+        name=f"two instances behind nginx restarted in turn during {STREAMS} streams",
+        sent=len(sent),
+        lost=len(sent - recorded.keys()),
+        client_saw=in_words(result),
+        figures={
+            "spans in the first store": len(first.outcomes),
+            "in the second": len(second.outcomes),
+        },
     )
     assert result.statuses == {200: result.requests}
     assert recorded == dict.fromkeys(sent, "OK")
@@ -182,14 +179,11 @@ def test_two_workers_share_a_load(tmp_path: Path) -> None:
     sent = marks_of(streamed, "streams") | marks_of(whole, "whole")
     used = [round(late - early, 2) for early, late in zip(before, after, strict=True)]
     report(
-        Row(
-            name=f"two workers, {STREAMS} streams beside whole answers",
-            sent=len(sent),
-            lost=len(sent - recorded.outcomes.keys()),
-            client_saw=f"{in_words(streamed)}; {in_words(whole)}",
-            added_latency="-",
-            figures={"CPU seconds of each worker": f"{used[0]} and {used[1]}"},
-        )
+        name=f"two workers, {STREAMS} streams beside whole answers",
+        sent=len(sent),
+        lost=len(sent - recorded.outcomes.keys()),
+        client_saw=f"{in_words(streamed)}; {in_words(whole)}",
+        figures={"CPU seconds of each worker": f"{used[0]} and {used[1]}"},
     )
     assert (streamed.answered, whole.answered) == (streamed.requests, whole.requests)
     assert recorded.outcomes == dict.fromkeys(sent, "OK")

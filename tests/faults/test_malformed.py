@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.processes import wait_until
-from tests.faults.call_rows import report_calls
 from tests.faults.invalid_requests import SECRET, make_invalid_request
 from tests.faults.malformed_bodies import make_body
 from tests.faults.malformed_streams import make_stream
@@ -36,7 +35,7 @@ from tests.faults.raw import (
     seen_alike,
     wait_for_spans,
 )
-from tests.faults.row import Row, report
+from tests.faults.row import report, report_calls
 from tests.faults.scripted import Stage, UpstreamThread, asks_usage, running_stage
 from tests.faults.stage import scaled
 from tests.proxy.harness import (
@@ -131,14 +130,12 @@ def report_unseen(
     """Assert that the upstream has seen no more than `before` connections, and report the row."""
     assert stage.upstream.connection_count == before
     report(
-        Row(
-            name=name,
-            sent=sent,
-            lost=0,
-            client_saw=client_saw,
-            added_latency=added_latency,
-            figures={"connections at the upstream": 0, **(figures or {})},
-        )
+        name=name,
+        sent=sent,
+        lost=0,
+        client_saw=client_saw,
+        added_latency=added_latency,
+        figures={"connections at the upstream": 0, **(figures or {})},
     )
 
 

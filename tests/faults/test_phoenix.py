@@ -16,7 +16,7 @@ from tests.e2e.phoenix import Phoenix
 from tests.e2e.processes import find_free_port
 from tests.faults.load import Load, build_marks, run_load, running_load
 from tests.faults.relay import Relay
-from tests.faults.row import Row, report
+from tests.faults.row import report
 from tests.faults.scene import ARRIVAL_SECONDS
 from tests.faults.stage import running_spantap, scaled
 
@@ -69,15 +69,13 @@ def test_phoenix_has_every_span_once_after_outages(load_upstream: str, tmp_path:
             spans = phoenix.wait_for_spans(PROJECT, len(sent), seconds=ARRIVAL_SECONDS)
         marks = Counter(str(span.attributes["user.id"]) for span in spans)
         report(
-            Row(
-                name="Phoenix out of reach twice, once during load",
-                sent=len(sent),
-                lost=len(sent - marks.keys()),
-                client_saw=seen[1].in_words,
-                added_latency=seen[1].compare(calm),
-                figures={"spans in Phoenix": len(spans)},
-                command="SPANTAP_E2E=1 make faults",
-            )
+            name="Phoenix out of reach twice, once during load",
+            sent=len(sent),
+            lost=len(sent - marks.keys()),
+            client_saw=seen[1].in_words,
+            added_latency=seen[1].compare(calm),
+            figures={"spans in Phoenix": len(spans)},
+            command="SPANTAP_E2E=1 make faults",
         )
         assert all(result.whole == result.sent for result in seen), "a client was hurt (R2)"
         assert marks == Counter(sent), "a span is missing, or there twice (R8)"

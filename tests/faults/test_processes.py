@@ -17,7 +17,7 @@ from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.spans.otlp.encoding import decode_spans
 from tests.e2e.processes import wait_until
 from tests.faults.beside import beside
-from tests.faults.row import Row, report
+from tests.faults.row import report
 from tests.faults.stage import is_long, running_spantap, scaled
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadClient, LoadUpstream
 
@@ -153,14 +153,12 @@ def test_telemetry_is_killed_again_and_again_during_streams(tmp_path: Path) -> N
     sent = marks_of(calm, "calm") | marks_of(result, "killed")
     sent |= marks_of(calm_again, "calm-again")
     report(
-        Row(
-            name=f"telemetry killed every {KILL_SECONDS:g} s during {STREAMS} streams",
-            sent=len(sent),
-            lost=len(sent - recorded.outcomes.keys()),
-            client_saw=in_words(result),
-            added_latency=delay(result, calm, calm_again),
-            figures={"kills": len(kills), "restarts": int(restarts)},
-        )
+        name=f"telemetry killed every {KILL_SECONDS:g} s during {STREAMS} streams",
+        sent=len(sent),
+        lost=len(sent - recorded.outcomes.keys()),
+        client_saw=in_words(result),
+        added_latency=delay(result, calm, calm_again),
+        figures={"kills": len(kills), "restarts": int(restarts)},
     )
     assert len(kills) >= 2
     assert not recorded.cut, "an answer lacks what came before a kill"
@@ -187,14 +185,11 @@ def test_a_worker_is_killed_during_streams(tmp_path: Path) -> None:
     # What had not reached the worker when it died is no exchange.
     missing = sent - recorded.outcomes.keys()
     report(
-        Row(
-            name=f"one of two workers killed during {STREAMS} streams",
-            sent=len(sent),
-            lost=len(missing - hurt),
-            client_saw=in_words(result),
-            added_latency="-",
-            figures={"worker_lost": len(lost), "never reached the worker": len(missing)},
-        )
+        name=f"one of two workers killed during {STREAMS} streams",
+        sent=len(sent),
+        lost=len(missing - hurt),
+        client_saw=in_words(result),
+        figures={"worker_lost": len(lost), "never reached the worker": len(missing)},
     )
     assert lost == hurt - missing
     assert 0 < len(hurt) < STREAMS, "the other worker's streams go on"
@@ -221,17 +216,14 @@ def test_worker_and_telemetry_are_killed_at_once(tmp_path: Path) -> None:
     missing = sent - recorded.outcomes.keys()
     hurt = {f"load-{number}" for number in (*result.cut_numbers, *result.unanswered_numbers)}
     report(
-        Row(
-            name="worker and telemetry killed at once",
-            sent=len(sent),
-            lost=len(missing),
-            client_saw=in_words(result),
-            added_latency="-",
-            figures={
-                "open when they were killed": len(hurt),
-                "lost of those that had ended": len(missing - hurt),
-            },
-        )
+        name="worker and telemetry killed at once",
+        sent=len(sent),
+        lost=len(missing),
+        client_saw=in_words(result),
+        figures={
+            "open when they were killed": len(hurt),
+            "lost of those that had ended": len(missing - hurt),
+        },
     )
     assert stored <= recorded.outcomes.keys(), "what was stored is lost"
     if is_long():  # then telemetry is not behind, and of the second round none had ended
@@ -257,17 +249,15 @@ def test_telemetry_stands_still_during_streams(tmp_path: Path) -> None:
     recorded = read_store(spantap.store)
     sent = marks_of(calm, "calm") | marks_of(result, "stopped")
     report(
-        Row(
-            name=f"telemetry stands still (SIGSTOP) during {STREAMS} streams",
-            sent=len(sent),
-            lost=len(sent - recorded.outcomes.keys()),
-            client_saw=in_words(result),
-            added_latency=delay(result, calm),
-            figures={
-                "seconds": round(result.seconds, 1),
-                "spans that lack some of what was said": recorded.cut,
-            },
-        )
+        name=f"telemetry stands still (SIGSTOP) during {STREAMS} streams",
+        sent=len(sent),
+        lost=len(sent - recorded.outcomes.keys()),
+        client_saw=in_words(result),
+        added_latency=delay(result, calm),
+        figures={
+            "seconds": round(result.seconds, 1),
+            "spans that lack some of what was said": recorded.cut,
+        },
     )
     assert result.answered == result.requests
     assert recorded.outcomes == dict.fromkeys(sent, "OK")
@@ -299,17 +289,14 @@ def test_the_supervisor_goes_and_is_started_again(number: signal.Signals, tmp_pa
     recorded = read_store(spantap.store)
     sent = marks_of(before, "first") | marks_of(after, "second")
     report(
-        Row(
-            name=f"the supervisor gets {number.name} during {STREAMS} streams; started again",
-            sent=len(sent),
-            lost=len(sent - recorded.outcomes.keys()),
-            client_saw=f"{in_words(before)}; after the start {in_words(after)}",
-            added_latency="-",
-            figures={
-                "seconds until all its processes had ended": round(took, 2),
-                **Counter(recorded.outcomes.values()),
-            },
-        )
+        name=f"the supervisor gets {number.name} during {STREAMS} streams; started again",
+        sent=len(sent),
+        lost=len(sent - recorded.outcomes.keys()),
+        client_saw=f"{in_words(before)}; after the start {in_words(after)}",
+        figures={
+            "seconds until all its processes had ended": round(took, 2),
+            **Counter(recorded.outcomes.values()),
+        },
     )
     assert recorded.outcomes.keys() == sent
     assert after.answered == STREAMS
@@ -353,16 +340,13 @@ def test_a_rolling_restart_under_load_loses_nothing(tmp_path: Path) -> None:
     sent = marks_of(result, "load") if result.unanswered < 10_000 else set(recorded.outcomes)
     accepted = sent - refused
     report(
-        Row(
-            name="a rolling restart under load, one instance",
-            sent=len(accepted),
-            lost=len(accepted - recorded.outcomes.keys()),
-            client_saw=f"{result.answered} answers whole, {result.cut} cut; "
-            f"{result.refused} connections refused while none was there, "
-            f"{result.unanswered - result.refused} reset",
-            added_latency="-",
-            figures={"seconds until the next was ready": round(away, 2)},
-        )
+        name="a rolling restart under load, one instance",
+        sent=len(accepted),
+        lost=len(accepted - recorded.outcomes.keys()),
+        client_saw=f"{result.answered} answers whole, {result.cut} cut; "
+        f"{result.refused} connections refused while none was there, "
+        f"{result.unanswered - result.refused} reset",
+        figures={"seconds until the next was ready": round(away, 2)},
     )
     assert result.cut == 0
     # One may come between the last look at the port and its end, when the linger is over.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.backend import Backend, Ledger
-from tests.faults.row import Row, report
+from tests.faults.row import report
 from tests.faults.stage import running_spantap
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadClient, LoadUpstream
 
@@ -147,32 +147,29 @@ def test_nothing_grows_under_steady_traffic(tmp_path: Path) -> None:
     files = {role: {s.open_files[pid] for s in judged} for pid, role in pids.items()}
     whole = sum(result.answered for result in results.values()) + len(left)
     report(
-        Row(
-            name=f"soak: {SECONDS / 60:g} minutes of plain calls, streams, and clients that leave",
-            sent=len(sent),
-            lost=len(sent - ledger.marks.keys()),
-            client_saw=(
-                f"every answer, whole; {len(left)} clients left"
-                if whole == len(sent)
-                else f"{whole} answers whole"
-            ),
-            added_latency=", ".join(
-                f"{name} p99 {result.latency.p99_ns / 1e6:.0f} ms"
-                for name, result in results.items()
-            ),
-            figures={
-                **{
-                    f"{role}: growth per 10 minutes": f"{slope / 1e6:+.2f} MB"
-                    for role, slope in slopes.items()
-                },
-                **{
-                    f"{role}: memory": f"{judged[-1].rss_bytes[pid] / 1e6:.0f} MB"
-                    for pid, role in pids.items()
-                },
-                **{f"{role}: open files": f"{min(n)} to {max(n)}" for role, n in files.items()},
+        name=f"soak: {SECONDS / 60:g} minutes of plain calls, streams, and clients that leave",
+        sent=len(sent),
+        lost=len(sent - ledger.marks.keys()),
+        client_saw=(
+            f"every answer, whole; {len(left)} clients left"
+            if whole == len(sent)
+            else f"{whole} answers whole"
+        ),
+        added_latency=", ".join(
+            f"{name} p99 {result.latency.p99_ns / 1e6:.0f} ms" for name, result in results.items()
+        ),
+        figures={
+            **{
+                f"{role}: growth per 10 minutes": f"{slope / 1e6:+.2f} MB"
+                for role, slope in slopes.items()
             },
-            command="make soak",
-        )
+            **{
+                f"{role}: memory": f"{judged[-1].rss_bytes[pid] / 1e6:.0f} MB"
+                for pid, role in pids.items()
+            },
+            **{f"{role}: open files": f"{min(n)} to {max(n)}" for role, n in files.items()},
+        },
+        command="make soak",
     )
     assert whole == len(sent)
     assert ledger.marks == dict.fromkeys(sent, 1)

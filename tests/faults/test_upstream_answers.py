@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.call_rows import report_calls
-from tests.faults.odd_upstreams import EVENTS, impatient_stage, in_chunks, sends
 from tests.faults.raw import added_latency, ask_all, make_call, seen_alike, wait_for_spans
-from tests.faults.scripted import Script, Stage, UpstreamThread, whole_stream
+from tests.faults.row import report_calls
+from tests.faults.scripted import (
+    EVENTS,
+    Script,
+    Stage,
+    UpstreamThread,
+    impatient_stage,
+    in_chunks,
+    sends,
+    whole_stream,
+)
 from tests.faults.stage import scaled
 from tests.proxy.harness import ANSWER, ASKING_CHAT, CHAT, DONE, STREAM, STREAMED_CHAT, Connection
 
@@ -59,31 +67,13 @@ async def wrong_length_of_a_stream(_: UpstreamThread, connection: Connection) ->
     connection.writer.close()
 
 
-SCRIPTS: dict[str, Script] = {
-    "one_byte": one_byte_at_a_time,
-    "head_chunked": sends(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n"),
-    "head_counted": sends(JSON + b"Content-Length: 200\r\n\r\n"),
-    "head_until_close": sends(EVENTS + b"Connection: close\r\n\r\n"),
-    "length_too_long": sends(JSON + b"Content-Length: 500\r\n\r\n" + ANSWER[:100]),
-    "length_too_short": sends(JSON + b"Content-Length: %d\r\n\r\n%b" % (len(ANSWER) - 50, ANSWER)),
-    "stream_too_short": wrong_length_of_a_stream,
-    "interim": after_interim_answers,
-    "trailers": with_trailers,
-}
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """One for all rows: what a row does must not hurt the next."""
-    with impatient_stage(tmp_path_factory.mktemp("answers"), SCRIPTS) as running:
-        yield running
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relayed:
     """A fault that the client of a proxy sees as a direct client does.
 
     Attributes:
+        name: what the upstream does.
+        script: does it.
         whole: the answer ends as its framing says.
         body_bytes: how long the body is, ``None`` where that is the whole stream.
         outcome: of the span.
@@ -92,6 +82,7 @@ class Relayed:
     """
 
     name: str
+    script: Script
     whole: bool
     body_bytes: int | None = None
     outcome: str
@@ -102,6 +93,7 @@ class Relayed:
 RELAYED = {
     "one_byte": Relayed(
         name="upstream sends one byte at a time",
+        script=one_byte_at_a_time,
         whole=True,
         outcome="completed",
         tokens=5,
@@ -109,12 +101,14 @@ RELAYED = {
     ),
     "head_chunked": Relayed(
         name="upstream sends a head and no chunk",
+        script=sends(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n"),
         whole=False,
         body_bytes=0,
         outcome="truncated",
     ),
     "head_counted": Relayed(
         name="upstream sends a head and nothing of 200 bytes",
+        script=sends(JSON + b"Content-Length: 200\r\n\r\n"),
         whole=False,
         body_bytes=0,
         outcome="truncated",
@@ -122,12 +116,14 @@ RELAYED = {
     ),
     "head_until_close": Relayed(
         name="upstream sends a head and ends a stream without events",
+        script=sends(EVENTS + b"Connection: close\r\n\r\n"),
         whole=True,
         body_bytes=0,
         outcome="truncated",
     ),
     "length_too_long": Relayed(
         name="upstream's Content-Length is too long",
+        script=sends(JSON + b"Content-Length: 500\r\n\r\n" + ANSWER[:100]),
         whole=False,
         body_bytes=100,
         outcome="truncated",
@@ -135,6 +131,7 @@ RELAYED = {
     ),
     "length_too_short": Relayed(
         name="upstream's Content-Length is too short",
+        script=sends(JSON + b"Content-Length: %d\r\n\r\n%b" % (len(ANSWER) - 50, ANSWER)),
         whole=True,
         body_bytes=len(ANSWER) - 50,
         outcome="completed",
@@ -142,16 +139,30 @@ RELAYED = {
     ),
     "stream_too_short": Relayed(
         name="upstream's Content-Length is too short for its events",
+        script=wrong_length_of_a_stream,
         whole=True,
         body_bytes=len(STREAM[0]) + 10,
         outcome="truncated",
     ),
     "interim": Relayed(
-        name="upstream sends 100, 103 and 199 first", whole=True, outcome="completed", tokens=5
+        name="upstream sends 100, 103 and 199 first",
+        script=after_interim_answers,
+        whole=True,
+        outcome="completed",
+        tokens=5,
     ),
-    "trailers": Relayed(name="upstream sends trailers", whole=True, outcome="completed"),
+    "trailers": Relayed(
+        name="upstream sends trailers", script=with_trailers, whole=True, outcome="completed"
+    ),
 }
-"""By script."""
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """One for all rows: what a row does must not hurt the next."""
+    scripts = {name: case.script for name, case in RELAYED.items()}
+    with impatient_stage(tmp_path_factory.mktemp("answers"), scripts) as running:
+        yield running
 
 
 @pytest.mark.parametrize("script", RELAYED)

@@ -13,10 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.call_rows import report_calls
-from tests.faults.odd_upstreams import EVENTS, TIMEOUT_SECONDS, impatient_stage, in_chunks, sends
 from tests.faults.raw import Call, Seen, ask, ask_all, make_call, wait_for_spans
-from tests.faults.scripted import Script, Stage, UpstreamThread, hang_mid_stream
+from tests.faults.row import report_calls
+from tests.faults.scripted import (
+    EVENTS,
+    TIMEOUT_SECONDS,
+    Script,
+    Stage,
+    UpstreamThread,
+    hang_mid_stream,
+    impatient_stage,
+    in_chunks,
+    sends,
+)
 from tests.faults.stage import scaled
 from tests.proxy.harness import ASKING_CHAT, STREAM, Connection
 
@@ -81,22 +90,16 @@ def assert_failed(stage: Stage, calls: list[Call], outcome: str) -> dict[str, Sp
 
 # --- nothing to relay: the client gets an error of ours
 
-NO_ANSWER = {
-    "refuses": (502, "upstream_unreachable", "connect_error"),
-    "hang": (504, "upstream_timeout", "timeout"),
-    "closes": (502, "upstream_closed_before_response", "connect_error"),
-    "half_a_head": (502, "upstream_closed_before_response", "connect_error"),
-    "no_http": (502, "upstream_invalid_response", "upstream_error"),
-}
-"""Script: status and code of the error, outcome of the span."""
+CLOSED = (502, "upstream_closed_before_response", "connect_error")
 
-NO_ANSWER_NAMES = {
-    "refuses": "upstream refuses connections",
-    "hang": "upstream hangs before its head",
-    "closes": "upstream closes instead of answering",
-    "half_a_head": "upstream closes within its head",
-    "no_http": "upstream answers what is no HTTP",
+NO_ANSWER = {
+    "refuses": ("refuses connections", 502, "upstream_unreachable", "connect_error"),
+    "hang": ("hangs before its head", 504, "upstream_timeout", "timeout"),
+    "closes": ("closes instead of answering", *CLOSED),
+    "half_a_head": ("closes within its head", *CLOSED),
+    "no_http": ("answers what is no HTTP", 502, "upstream_invalid_response", "upstream_error"),
 }
+"""Script: what it does, status and code of the error, outcome of the span."""
 
 
 @pytest.mark.parametrize("script", NO_ANSWER)
@@ -104,7 +107,7 @@ async def test_an_upstream_that_does_not_answer_is_an_error_that_names_the_cause
     stage: Stage, script: str
 ) -> None:
     """OpenAI-shaped 502 or 504, at once or at the timeout; one ERROR span each."""
-    status, code, outcome = NO_ANSWER[script]
+    name, status, code, outcome = NO_ANSWER[script]
     calls = [make_call(script) for _ in range(scaled(100, least=4))]
     seen = await ask_all(stage.spantap.port, calls, at_once=25)
     for answer in seen:
@@ -116,7 +119,7 @@ async def test_an_upstream_that_does_not_answer_is_an_error_that_names_the_cause
     spans = assert_failed(stage, calls, outcome)
     slowest = max(answer.seconds for answer in seen)
     report_calls(
-        NO_ANSWER_NAMES[script],
+        f"upstream {name}",
         calls,
         spans,
         client_saw=f"{status} {code}, OpenAI-shaped, naming upstream and cause",

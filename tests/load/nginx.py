@@ -28,12 +28,7 @@ http {{
 
 
 def configure_nginx(folder: Path, http: str) -> list[str]:
-    """Write the configuration of an nginx with one worker; the command that starts it.
-
-    Args:
-        folder: for that and all else that nginx writes.
-        http: the rest of its ``http`` block.
-    """
+    """Write a configuration of nginx with this ``http`` block; the command that starts it."""
     path = folder / "nginx.conf"
     path.write_text(_CONFIGURATION.format(folder=folder, http=http))
     return ["nginx", "-p", str(folder), "-c", str(path), "-g", "daemon off;"]

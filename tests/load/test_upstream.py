@@ -1,8 +1,7 @@
-"""The load upstream against requests of ours: raw sockets that send and read as they like."""
+"""The load upstream against requests of ours, and the tool's two sides together."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from codec.jsontext import decode_json_object
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadUpstream, run_client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")
 
@@ -94,28 +93,6 @@ def test_a_request_may_come_byte_by_byte_and_in_chunks(sock: socket.socket) -> N
     assert answer["usage"]["total_tokens"] == 16
 
 
-@pytest.mark.parametrize(
-    ("answer", "fields"),
-    [
-        (b"HTTP/1.1 200 OK", (b"POST / HTTP/1.1", b"Content-Length: 0", b"Connection: close")),
-        (b"HTTP/1.1 404 Not Found", (b"GET /v1/models HTTP/1.1", b"Connection: close")),
-        (b"", (b"POST / HTTP/1.1", b"Content-Length: x")),
-        (b"", (b"POST / HTTP/1.1", b"Content-Length: 1", b"Transfer-Encoding: chunked")),
-        (b"", (b"POST / HTTP/1.1", b"", b"POST / HTTP/1.1")),
-    ],
-)
-def test_the_upstream_closes_after_what_it_must(
-    sock: socket.socket, answer: bytes, fields: Sequence[bytes]
-) -> None:
-    """Asked to, for what is no HTTP, or was pipelined; other methods get a 404."""
-    sock.sendall(b"\r\n".join([*fields, b"", b""]))
-    received = b""
-    with contextlib.suppress(ConnectionResetError):  # it had not read all we sent
-        while data := sock.recv(65536):
-            received += data
-    assert received.partition(b"\r\n")[0] == answer
-
-
 def test_a_slow_reader_gets_a_large_stream_whole_and_hinders_nobody() -> None:
     """What the socket does not take is kept, and goes on when there is room (rule 4)."""
     with LoadUpstream(chunks=40, chunk_bytes=250_000) as upstream, socket.socket() as slow:
@@ -148,3 +125,45 @@ def test_a_stream_whose_reader_leaves_is_counted_as_aborted() -> None:
             run_client(ClientLoad(port=upstream.port, mode="json", requests=20))
             counts = upstream.stop()
     assert (counts.streams, counts.aborted) == (2, 1)
+
+
+# --- both sides together
+
+
+def test_every_json_request_is_answered_and_counted() -> None:
+    """Kept connections, one stamp and one latency for each answer."""
+    with LoadUpstream(json_bytes=5000) as upstream:
+        result = run_client(
+            ClientLoad(port=upstream.port, mode="json", connections=7, requests=100)
+        )
+        counts = upstream.stop()
+    assert (result.requests, result.statuses) == (100, {200: 100})
+    assert result.chunk_delay.count == result.ttfb.count == result.latency.count == 100
+    assert result.body_bytes > 100 * 5000
+    assert (counts.connections, counts.requests, counts.streams) == (7, 100, 0)
+    assert (counts.aborted, counts.broken) == (0, 0)
+
+
+@pytest.mark.parametrize("rate", [0, 2000])
+def test_every_stream_is_answered_and_each_of_its_chunks_timed(rate: float) -> None:
+    """Written in large pieces or chunk by chunk."""
+    with LoadUpstream(chunks=150, rate=rate, chunk_bytes=1000) as upstream:
+        result = run_client(
+            ClientLoad(port=upstream.port, mode="stream", connections=5, requests=20)
+        )
+    assert (result.answered, result.cut, result.unanswered) == (20, 0, 0)
+    assert result.chunk_delay.count == upstream.counts.chunks == 20 * 150
+    assert upstream.counts.streams == result.latency.count == 20
+    delay = result.chunk_delay
+    assert 0 < delay.p50_ns <= delay.p90_ns <= delay.p99_ns <= delay.max_ns
+    assert result.ttfb.max_ns <= result.latency.max_ns
+
+
+def test_a_load_ends_after_its_time_and_keeps_its_rate() -> None:
+    """At 100 a second, no more than 40 requests are due within 0.4 s."""
+    with LoadUpstream() as upstream:
+        result = run_client(
+            ClientLoad(port=upstream.port, mode="json", connections=3, seconds=0.4, rate=100)
+        )
+    assert 1 <= result.requests <= 40
+    assert result.answered == result.requests

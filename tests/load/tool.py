@@ -46,7 +46,6 @@ __all__ = (
     "LoadUpstream",
     "Percentiles",
     "UpstreamCounts",
-    "build_load_tool",
     "run_client",
 )
 
@@ -78,15 +77,7 @@ class LoadToolError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Percentiles:
-    """Durations of one kind; percentiles are at most 1/128 too high.
-
-    Attributes:
-        count: how many.
-        p50_ns: median; 0 where there are none, as the others.
-        p90_ns: 90th percentile.
-        p99_ns: 99th percentile.
-        max_ns: the longest, exactly.
-    """
+    """Durations of one kind, at most 1/128 too high but for the longest; 0 where there are none."""
 
     count: int
     p50_ns: int
@@ -100,13 +91,9 @@ class UpstreamCounts:
     """What an upstream did.
 
     Attributes:
-        connections: that it accepted.
         requests: whole ones.
-        streams: those of them that were answered by a stream.
-        chunks: content chunks sent.
         aborted: answers whose connection went away before they were sent whole.
         broken: connections closed for what is no HTTP, or was pipelined.
-        cpu_seconds: its own.
     """
 
     connections: int
@@ -123,8 +110,6 @@ class ClientLoad:
     """What a client sends.
 
     Attributes:
-        port: on loopback.
-        mode: whole answers or streams.
         connections: kept ones, and so the most requests at a time.
         requests: how many in all; 0: until ``seconds`` are over.
         seconds: when it stops to send; 0: when ``requests`` are sent.
@@ -133,7 +118,6 @@ class ClientLoad:
         messages: of each chat.
         model: the model, and what the users of the requests (``MODEL-0``, ``MODEL-1``, ...) begin
             with; up to 64 letters, digits, dots, dashes and underscores.
-        silence_seconds: after how long without a byte in or out it gives up on what is open.
         api: what it calls.
     """
 
@@ -145,7 +129,6 @@ class ClientLoad:
     rate: float = 0
     messages: int = 2
     model: str = "load"
-    silence_seconds: float = 30
     api: LoadApi = "chat"
 
     def __post_init__(self) -> None:
@@ -159,8 +142,7 @@ class ClientLoad:
         arguments += ["--connections", str(self.connections), "--rate", str(self.rate)]
         arguments += ["--requests", str(self.requests)] if self.requests else []
         arguments += ["--seconds", str(self.seconds), "--messages", str(self.messages)]
-        arguments += ["--model", self.model, "--silence", str(self.silence_seconds)]
-        return [*arguments, "--api", self.api]
+        return [*arguments, "--model", self.model, "--api", self.api]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,23 +150,16 @@ class ClientResult:
     """What came of a load: ``requests == answered + cut + unanswered``.
 
     Attributes:
-        requests: sent, or meant for a connection that was refused.
         answered: whose answer came whole; a stream of status 200 up to its last event.
-        statuses: of those, by status.
+        statuses: of those.
         cut: whose answer began and did not come whole.
         cut_numbers: which, the first 10,000; the user of number n was ``MODEL-n``.
         unanswered: refused, reset or silent before the head of an answer.
-        unanswered_numbers: which, the first 10,000.
         refused: of those, because nobody took the connection.
         silent: whether it gave up on what was open.
-        body_bytes: received, framing aside.
-        seconds: from the first request to the last byte.
-        answers_per_second: whole answers (or streams) in that time.
-        cpu_seconds: its own.
         chunk_delay: from the stamp in a chunk (of a whole answer: in its content) to its arrival.
-        ttfb: from a request to the first byte of its answer's body.
-        latency: from a request to the last byte of its answer, where that is whole. Both last ones
-            are of status 200.
+        ttfb: from a request to the first byte of its answer's body, where that has status 200.
+        latency: from a request to the last byte of its answer, likewise.
     """
 
     requests: int
@@ -204,20 +179,12 @@ class ClientResult:
     ttfb: Percentiles
     latency: Percentiles
 
-    @property
-    def cpu_seconds_per_1000(self) -> float:
-        """What the client itself cost for 1,000 answers."""
-        return self.cpu_seconds * 1000 / self.answered if self.answered else 0.0
-
 
 @functools.cache
-def build_load_tool() -> Path:
+def _build() -> Path:
     """Compile the program, where this text of it was not compiled before.
 
     ``LOAD_CFLAGS`` in the environment adds flags, such as ``-fsanitize=address,undefined``.
-
-    Raises:
-        LoadToolError: there is an obstacle, or the compiler complains.
     """
     if LOAD_TOOL_OBSTACLE:
         raise LoadToolError(LOAD_TOOL_OBSTACLE)
@@ -231,15 +198,12 @@ def build_load_tool() -> Path:
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             built = Path(folder, "load")
             sources = sorted(str(path) for path in _FOLDER.glob("*.c"))
-            _compile(["cc", *flags, "-o", str(built), *sources])
+            command = ["cc", *flags, "-o", str(built), *sources]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise LoadToolError(done.stderr)
             built.replace(program)
     return program
-
-
-def _compile(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LoadToolError(done.stderr)
 
 
 class _Process:
@@ -250,7 +214,7 @@ class _Process:
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [build_load_tool(), *self._arguments],
+            [_build(), *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -280,13 +244,8 @@ class _Process:
 class LoadUpstream(_Process):
     """An OpenAI-shaped upstream in a process of its own, as a context manager.
 
-    Args:
-        port: on loopback; 0: any free one.
-        chunks: content chunks of each stream.
-        rate: chunks/s of each stream; 0: as fast as the reader takes them.
-        chunk_bytes: text in each of them, at least 20.
-        json_bytes: text in an answer that is no stream, at least 20.
-        api: what its streams are of.
+    `rate` is in chunks/s of each stream; 0: as fast as the reader takes them. `chunk_bytes` and
+    `json_bytes` are the text of a chunk, and of an answer that is no stream, at least 20.
     """
 
     def __init__(
@@ -357,10 +316,6 @@ class LoadClient(_Process):
 
     def __init__(self, load: ClientLoad) -> None:
         super().__init__(load.arguments)
-
-    def stop(self) -> None:
-        """Send no more; what is open goes on, and :meth:`wait` has the result."""
-        self._process.send_signal(signal.SIGTERM)
 
     def wait(self, timeout_seconds: float = 600) -> ClientResult:
         """Wait for its end; to be called once.

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits
 
-from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
-from codec.apis.table import get_api
+from codec.answer import ChatMessage, ToolCall
 from codec.usage import Usage
 from proxy.commands.call import RecordedCall, decode_call
 from telemetry.identity import SpanIdentity
-from telemetry.observing.exchange import Exchange, Outcome
+from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
 from telemetry.spans.otlp.encoding import encode_span
@@ -22,13 +20,15 @@ from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import SpanRow
+from telemetry.store.store import Store
+from tests.telemetry import exchanges
+from tests.telemetry.exchanges import make_response
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codec.jsontext import JsonObject
-
-from telemetry.store.store import Store
+    from telemetry.observing.exchange import Exchange
 
 START_NS = 1_763_647_445_123_456_789
 """2025-11-20 14:04:05.123456789 UTC."""
@@ -63,36 +63,26 @@ def make_exchange(number: int = 1, **members: Any) -> Exchange:
         "object": "chat.completion.chunk",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi, you."}}],
     }
-    exchange = Exchange(
-        identity=SpanIdentity(trace_id=f"{number:02x}" * 16, span_id=span_id_of(number)),
-        endpoint="chat.completions",
-        method="POST",
-        path="/v1/chat/completions",
-        upstream="demo",
-        server_address="127.0.0.1",
-        server_port=8080,
-        request=get_api(members.get("endpoint", "chat.completions")).asked(request),
-        request_body=json.dumps(request).encode(),
-        response_status=200,
-        response=ChatResponse(
+    start_ns = START_NS + number * 1_000_000_000
+    defaults: dict[str, Any] = {
+        "identity": SpanIdentity(trace_id=f"{number:02x}" * 16, span_id=span_id_of(number)),
+        "upstream": "demo",
+        "server_address": "127.0.0.1",
+        "server_port": 8080,
+        "response_status": 200,
+        "response": make_response(
+            ChatMessage(role="assistant", content="Hi, you."),
             model="gpt-demo",
-            choices=(
-                Choice(
-                    index=0,
-                    message=ChatMessage(role="assistant", content="Hi, you."),
-                    finish_reason="stop",
-                ),
-            ),
             usage=Usage(prompt=7, completion=2, total=9, cache_read=3, reasoning=0),
             body=body,
         ),
-        request_id="req_1",
-        streamed=True,
-        start_ns=START_NS + number * 1_000_000_000,
-        end_ns=START_NS + number * 1_000_000_000 + 342_000_000,
-        first_chunk_ns=START_NS + number * 1_000_000_000 + 131_000_000,
-    )
-    return replace(exchange, **members)
+        "request_id": "req_1",
+        "streamed": True,
+        "start_ns": start_ns,
+        "end_ns": start_ns + 342_000_000,
+        "first_chunk_ns": start_ns + 131_000_000,
+    }
+    return exchanges.make_exchange(request, **{**defaults, **members})
 
 
 def tell_span(exchange: Exchange) -> str:
@@ -130,10 +120,8 @@ def make_tools_exchange(number: int = 2) -> Exchange:
         for n, city in enumerate(("Lisbon", "Oslo"), start=1)
     )
     message = ChatMessage(role="assistant", tool_calls=calls)
-    choice = Choice(index=0, message=message, finish_reason="tool_calls")
-    return make_exchange(
-        number, request_json=request, response=ChatResponse(model="gpt-demo", choices=(choice,))
-    )
+    response = make_response(message, finish_reason="tool_calls", model="gpt-demo", usage=None)
+    return make_exchange(number, request_json=request, response=response)
 
 
 def make_failed_exchange(number: int = 3, message: str = "Rate limit reached.") -> Exchange:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import ssl
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,9 +15,9 @@ from proxy.commands.check_findings import bad, good, note, print_findings
 from proxy.settings.settings import Settings
 from tests.faults.stage import running_spantap
 from tests.otlp_sink import HttpSink, SinkAnswer
+from tests.proxy.plain_server import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 NOWHERE = "http://127.0.0.1:1"
@@ -102,88 +99,37 @@ def test_an_upstream_that_is_away_is_bad_and_the_cause_is_told_once(
     assert capfd.readouterr().err == ""
 
 
-@contextlib.contextmanager
-def answering(
-    status: int, *, of_chats: int | None = None, kind: str = "application/json"
-) -> Iterator[str]:
-    """The URL of an upstream that answers with a status, and with another where chats go."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            is_chat = self.path.endswith("/chat/completions")
-            self.send_response(of_chats if is_chat and of_chats else status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+UPSTREAMS: list[tuple[dict[str, Any], str, str]] = [
+    ({"status": 200}, "good", "reachable (status 200)"),
+    ({"status": 401}, "good", "it wants a key, which your client sends"),
+    ({"status": 301}, "note", "gets status 301: it sends callers elsewhere"),
+    ({"status": 403}, "note", "refuses us (status 403): it wants a key, or not this machine"),
+    ({"status": 404}, "note", "404: it lists no models, or the path of its URL is wrong"),
+    ({"status": 405}, "note", "405: it lists no models, or the path of its URL is wrong"),
+    ({"status": 503}, "note", "it answers with status 503"),
+    ({"status": 404, "of_chats": 405}, "good", "it has a path for chats, and lists no models"),
+    ({"status": 404, "of_chats": 401}, "good", "it wants a key, which your client sends"),
+    ({"status": 404, "of_chats": 400}, "good", "reachable (status 400)"),
+    ({"status": 404, "of_chats": 502}, "note", "it answers with status 502"),
+    (
+        {"status": 200, "kind": "text/html; charset=utf-8"},
+        "note",
+        "GET /v1/models gets status 200 and a web page",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("status", "verdict", "words"),
-    [
-        (200, "good", "reachable (status 200)"),
-        (401, "good", "it wants a key, which your client sends"),
-        (301, "note", "GET /v1/models gets status 301: it sends callers elsewhere"),
-        (403, "note", "refuses us (status 403): it wants a key, or not this machine"),
-        (
-            404,
-            "note",
-            "GET /v1/models gets status 404: it lists no models, or the path of its URL is wrong",
-        ),
-        (
-            405,
-            "note",
-            "GET /v1/models gets status 405: it lists no models, or the path of its URL is wrong",
-        ),
-        (503, "note", "it answers with status 503"),
-    ],
-)
-def test_an_upstream_that_answers_is_judged_by_its_status(
-    status: int, verdict: str, words: str, store: Path
+@pytest.mark.parametrize(("answers", "verdict", "words"), UPSTREAMS, ids=str)
+def test_an_upstream_is_judged_by_its_answers(
+    answers: dict[str, Any], verdict: str, words: str, store: Path
 ) -> None:
-    """One that is ill is no fault of the settings."""
-    with answering(status) as url:
+    """One that is ill is no fault of the settings; to see chats no model is needed."""
+    with answering(**answers) as url:
         found_bad, lines = check(store=store, upstream=url)
     _, found = about("upstream", lines)
     assert found.startswith(verdict)
     assert words in found
     assert found_bad == 0
-
-
-@pytest.mark.parametrize(
-    ("of_chats", "verdict", "words"),
-    [
-        (405, "good", "reachable: it has a path for chats, and lists no models (404)"),
-        (401, "good", "it wants a key, which your client sends"),
-        (400, "good", "reachable (status 400)"),
-        (502, "note", "it answers with status 502"),
-    ],
-)
-def test_an_upstream_that_lists_no_models_is_asked_for_chats(
-    of_chats: int, verdict: str, words: str, store: Path
-) -> None:
-    """Where there are some, no model and no money is needed to see that they are there."""
-    with answering(404, of_chats=of_chats) as url:
-        _, lines = check(store=store, upstream=f"{url}/v1")
-    _, found = about("upstream", lines)
-    assert found.startswith(verdict)
-    assert words in found
-
-
-def test_an_upstream_that_answers_with_a_web_page_is_told_of(store: Path) -> None:
-    """Its URL is that of a site beside the API."""
-    with answering(200, kind="text/html; charset=utf-8") as url:
-        _, lines = check(store=store, upstream=f"{url}/docs")
-    _, found = about("upstream", lines)
-    assert found.startswith("note  ")
-    assert "GET /docs/v1/models gets status 200 and a web page" in found
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,8 @@ from proxy.commands.check_findings import Verdict
 from proxy.commands.check_ports import check_ports
 from proxy.downstream.listening import bind, listen
 from proxy.settings.settings import Settings
+from tests.e2e.processes import find_free_port
+from tests.proxy.plain_server import answering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,21 +27,8 @@ SPANTAP = {"/healthz": b"ok\n", "/readyz": b"ready\n"}
 @contextlib.contextmanager
 def admin_port(pages: dict[str, bytes]) -> Iterator[int]:
     """A port where somebody answers with these pages, and with 503 for others."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            page = pages.get(self.path)
-            self.send_response(503 if page is None else 200)
-            self.end_headers()
-            self.wfile.write(page or b"no\n")
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+    with answering(503, pages=pages) as url:
+        yield int(url.rpartition(":")[2])
 
 
 @contextlib.contextmanager
@@ -65,11 +53,6 @@ def taken_port(answer: bytes = b"") -> Iterator[int]:
             thread.join()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def look(port: int, admin: int, **hosts: Any) -> list[Finding]:
     return list(check_ports(Settings(port=port, admin_port=admin, **hosts)))
 
@@ -80,7 +63,7 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
 
 def test_free_ports_are_good_and_stay_free() -> None:
     """Also where any port will do."""
-    port = free_port()
+    port = find_free_port()
     traffic, admin = look(port, 0)
     assert verdicts([traffic, admin]) == [Verdict.GOOD] * 2
     assert traffic.words == f"127.0.0.1:{port} is free"
@@ -90,7 +73,7 @@ def test_free_ports_are_good_and_stay_free() -> None:
 
 def test_a_port_is_looked_at_without_listening(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ``serve`` that starts just then gets it, and no client is taken and dropped."""
-    port = free_port()
+    port = find_free_port()
     started = []
 
     def bind_beside_one_that_starts(what: str, host: str, number: int) -> socket.socket:
@@ -169,6 +152,6 @@ def test_a_host_that_is_not_ours_is_bad() -> None:
 
 def test_one_port_for_both_is_bad() -> None:
     """``serve`` would find the second one taken, by itself."""
-    [finding] = look(free := free_port(), free)
+    [finding] = look(free := find_free_port(), free)
     assert finding.verdict is Verdict.BAD
     assert "both ports" in finding.words

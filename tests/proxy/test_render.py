@@ -15,8 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from codec.answer import ChatMessage, ChatResponse, Choice
+from codec.apis.table import get_api
 from codec.call import Tool
 from codec.cost import Cost
+from codec.jsontext import encode_json
 from proxy.commands import render
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import format_duration, print_table
@@ -182,15 +184,6 @@ def test_ids_of_a_call_in_full_are_whole_on_any_terminal(store: Path) -> None:
         assert longest <= max(width, 2 + len(call.summary.trace_id))
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_id_is_whole_on_any_terminal(store: Path, width: int) -> None:
-    """Rule 2: a narrow terminal costs the other columns their room, never the id."""
-    call = read_call(store, make_failed_exchange())
-    console, out = terminal(width)
-    print_table(console, [call], zone=UTC)
-    assert call.summary.span_id in out.getvalue()
-
-
 def test_narrow_terminal_keeps_what_matters(store: Path) -> None:
     """80 characters hold time, id, model, outcome, tokens and durations, each of them whole."""
     console, out = terminal(80)
@@ -315,6 +308,29 @@ def test_choices_refusals_and_reasoning_are_labelled(store: Path) -> None:
     text = show(store, make_exchange(response=ChatResponse(choices=choices, body=body)))
     assert "  assistant  choice 0\n    (reasoning) Hm.\n    42\n" in text
     assert "  no role  choice 1\n    (refusal) No.\n" in text
+
+
+def test_items_of_an_answer_say_what_they_are(store: Path) -> None:
+    """By their type; by their number where the answer as a whole is not there to tell."""
+    parts = [{"type": "refusal", "refusal": "No."}]
+    output = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
+        {"type": "web_search_call", "id": "ws_1", "action": {"query": "x"}},
+        {"type": "message", "role": "assistant", "content": parts},
+    ]
+    body = encode_json({"object": "response", "status": "completed", "output": output}).encode()
+    response = get_api("responses").read_said(body)
+    request = {"model": "m", "input": "hi"}
+    call = read_call(
+        store, make_exchange(endpoint="responses", request_json=request, response=response)
+    )
+    text = piped(call)
+    assert "  assistant  reasoning\n    (reasoning) Hm.\n" in text
+    assert "  assistant  web search call\n    -> web_search_call  ws_1\n" in text
+    assert "  assistant  message\n    (refusal) No.\n" in text
+    attributes = {k: v for k, v in call.span.attributes.items() if k != "output.value"}
+    without = piped(replace(call, span=replace(call.span, attributes=attributes)))
+    assert "  assistant  output 2\n    No.\n" in without
 
 
 def test_tool_call_without_id_or_name_is_shown(store: Path) -> None:

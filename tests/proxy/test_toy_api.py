@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import proxy
 import telemetry
 from codec.jsontext import decode_json
 from tests import toy
-from tests.proxy.test_serve_command import command_line
+from tests.e2e.processes import ServerProcess, find_free_port
 
 CANARIES: dict[str, Any] = {
     "model": "toy-1",
@@ -76,23 +77,29 @@ def played(house: Path) -> Played:
 
     Gives both spans by whether they streamed, both answers, and the metrics.
     """
-    spantap = [sys.executable, "-m", "proxy"]
+    spantap = [sys.executable, "-P", "-m", "proxy"]
     config, store = house / "spantap.toml", ("--store", str(house / "s.db"))
     config.write_text(PRICE)
-    with command_line([*spantap, "upstream", "--port", "0"], cwd=house) as upstream:
-        settings = {
-            "SPANTAP_UPSTREAM": f"http://127.0.0.1:{upstream.wait_listening()[0]}",
-            "SPANTAP_CONFIG": str(config),
-            "PYTHONPATH": str(house),  # of the processes that it starts
-            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
-        }
-        ports = ("--port", "0", "--admin-port", "0")
-        with command_line([*spantap, "serve", *ports, *store], cwd=house, **settings) as serve:
-            port, admin = serve.wait_listening()
-            plain = ask(port, "POST", "/v1/toy", CANARIES)
-            streamed = ask(port, "POST", "/v1/toy", CANARIES | {"stream": True})
-            shown = wait_for_metrics(admin)
-            assert serve.end() == 0
+    played, port, admin = find_free_port(), find_free_port(), find_free_port()
+    ports = ("--port", str(port), "--admin-port", str(admin))
+    settings = {
+        "SPANTAP_UPSTREAM": f"http://127.0.0.1:{played}",
+        "SPANTAP_CONFIG": str(config),
+        "PYTHONPATH": str(house),
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
+    }
+    upstream = [*spantap, "upstream", "--port", str(played)]
+    serve = [*spantap, "serve", *ports, *store]
+    with (
+        ServerProcess(upstream, environment=settings, log=house / "upstream.log") as demo,
+        ServerProcess(serve, environment=settings, log=house / "serve.log") as running,
+    ):
+        demo.wait_for(f"http://127.0.0.1:{played}/v1/models", 30)
+        running.wait_for(f"http://127.0.0.1:{admin}/readyz", 30)
+        plain = ask(port, "POST", "/v1/toy", CANARIES)
+        streamed = ask(port, "POST", "/v1/toy", CANARIES | {"stream": True})
+        shown = wait_for_metrics(admin)
+        assert running.end() == 0
     listed = run([*spantap, "traces", *store, "--json"], house)
     spans = {}
     for line in listed.splitlines():
@@ -127,7 +134,10 @@ def wait_for_metrics(admin: int) -> bytes:
 
 def run(line: list[str], folder: Path) -> str:
     """What a command says."""
-    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        line, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -10,6 +10,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
+import pytest
+
 from proxy.processes import child as child_module
 from proxy.processes.child import Child, Role
 from proxy.processes.messages import Finish, Finished, Start
@@ -18,9 +20,10 @@ from telemetry.metrics.snapshot import merge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    import pytest
+    Running = Callable[[str], AbstractAsyncContextManager[tuple[Child, asyncio.Future[None]]]]
 
 START = Start(settings=b"{}", number=1, frames_path="/x", seal_key=b"k")
 
@@ -40,25 +43,27 @@ registry.set(EXCHANGES_OPEN, 7)
 """
 
 
-@contextlib.asynccontextmanager
-async def running(
-    behaviour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Child, asyncio.Future[None]]]:
-    """A child that behaves like this, ended at the end."""
-    script = tmp_path / "child.py"
-    script.write_text(BEGINNING + textwrap.dedent(behaviour))
-    program = tmp_path / "python"
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Running:
+    """Runs a child that behaves as it is told, and ends it at the end."""
+    script, program = tmp_path / "child.py", tmp_path / "python"
     program.write_text(f'#!/bin/sh\nexec {PYTHON} {script} "$@"\n')
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    child = Child(Role.WORKER, START, [])
-    future = asyncio.ensure_future(child.run())
-    try:
-        yield child, future
-    finally:
-        child.expect_end()
-        child.kill()
-        await future
+
+    @contextlib.asynccontextmanager
+    async def run(behaviour: str) -> AsyncIterator[tuple[Child, asyncio.Future[None]]]:
+        script.write_text(BEGINNING + textwrap.dedent(behaviour))
+        child = Child(Role.WORKER, START, [])
+        future = asyncio.ensure_future(child.run())
+        try:
+            yield child, future
+        finally:
+            child.expect_end()
+            child.kill()
+            await future
+
+    return run
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -67,32 +72,30 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_rule_1_a_child_that_was_never_ready_is_not_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rule_1_a_child_that_was_never_ready_is_not_started_again(running: Running) -> None:
     """It has said why it cannot; its status is told."""
-    async with running("sys.exit(2)", tmp_path, monkeypatch) as (child, future):
+    async with running("sys.exit(2)") as (child, future):
         await future
         assert (child.status, child.restarts, child.ready.is_set()) == (2, 0, False)
 
 
 async def test_rule_1_one_that_dies_before_it_was_ready_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It could not say it itself."""
     behaviour = "import os\nos.kill(os.getpid(), 9)"
-    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+    async with running(behaviour) as (child, future):
         await future
         assert child.lost is None
     assert "the worker 1 process was ended by SIGKILL" in caplog.text
 
 
 async def test_rule_1_one_that_was_ready_is_started_again_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A new process under the same name, and a line that says how the old one ended."""
     behaviour = "control.send(Ready(notes=((20, 'hello'),)))\ncontrol.receive()"
-    async with running(behaviour, tmp_path, monkeypatch) as (child, _):
+    async with running(behaviour) as (child, _):
         await until(child.ready.is_set)
         first = child.pid
         assert first is not None
@@ -104,11 +107,11 @@ async def test_rule_1_one_that_was_ready_is_started_again_at_once(
 
 
 async def test_rule_2_a_child_that_keeps_ending_is_waited_for_and_called_a_crash_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each time longer, and loudly; the end does not wait for it."""
     behaviour = "control.send(Ready())\nsys.exit(3)"
-    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+    async with running(behaviour) as (child, future):
         await until(lambda: child.restarts >= 4)
         child.expect_end()
         async with asyncio.timeout(5):
@@ -119,16 +122,14 @@ async def test_rule_2_a_child_that_keeps_ending_is_waited_for_and_called_a_crash
     assert "3 times in a row; it is started again in 0.5 s" in caplog.text
 
 
-async def test_rule_3_what_a_child_counted_goes_on_in_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rule_3_what_a_child_counted_goes_on_in_the_next(running: Running) -> None:
     """Counters are added up; what was open is not."""
     behaviour = """
         control.send(Ready())
         control.send(Counters(snapshot=registry.snapshot()))
         control.receive()
     """
-    async with running(behaviour, tmp_path, monkeypatch) as (child, _):
+    async with running(behaviour) as (child, _):
         await until(lambda: len(child.numbers()) == 1)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
@@ -140,16 +141,14 @@ async def test_rule_3_what_a_child_counted_goes_on_in_the_next(
         assert EXCHANGES_OPEN.name not in past.numbers
 
 
-async def test_orders_reach_a_successor_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_orders_reach_a_successor_too(running: Running) -> None:
     """What was ordered while none was there is told first; its last word is kept."""
     behaviour = """
         control.send(Ready())
         if isinstance(control.receive(), Finish):
             control.send(Finished(lost=3))
     """
-    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+    async with running(behaviour) as (child, future):
         await until(child.ready.is_set)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
@@ -161,16 +160,16 @@ async def test_orders_reach_a_successor_too(
 
 
 async def test_one_that_talks_nonsense_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And one that closes its channel and lives on, too."""
     monkeypatch.setattr(child_module, "HANG_SECONDS", 0.1)
     behaviour = "control.sock.sendall(b'\\0\\0\\0\\1\\xc1')\ntime.sleep(60)"
-    async with running(behaviour, tmp_path, monkeypatch) as (child, future):
+    async with running(behaviour) as (child, future):
         await future
         assert child.status == -signal.SIGKILL
     assert "says what is no message" in caplog.text
-    async with running("control.sock.close()\ntime.sleep(60)", tmp_path, monkeypatch) as (
+    async with running("control.sock.close()\ntime.sleep(60)") as (
         child,
         future,
     ):
@@ -179,10 +178,13 @@ async def test_one_that_talks_nonsense_is_ended(
 
 
 async def test_a_process_that_cannot_be_made_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    running: Running,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Rather than raised into nowhere."""
-    async with running("", tmp_path, monkeypatch):
+    async with running(""):
         pass
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
     child = Child(Role.TELEMETRY, START, [])
@@ -191,7 +193,7 @@ async def test_a_process_that_cannot_be_made_is_said(
 
 
 async def test_rule_4_a_child_that_goes_silent_is_told_of_once_and_not_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With what to do about it; and when it is heard again."""
     monkeypatch.setattr(child_module, "SILENT_SECONDS", 0.2)
@@ -203,7 +205,7 @@ async def test_rule_4_a_child_that_goes_silent_is_told_of_once_and_not_ended(
             control.send(Counters(snapshot=registry.snapshot()))
             time.sleep(0.01)
     """
-    async with running(behaviour, tmp_path, monkeypatch) as (child, _):
+    async with running(behaviour) as (child, _):
         await until(lambda: "is heard again" in caplog.text)
         [silence, _] = [record.getMessage() for record in caplog.records]
         assert f"the worker 1 process {child.pid} has said nothing for 0.2 s" in silence

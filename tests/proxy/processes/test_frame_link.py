@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -182,44 +182,25 @@ async def test_a_broken_way_to_telemetry_is_said(
     assert await link.finish(0.05, 0.1) == 1
 
 
-async def test_a_defect_in_sending_does_not_end_it(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("name", ["read", "acknowledge"])
+async def test_a_defect_does_not_end_it(
+    name: str,
+    listener: socket.socket,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is said, and all is sent over another connection."""
+    """In sending or in hearing of it: it is said, and all is sent over another connection."""
     intake = Intake(listener)
     intake.start()
-    read = FrameOutbox.read
+    method = getattr(FrameOutbox, name)
     defects = [RuntimeError("a defect")]
 
-    def read_later(outbox: FrameOutbox, limit_bytes: int) -> list[bytes]:
+    def fail_once(outbox: FrameOutbox, *arguments: Any) -> Any:
         if defects and len(outbox):
             raise defects.pop()
-        return read(outbox, limit_bytes)
+        return method(outbox, *arguments)
 
-    monkeypatch.setattr(FrameOutbox, "read", read_later)
-    async with linked(listener) as link:
-        emit(link, 1)
-        assert await link.finish(10, 20) == 0
-    intake.finish()
-    assert intake.outcomes == {1: "completed"}
-    assert "frames could not be sent" in caplog.text
-
-
-async def test_a_defect_in_taking_acknowledgements_does_not_end_it(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is said, and what was not taken in is sent again over another connection."""
-    intake = Intake(listener)
-    intake.start()
-    acknowledge = FrameOutbox.acknowledge
-    defects = [RuntimeError("a defect")]
-
-    def acknowledge_later(outbox: FrameOutbox, numbers: list[int]) -> None:
-        if defects:
-            raise defects.pop()
-        acknowledge(outbox, numbers)
-
-    monkeypatch.setattr(FrameOutbox, "acknowledge", acknowledge_later)
+    monkeypatch.setattr(FrameOutbox, name, fail_once)
     async with linked(listener) as link:
         emit(link, 1)
         assert await link.finish(10, 20) == 0

@@ -230,16 +230,11 @@ def test_a_signal_to_all_processes_ends_them_in_order(
         running_spantap(tmp_path, upstream=upstream) as spantap,
         socket.create_connection(("127.0.0.1", spantap.port)) as client,
     ):
-        body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
-        client.sendall(
-            b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
-            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-        )
+        send_chat(client, streams=True)
         assert client.recv(65_536).startswith(b"HTTP/1.1 200 OK")
         for pid in spantap.pids():
             os.kill(pid, number)
-        answer = b"".join(iter(lambda: client.recv(65_536), b""))
-        assert answer.endswith(b"0\r\n\r\n")
+        assert read_end(client).endswith(b"0\r\n\r\n")
         wait_until(lambda: not spantap.is_running(), 30, "it ends")
         with StoreReader(spantap.store) as reader:
             assert [row.outcome for row in reader.latest(2)] == ["completed"]
@@ -253,11 +248,7 @@ def test_a_second_signal_while_draining_cuts_what_is_open(tmp_path: Path) -> Non
         running_spantap(tmp_path, upstream=upstream, environment=settings) as spantap,
         socket.create_connection(("127.0.0.1", spantap.port)) as client,
     ):
-        body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
-        client.sendall(
-            b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
-            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-        )
+        send_chat(client, streams=True)
         assert client.recv(65_536).startswith(b"HTTP/1.1 200 OK")
         os.kill(spantap.pid, signal.SIGTERM)
         wait_until(lambda: "draining" in spantap.log, 20, "the first signal is obeyed")
@@ -309,19 +300,6 @@ def test_no_traffic_is_taken_before_telemetry_is_there(tmp_path: Path) -> None:
         assert spantap.terminate() == 0
 
 
-def test_a_terminal_that_is_closed_ends_it_in_order(tmp_path: Path) -> None:
-    """SIGHUP is as good as SIGTERM."""
-    with (
-        running_load_upstream() as upstream,
-        running_spantap(tmp_path, upstream=upstream) as spantap,
-    ):
-        assert run_load(Load(port=spantap.port, prefix="m", count=3)).whole == 3
-        os.kill(spantap.pid, signal.SIGHUP)
-        wait_until(lambda: not spantap.is_running(), 30, "it has ended")
-        with StoreReader(spantap.store) as reader:
-            assert len(reader.latest(9)) == 3
-
-
 def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     """Its children end, and remove the folder of their socket."""
     with (
@@ -336,11 +314,13 @@ def test_a_supervisor_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> No
         assert list(Path(scratch).iterdir()) == []
 
 
-def send_chat(client: socket.socket) -> None:
-    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+def send_chat(client: socket.socket, *, streams: bool = False) -> None:
+    """Ask for an answer, or for a stream that is the last of its connection."""
+    body = b'{"model":"m","stream":%b,"messages":[]}' % (b"true" if streams else b"false")
+    close = b"Connection: close\r\n" if streams else b""
     client.sendall(
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
-        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n%b"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (close, len(body), body)
     )
 
 

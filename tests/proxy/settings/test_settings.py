@@ -82,7 +82,6 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
     ("text", "words"),
     [
         ("prot = 1", "unknown setting 'prot'"),
-        ("port = 'x'", "setting 'port'"),
         ("port = 70000", "setting 'port'"),
         ("upstream = 'api.openai.com'", "setting 'upstream'"),
         ("[[upstream]]\nname = 'a'\nurl = 'http://a'\nkey = 'x'", "upstream.0.key"),
@@ -95,10 +94,27 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
         ("linger_seconds = inf", "setting 'linger_seconds'"),
         ("store = ''", "setting 'store'"),
         ("client_key = 'key.pem'", "client_key needs client_cert"),
+        ("[price]\nmodel = 'm'", "setting 'prices': must be tables, each under [[price]]"),
+        ("[[prices]]\nmodel = 'm'", "unknown setting 'prices': the tables are [[price]]"),
+        ("headers = 'x'", "setting 'headers': must be a table of names and values"),
+        ("keep = 3", "setting 'keep': must be a list of words"),
+        (
+            "max_value_bytes = '1MiB'",
+            "setting 'max_value_bytes': must be a whole number of bytes, without a unit",
+        ),
+        ("port = 'abc'", "setting 'port': must be a whole number"),
+        ("workers = 1.5", "setting 'workers': must be a whole number"),
+        (
+            "linger_seconds = '5s'",
+            "setting 'linger_seconds': must be a number of seconds, without a unit",
+        ),
+        ("cost = 'maybe'", "setting 'cost': must be true or false"),
+        ("[[upstream]]\nurl = 'http://a'", "setting 'upstream.0.name': is missing"),
+        ("max_value_bytes = 4000000\nmax_span_bytes = 70000", "must not be more than max_span"),
     ],
 )
 def test_a_wrong_file_ends_in_one_clear_sentence(tmp_path: Path, text: str, words: str) -> None:
-    """It names what is wrong, in one line."""
+    """It names what is wrong in one line, in the words of the file and not in Python's."""
     with pytest.raises(ConfigurationError) as caught:
         load_settings({}, write(tmp_path, text))
     assert words in str(caught.value)
@@ -194,34 +210,6 @@ def test_a_slip_of_a_variable_is_refused(
     monkeypatch.setenv(name, "x")
     with pytest.raises(ConfigurationError, match=f"{name} is no setting; is {meant} meant"):
         load_settings()
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[price]\nmodel = 'm'", r"setting 'prices': must be tables, each under \[\[price\]\]"),
-        ("[[prices]]\nmodel = 'm'", r"unknown setting 'prices': the tables are \[\[price\]\]"),
-        ("headers = 'x'", "setting 'headers': must be a table of names and values"),
-        ("keep = 3", "setting 'keep': must be a list of words"),
-        (
-            "max_value_bytes = '1MiB'",
-            "setting 'max_value_bytes': must be a whole number of bytes, without a unit$",
-        ),
-        ("port = 'abc'", "setting 'port': must be a whole number$"),
-        ("workers = 1.5", "setting 'workers': must be a whole number$"),
-        (
-            "linger_seconds = '5s'",
-            "setting 'linger_seconds': must be a number of seconds, without a unit$",
-        ),
-        ("cost = 'maybe'", "setting 'cost': must be true or false$"),
-        ("[[upstream]]\nurl = 'http://a'", r"setting 'upstream\.0\.name': is missing"),
-        ("max_value_bytes = 4000000\nmax_span_bytes = 70000", "must not be more than max_span"),
-    ],
-)
-def test_mistakes_are_told_in_the_words_of_the_file(tmp_path: Path, text: str, words: str) -> None:
-    """And not in Python's."""
-    with pytest.raises(ConfigurationError, match=words):
-        load_settings(config=write(tmp_path, text))
 
 
 @pytest.mark.parametrize("text", ["nope", "[" * 100_000, '{"\udcff": 1}'])
