@@ -83,6 +83,15 @@ class Page:
             tab !== undefined"""
         assert await self._ask(f"{{{script}}}"), f"the page has no tab {name}"
 
+    async def unfold(self, name: str) -> None:
+        """Unfold what is folded under this name."""
+        script = f"""
+            const folded = [...document.querySelectorAll('[aria-expanded=false]')];
+            const named = folded.filter(one => one.innerText.startsWith({json.dumps(name)}));
+            named.forEach(one => one.click());
+            named.length"""
+        assert await self._ask(f"{{{script}}}"), f"nothing is folded under {name}"
+
     async def settle(self) -> None:
         """Wait until nothing more was fetched for a while, so that all is drawn."""
         count, since = -1, time.monotonic()

@@ -76,8 +76,17 @@ class ResponseRequest(Asked, frozen=True, gc=False):
         return ReadList(self._items(), read_input_item)
 
     def read_tools(self) -> Sequence[Tool]:
-        """Read the tools on offer."""
-        return read_tools(self.body.get("tools"))
+        """Read the tools on offer: the request's own, and those that its items bring."""
+        own, given = self.body.get("tools"), self.body.get("input")
+        brought = [
+            item.get("tools")
+            for item in (given if isinstance(given, list) else ())
+            if type(item) is dict and item.get("type") == "additional_tools"
+        ]
+        if not brought:
+            return read_tools(own)
+        lists = [tools for tools in (own, *brought) if isinstance(tools, list)]
+        return read_tools([tool for tools in lists for tool in tools])
 
     @property
     def offered_names(self) -> frozenset[str] | None:

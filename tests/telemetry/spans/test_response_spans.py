@@ -281,6 +281,22 @@ def test_tools_of_the_providers_own() -> None:
     assert "tool_not_offered" not in exchange.anomalies
 
 
+def test_tools_that_an_item_brings() -> None:
+    """Codex offers all of its own so."""
+    namespace = {"type": "namespace", "name": "functions", "tools": [{"name": "exec"}]}
+    items = [{"type": "additional_tools", "role": "developer", "tools": [namespace]}]
+    exchange = respond(
+        {"input": items, "tools": [{"type": "web_search"}]},
+        {"object": "response", "status": "completed", "output": [], "usage": USAGE},
+    )
+    tools = span(exchange, "llm.tools.")
+    assert tools["llm.tools.0.tool.name"] == "web_search"
+    assert tools["llm.tools.1.tool.name"] == "functions"
+    assert decode_json(tools["llm.tools.1.tool.json_schema"]) == namespace
+    hidden = SpanRules(privacy=PrivacySwitches(hide_llm_tools=True), shows_genai_content=True)
+    assert span(exchange, "llm.tools", "gen_ai.tool", rules=hidden) == {}
+
+
 def test_a_response_that_failed() -> None:
     """ERROR with its code, and what was said before; the counts if they came."""
     error = {"code": "server_error", "message": "it broke"}
