@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from codec.call import Answer, Ending, Message, Said, Stop
 from codec.chunk import ERROR_FINISH_REASONS
 from codec.parts import Reasoning, Refusal, ToolCall
-
-if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
 
 __all__ = ("ChatMessage", "ChatResponse", "Choice", "ToolCall", "whole_object")
 
@@ -178,7 +175,7 @@ class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
             return Ending.COMPLETE
         return Ending.STOPPED if not streamed or self.finish_reasons else Ending.OPEN
 
-    def output(self, *, streamed: bool) -> JsonObject:
+    def output(self, *, streamed: bool) -> Mapping[str, Any]:
         """The answer as one JSON object, named as a whole and not as a chunk."""
         if streamed and isinstance(name := self.body.get("object"), str):
             return {**self.body, "object": whole_object(name)}

@@ -320,7 +320,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """How far an answer came that was streamed or not."""
         return Ending.OPEN if streamed else Ending.STOPPED
 
-    def output(self, *, streamed: bool) -> JsonObject:  # noqa: ARG002 - for those who differ
+    def output(self, *, streamed: bool) -> Mapping[str, Any]:  # noqa: ARG002 - for those who differ
         """The answer, streamed or not, as one JSON object for ``output.value``."""
         return dict(self.body)
 

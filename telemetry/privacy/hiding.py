@@ -48,7 +48,6 @@ from telemetry.semconv import MetadataMember
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from codec.jsontext import JsonObject
     from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.switches import PrivacySwitches
 
@@ -261,19 +260,19 @@ def _reduce_request(_: str, value: AttributeValue, switches: PrivacySwitches) ->
         body = decode_json_object(text) if by_member else decode_json(text)
     except ValueError:
         return REDACTED
-    reduced = body
+    reduced: Mapping[str, Any] = body
     if switches.hides_parameters:
         reduced = {name: item for name, item in reduced.items() if name in _CONTENT_MEMBERS}
     if switches.hides_tools:
         reduced = hide_item_tools(reduced)
         if tools := _TOOL_MEMBERS & reduced.keys():
-            reduced = reduced | dict.fromkeys(tools, REDACTED)
+            reduced = {**reduced, **dict.fromkeys(tools, REDACTED)}
     if switches.hide_input_images and may_hold_image(text):
         reduced = redact_image_parts(reduced)
     return text if reduced is body else json_text(reduced) or REDACTED
 
 
-def hide_item_tools(body: JsonObject) -> JsonObject:
+def hide_item_tools(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """A request or an answer without the tools that its items bring; itself where they bring none.
 
     Items of the Responses API do: what an MCP server offers, what a search for tools found.
@@ -283,7 +282,7 @@ def hide_item_tools(body: JsonObject) -> JsonObject:
         for member in ("input", "output")
         if isinstance(items := body.get(member), list) and any(map(_brings_tools, items))
     }
-    return body | hidden if hidden else body
+    return {**body, **hidden} if hidden else body
 
 
 def _brings_tools(item: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.bench.growth import find_deviations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.bench.growth import Figure
+    from tests.bench.measuring import Figures
     from tests.bench.results import Results
 
 __all__ = ("Budget", "judge")
@@ -89,8 +91,12 @@ def _judge_responses(results: Results) -> Iterator[Budget]:
     if not chats or not responses:
         return
     for role in ("worker", "telemetry"):
-        ratio = find_ratio(responses, chats, lambda f, role=role: f.cpu_seconds_per_1000[role])
+        ratio = find_ratio(responses, chats, partial(_cpu_seconds_of, role))
         yield _most(f"CPU for 200-delta streams of Responses, {role}", 1.3, ratio, " x chat")
+
+
+def _cpu_seconds_of(role: str, figures: Figures) -> float:
+    return figures.cpu_seconds_per_1000[role]
 
 
 def _judge_delays(results: Results) -> Iterator[Budget]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import requests
 
-from codec.apis.table import find_api
+from codec.apis.responses.stream import ResponseStream
 from codec.call import Ending
+from codec.parts import Text
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, LoadUpstream, run_client
 
 pytestmark = pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")
@@ -17,13 +18,12 @@ def test_its_stream_is_a_whole_response() -> None:
     with LoadUpstream(chunks=3, api="responses") as upstream:
         url, asked = f"{upstream.url}/v1/responses", {"input": "Hello", "stream": True}
         answer = requests.post(url, json=asked, timeout=20)
-    api = find_api("POST", "/v1/responses")
-    assert api is not None
-    fold = api.open_stream()
-    fold.feed(answer.content)
-    said = fold.finish()
+    stream = ResponseStream()
+    stream.feed(answer.content)
+    said = stream.finish()
     [message] = said.choices_of_answers
-    assert "".join(part.text for part in message.message.parts) == "x" * 96
+    assert message.message.parts == (Text("x" * 96),)
+    assert said.usage is not None
     assert (said.usage.prompt, said.usage.completion) == (9, 3)
     assert said.ending(streamed=True) is Ending.COMPLETE
     assert not said.anomalies
