@@ -100,8 +100,15 @@ deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workfl
 	.quickstarts/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r $<
 	@touch $@
 
-quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp  ## every page of docs/quickstarts, with the real libraries
-	SPANTAP_QUICKSTARTS=1 $(BIN)/pytest tests/docs -p no:xdist
+# And those that are packages for Node: openai, Vercel's AI SDK, Codex.
+.quickstarts/node/.stamp: tests/clients/node/package.json tests/clients/node/package-lock.json
+	mkdir -p .quickstarts/node
+	cp $^ .quickstarts/node/
+	cd .quickstarts/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .quickstarts/node/.stamp  ## every page of docs/quickstarts, with the real libraries
+	SPANTAP_QUICKSTARTS=1 $(BIN)/pytest tests/docs tests/clients/test_node_responses.py -p no:xdist
 
 chart: $(VENV)/.dev.stamp .deploy/.stamp  ## writes the chart's examples and its table of values anew
 	$(BIN)/python -m tests.deploy.chart

@@ -45,6 +45,11 @@ _LIBRARIES = ROOT / ".quickstarts"
 _NO_NETWORK = "export LITELLM_LOCAL_MODEL_COST_MAP=True\n"
 """LiteLLM's prices from its package."""
 
+_NO_PLUGINS = "[features]\nplugins = false\n"
+"""Codex would look for some on GitHub."""
+
+_SAID = re.compile(r"llm\.output_messages\.\d+\.message\.content(s\.\d+\.message_content\.text)?")
+
 _START_SECONDS = 30.0
 _SPAN_SECONDS = 10.0
 _LITELLM_SECONDS = 90.0
@@ -108,6 +113,11 @@ WITH_THE_SDK = (
     ),
 )
 
+WITH_NODE = (
+    Quickstart(name="vercel-ai-sdk", targets=("/v1/responses",)),
+    Quickstart(name="codex", targets=("/v1/responses",)),
+)
+
 WITH_LIBRARIES = (Quickstart(name="langchain"), Quickstart(name="llamaindex"))
 
 LITELLM = Quickstart(name="litellm")
@@ -125,6 +135,14 @@ def libraries() -> Path:
 
 def named(quickstart: Quickstart) -> str:
     return quickstart.name
+
+
+def node_packages() -> Path:
+    """The folder of packages for Node that ``make quickstarts`` installs, too."""
+    packages = libraries().parent / "node" / "node_modules"
+    if not packages.exists():
+        pytest.skip("make quickstarts installs its packages for Node")
+    return packages
 
 
 async def run(script: str, folder: Path, environment: Mapping[str, str]) -> str:
@@ -194,6 +212,8 @@ class Reader:
                 self.look += text
             case "sh" if "litellm " in text:
                 self.litellm += text.replace("litellm --config", "exec litellm --config")
+            case "sh" if "codex " in text:
+                self.programs.append(text)
             case "sh":
                 self.exports += text
             case "python":
@@ -202,11 +222,15 @@ class Reader:
                 self.programs.append(self._write("client.mjs", text, "node"))
             case "yaml":
                 self._write("litellm.yaml", text)
+            case "toml":
+                self._write(".codex/config.toml", text + _NO_PLUGINS)
             case _:
                 pytest.fail(f"who runs this? {language}: {text}")
 
     def _write(self, name: str, text: str, runner: str = "") -> str:
-        (self._folder / name).write_text(self._fill_in(text), encoding="utf-8")
+        path = self._folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(self._fill_in(text), encoding="utf-8")
         return f"exec {runner} {name}"
 
     def _fill_in(self, text: str) -> str:
@@ -224,15 +248,16 @@ class Reader:
         script = self._fill_in(f"{self.exports}\n{script}")
         return await run(script, self._folder, self._environment | self._settings)
 
-    def read_spans(self, count: int) -> list[dict[str, Any]]:
-        """The attributes of the spans, oldest first, once there are that many."""
 
-        def spans() -> list[dict[str, Any]]:
-            with StoreReader(self.store) as reader:
-                return [dict(call.span.attributes) for call in latest_calls(reader)]
+def read_spans(store: Path, count: int) -> list[dict[str, Any]]:
+    """The attributes of a store's spans, oldest first, once there are that many."""
 
-        wait_until(lambda: len(spans()) == count, _SPAN_SECONDS, f"{count} spans")
-        return spans()
+    def spans() -> list[dict[str, Any]]:
+        with StoreReader(store) as reader:
+            return [dict(call.span.attributes) for call in latest_calls(reader)]
+
+    wait_until(lambda: len(spans()) == count, _SPAN_SECONDS, f"{count} spans")
+    return spans()
 
 
 async def follow(reader: Reader, quickstart: Quickstart) -> None:
@@ -242,14 +267,15 @@ async def follow(reader: Reader, quickstart: Quickstart) -> None:
         ready = f"http://127.0.0.1:{reader.admin_port}/readyz"
         await asyncio.to_thread(proxy.wait_for, ready, _START_SECONDS)
         answers = [await reader.run(program) for program in reader.programs]
-        spans = await asyncio.to_thread(reader.read_spans, len(answers))
+        spans = await asyncio.to_thread(read_spans, reader.store, len(answers))
         table = await reader.run(reader.look)
         assert await asyncio.to_thread(proxy.end) == 0, proxy.output
     promises = list(quickstart.page.rows("On the span"))
     assert len(promises) >= 5
     for answer, span in zip(answers, spans, strict=True):
         assert span["llm.model_name"] in table
-        assert span["llm.output_messages.0.message.content"] == answer
+        *_, said = (text for key, text in span.items() if _SAID.fullmatch(key))
+        assert said == answer.rstrip("\n")
         for name, promise in promises:
             check_promise(name.strip("`"), promise, span, quickstart)
 
@@ -307,6 +333,20 @@ async def test_a_page_for_a_library_does_what_it_says(
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("quickstart", WITH_NODE, ids=named)
+async def test_a_page_for_a_package_does_what_it_says(
+    quickstart: Quickstart, tmp_path: Path
+) -> None:
+    """The same, with what ``make quickstarts`` installs for Node."""
+    packages = node_packages()
+    (tmp_path / "node_modules").symlink_to(packages)
+    async with running_provider(quickstart.dialect) as provider:
+        reader = Reader(quickstart, tmp_path, provider, [packages / ".bin", _BIN])
+        await follow(reader, quickstart)
+    check_arrivals(provider, quickstart)
+
+
+@pytest.mark.timeout(180)
 async def test_the_page_for_litellm_does_what_it_says(tmp_path: Path) -> None:
     """LiteLLM is the upstream, and the demo upstream is the provider behind it."""
     programs = [libraries(), _BIN]
@@ -323,7 +363,7 @@ async def test_the_page_for_litellm_does_what_it_says(tmp_path: Path) -> None:
 
 def test_every_page_is_run() -> None:
     """And none is forgotten that is added."""
-    run = {page.name for page in (*WITH_THE_SDK, OPENAI_NODE, *WITH_LIBRARIES, LITELLM)}
+    run = {page.name for page in (*WITH_THE_SDK, OPENAI_NODE, *WITH_LIBRARIES, LITELLM, *WITH_NODE)}
     assert run == {path.stem for path in FOLDER.glob("*.md")}
 
 
