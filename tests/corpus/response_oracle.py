@@ -150,8 +150,9 @@ def expect_span(recording: Recording) -> dict[str, Any]:
     fold = fold_response(text) if streamed else _read_plain(recording)
     body = _without_images(fold["body"]) if recording.status < 400 else {}
     asked = parse_json(recording.request) or {}
+    output: Any = ""
     if recording.status >= 400:
-        outcome, output = "upstream_error", ""
+        outcome = "upstream_error"
     elif fold["error"] or body.get("status") == "failed":
         outcome, output = "stream_error", body
     else:

@@ -112,9 +112,10 @@ def test_a_stream_says_the_same_however_it_is_read(recording: Recording) -> None
         stream.feed(event + b"\n\n")
     assert stream.finish() == whole
     for written in (body, FRAMINGS["CRLF"](recording).body):
-        sizes = [7, random.Random(recording.id), *([1] if len(body) <= FINELY_CUT_BYTES else [])]
-        for size in sizes:
+        for size in (7, random.Random(recording.id)):
             assert fold(written, size) == whole
+        if len(body) <= FINELY_CUT_BYTES:
+            assert fold(written, 1) == whole
 
 
 @pytest.mark.parametrize("recording", STREAMS, ids=lambda one: one.id)
