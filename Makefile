@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts lock format clean
+.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -94,10 +94,10 @@ soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workflows, wheel: checked without a cluster
 	SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy -p no:xdist --timeout 300
 
-# The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM.
-.quickstarts/.stamp: locks/quickstarts.txt
-	$(PYTHON) -m venv .quickstarts
-	.quickstarts/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r $<
+# The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM; and of agents that call tools.
+.quickstarts/.stamp .clients/.stamp: .%/.stamp: locks/%.txt
+	$(PYTHON) -m venv .$*
+	.$*/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r $<
 	@touch $@
 
 # And those that are packages for Node: openai, Vercel's AI SDK, Codex.
@@ -109,6 +109,9 @@ deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workfl
 
 quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .quickstarts/node/.stamp  ## every page of docs/quickstarts, with the real libraries
 	SPANTAP_QUICKSTARTS=1 $(BIN)/pytest tests/docs tests/clients/test_node_responses.py -p no:xdist
+
+clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK and of Pydantic AI, through spantap
+	SPANTAP_CLIENTS=1 $(BIN)/pytest tests/clients -p no:xdist
 
 chart: $(VENV)/.dev.stamp .deploy/.stamp  ## writes the chart's examples and its table of values anew
 	$(BIN)/python -m tests.deploy.chart
@@ -127,4 +130,4 @@ lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .deploy .quickstarts .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(VENV) .deploy .quickstarts .clients .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build

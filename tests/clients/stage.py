@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from codec.apis.faults import build_error
+from codec.jsontext import decode_json_object
 from proxy.demo.upstream import Pace, create_demo_upstream
 from tests.proxy.harness import ObservingSink, running_proxy
 
@@ -56,6 +57,7 @@ async def open_stage() -> AsyncIterator[Stage]:
     """Start upstream and proxy on loopback."""
     app = create_demo_upstream(pace=_PACE)
     app.middlewares.append(_break)
+    app.middlewares.append(_play_background())
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
@@ -78,3 +80,24 @@ async def _break(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     error = build_error("The server had an error.", error_type="server_error")
     return web.json_response(error, status=500)
+
+
+def _play_background() -> Any:
+    """Responses in the background: queued when they are asked for, and later to be had whole."""
+    bodies: dict[str, bytes] = {}
+
+    @web.middleware
+    async def play(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = await request.read()
+        if (body := bodies.get(request.path.rpartition("/")[2])) is not None:
+            return web.Response(body=body, content_type="application/json")
+        answer = await handler(request)
+        if b'"background":true' not in asked:
+            return answer
+        assert isinstance(answer, web.Response)
+        assert isinstance(answer.body, bytes)
+        response = decode_json_object(answer.body)
+        bodies[response["id"]] = answer.body
+        return web.json_response(response | {"status": "queued", "output": [], "usage": None})
+
+    return play

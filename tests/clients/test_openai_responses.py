@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 import pytest_asyncio
+from pydantic import BaseModel
 
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL, MODEL, REASONING_MODEL
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import TOOLS, Stage, open_stage
-from tests.clients.test_openai_python import async_client
+from tests.clients.test_openai_python import async_client, call_both
+from tests.corpus.recordings import Recording
+from tests.corpus.response_oracle import expect_span
+from tests.corpus.spans import select_attributes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from openai import OpenAI
 
     from telemetry.observing.exchange import Exchange
 
@@ -31,6 +37,15 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "image": HELLO | {"tools": [{"type": "image_generation"}]},
     "cut": HELLO | {"max_output_tokens": 3},
 }
+
+
+class Weather(BaseModel):
+    """The weather in a city."""
+
+    city: str
+    days: int
+
+
 with_requests = pytest.mark.parametrize("name", REQUESTS)
 
 
@@ -46,45 +61,8 @@ def check_record(exchange: Exchange, response: Any) -> None:
     shown = build_exchange_attributes(exchange)
     assert shown["llm.input_messages.0.message.content"] == HELLO["instructions"]
     assert shown["llm.input_messages.1.message.role"] == "user"
-    assert shown["llm.token_count.prompt"] == response.usage.input_tokens
-    assert shown["llm.token_count.completion"] == response.usage.output_tokens
-    reasoned = response.usage.output_tokens_details.reasoning_tokens
-    assert shown["llm.token_count.completion_details.reasoning"] == reasoned
-    ended = response.incomplete_details and response.incomplete_details.reason
-    assert shown["llm.finish_reason"] == (ended or response.status)
-    for index, item in enumerate(response.output):
-        prefix = f"llm.output_messages.{index}.message"
-        own = {
-            key.removeprefix(f"{prefix}."): value
-            for key, value in shown.items()
-            if key.startswith(f"{prefix}.")
-        }
-        assert own["role"] == "assistant"
-        check_item(item, own)
-
-
-def check_item(item: Any, own: dict[str, Any]) -> None:
-    """One item's message."""
-    part, call = "contents.0.message_content", "tool_calls.0.tool_call"
-    match item.type:
-        case "message":
-            said = item.content[0]
-            text = said.text if said.type == "output_text" else said.refusal
-            assert own[f"{part}.text"] == text
-        case "reasoning":
-            assert own[f"{part}.type"] == "reasoning"
-            assert own[f"{part}.text"] == item.summary[0].text
-        case "function_call":
-            assert own[f"{call}.id"] == item.call_id
-            assert own[f"{call}.function.name"] == item.name
-            assert own[f"{call}.function.arguments"] == item.arguments
-        case "custom_tool_call":
-            assert own[f"{call}.id"] == item.call_id
-            assert own[f"{call}.function.name"] == item.name
-        case _:
-            assert item.type == "image_generation_call"
-            assert own[f"{part}.type"] == "image"
-            assert own[f"{part}.image.image.url"] == f"data:image/png;base64,{item.result}"
+    expected = expect_span(Recording(id="", body=response.to_json().encode()))
+    assert select_attributes(shown) == select_attributes(expected)
 
 
 @with_requests
@@ -145,3 +123,65 @@ async def test_a_client_that_leaves(stage: Stage) -> None:
     key = "llm.output_messages.0.message.contents.0.message_content.text"
     assert str(shown[key]).startswith(heard)
     assert "llm.token_count.completion" not in shown
+
+
+@with_requests
+async def test_the_events_are_those_that_come_directly(stage: Stage, name: str) -> None:
+    """One by one, and nothing in the request is touched."""
+
+    def call(client: OpenAI) -> list[dict[str, Any]]:
+        with client.responses.create(**REQUESTS[name], stream=True) as events:
+            return [event.model_dump(exclude_unset=True) for event in events]
+
+    direct, proxied = await call_both(stage, call)
+    assert [event["type"] for event in proxied] == [event["type"] for event in direct]
+    assert [event.get("delta") for event in proxied] == [event.get("delta") for event in direct]
+    assert (await stage.sink.wait_for()).rewrites == ()
+
+
+async def test_arguments_that_are_parsed_and_what_the_tools_answer(stage: Stage) -> None:
+    """A class is a tool and the form of the text; its calls and their results are messages."""
+    tool = openai.pydantic_function_tool(Weather)
+    async with async_client(stage.proxied_url) as client:
+        parsed = await client.responses.parse(**HELLO, text_format=Weather, tools=[tool])
+        calls: list[Any] = [*parsed.output]
+        results: list[Any] = [
+            {"type": "function_call_output", "call_id": call.call_id, "output": "Sun."}
+            for call in calls
+        ]
+        summed_up = await client.responses.create(
+            model=MODEL,
+            instructions=HELLO["instructions"],
+            input=[{"role": "user", "content": HELLO["input"]}, *calls, *results],
+            previous_response_id=parsed.id,
+        )
+    expected = [Weather(city="Lisbon", days=1), Weather(city="Oslo", days=2)]
+    assert [call.parsed_arguments for call in calls] == expected
+    await stage.sink.wait_for(2)
+    asked, answered = stage.sink.exchanges
+    check_record(asked, parsed)
+    assert build_exchange_attributes(asked)["gen_ai.output.type"] == "json"
+    check_record(answered, summed_up)
+    shown = build_exchange_attributes(answered)
+    for index, call in enumerate(calls, 2):
+        prefix = f"llm.input_messages.{index}.message.tool_calls.0.tool_call"
+        assert shown[f"{prefix}.function.arguments"] == call.arguments
+        prefix = f"llm.input_messages.{index + len(calls)}.message"
+        assert shown[f"{prefix}.role"] == "tool"
+        assert shown[f"{prefix}.tool_call_id"] == call.call_id
+        assert shown[f"{prefix}.content"] == "Sun."
+    assert parsed.id in str(shown["metadata"])
+
+
+async def test_a_response_in_the_background(stage: Stage) -> None:
+    """Beginning it is a call, of which there is no more to tell; looking for it is none."""
+    async with async_client(stage.proxied_url) as client:
+        begun = await client.responses.create(**HELLO, background=True)
+        ended = await client.responses.retrieve(begun.id)
+    assert (begun.status, ended.status) == ("queued", "completed")
+    assert ended.output_text
+    exchange = await stage.sink.wait_for()
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ())
+    shown = build_exchange_attributes(exchange)
+    assert shown["llm.finish_reason"] == "queued"
+    assert not [key for key in shown if key.startswith(("llm.token_count", "llm.output_messages"))]

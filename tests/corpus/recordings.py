@@ -7,9 +7,11 @@ The recordings stay where they are. They are looked for in the folder that the e
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "FOLDER",
+    "FRAMINGS",
     "NEEDS_RECORDINGS",
     "VARIABLE",
     "Recording",
@@ -64,14 +67,28 @@ class Recording:
         target: path and query of the request.
         request: the client's body.
         head: the answer's fields, framing left out.
+        breaks_off: the connection ends before the answer does.
     """
 
     id: str
-    target: bytes
-    request: bytes
-    status: int
-    head: tuple[tuple[bytes, bytes], ...]
+    target: bytes = b""
+    request: bytes = b"{}"
+    status: int = 200
+    head: tuple[tuple[bytes, bytes], ...] = ()
     body: bytes
+    breaks_off: bool = False
+
+    @property
+    def text(self) -> bytes:
+        """The body without its content coding, as far as it came."""
+        if (b"content-encoding", b"gzip") not in self.head:
+            return self.body
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(self.body)
+
+    @property
+    def takes_usage_option(self) -> bool:
+        """Whether a stream of this API has a usage that must be asked for."""
+        return self.target.partition(b"?")[0].endswith(b"completions")
 
     @property
     def asks_stream(self) -> bool:
@@ -89,6 +106,25 @@ class Recording:
         else:
             del request["stream_options"]
         return json.dumps(request, ensure_ascii=False).encode()
+
+
+def _with_crlf(recording: Recording) -> Recording:
+    body = recording.body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return replace(recording, body=body)
+
+
+def _with_gzip(recording: Recording) -> Recording:
+    head = (*recording.head, (b"content-encoding", b"gzip"))
+    return replace(recording, head=head, body=gzip.compress(recording.body, mtime=0))
+
+
+FRAMINGS: dict[str, Callable[[Recording], Recording]] = {
+    "as recorded": lambda recording: recording,
+    "CRLF": _with_crlf,
+    "gzip": _with_gzip,
+    "CRLF in gzip": lambda recording: _with_gzip(_with_crlf(recording)),
+}
+"""The same answer in other bytes."""
 
 
 def find_folder() -> Path | None:

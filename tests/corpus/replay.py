@@ -30,6 +30,7 @@ from tests.corpus.oracle import (
     parse_json,
     without_usage_events,
 )
+from tests.corpus.response_oracle import expect_span
 from tests.corpus.spans import expected_attributes, select_attributes
 from tests.proxy.harness import (
     Connection,
@@ -40,7 +41,8 @@ from tests.proxy.harness import (
     running_proxy,
 )
 from tests.proxy.raw_client import join_chunks, send_raw, split_answer
-from tests.telemetry.observed import chat_answer
+from tests.telemetry.observed import chat_answer, observe
+from tests.telemetry.tap_frames import begin, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -56,7 +58,9 @@ __all__ = (
     "cut_bytes",
     "filter_cut",
     "find_faults",
+    "find_response_faults",
     "observe_cut",
+    "observe_recording",
     "open_bench",
 )
 
@@ -151,9 +155,11 @@ class Bench:
         data = request_bytes(request, target=recording.target)
         answer = await send_raw(self.running.address, data)
         replay.status_line, replay.fields, body = split_answer(answer)
-        replay.body = body
         if (b"Transfer-Encoding", b"chunked") in replay.fields:
             replay.body, replay.ended_cleanly = join_chunks(body)
+        else:
+            replay.body = body
+            replay.ended_cleanly = (b"Content-Length", b"%d" % len(body)) in replay.fields
         await self._take_record(replay)
         return replay
 
@@ -186,7 +192,7 @@ class _Player:
         recording = self._replay.recording
         framing = b"Transfer-Encoding: chunked"
         if self._counted:
-            framing = b"Content-Length: %d" % len(recording.body)
+            framing = b"Content-Length: %d" % (len(recording.body) + recording.breaks_off)
         fields = [b"%b: %b" % pair for pair in recording.head]
         head = [b"HTTP/1.1 %d As Recorded" % recording.status, *fields, framing]
         connection.writer.write(b"\r\n".join(head) + b"\r\n\r\n")
@@ -199,7 +205,9 @@ class _Player:
                 if self._sink.read_bytes >= before + sent:
                     break
                 await asyncio.sleep(0)
-        if not self._counted:
+        if recording.breaks_off:
+            connection.writer.close()
+        elif not self._counted:
             connection.writer.write(b"0\r\n\r\n")
         await connection.writer.drain()
 
@@ -227,7 +235,7 @@ def find_faults(replay: Replay) -> list[str]:
 def expected_body(recording: Recording, request: bytes) -> bytes:
     """What the client must get: all, but for the usage events that only spantap asked for."""
     asked = (parse_json(request).get("stream_options") or {}).get("include_usage") is True
-    caused = parse_json(request).get("stream") is True and not asked
+    caused = recording.takes_usage_option and recording.asks_stream and not asked
     if caused and recording.status < 300 and is_stream(recording.body):
         return without_usage_events(recording.body)
     return recording.body
@@ -240,8 +248,8 @@ def _find_relay_faults(replay: Replay) -> list[str]:
     body = expected_body(recording, request)
     if replay.body != body:
         faults.append(f"the client got {len(replay.body)} bytes that differ from {len(body)}")
-    if not replay.ended_cleanly:
-        faults.append("the client's body did not end cleanly")
+    if replay.ended_cleanly is recording.breaks_off:
+        faults.append(f"the client's body ended cleanly: {replay.ended_cleanly}")
     if replay.status_line != b"HTTP/1.1 %d As Recorded" % recording.status:
         faults.append(f"status line {replay.status_line!r}")
     fields = [pair for pair in replay.fields if pair[0].lower() not in _HOP_FIELDS]
@@ -249,7 +257,8 @@ def _find_relay_faults(replay: Replay) -> list[str]:
         faults.append(f"fields {fields} differ from {list(recording.head)}")
     if replay.upstream_line != b"POST %b HTTP/1.1" % recording.target:
         faults.append(f"the upstream got {replay.upstream_line!r}")
-    asks = recording.asks_stream and b"stream_options" not in request
+    asks = recording.takes_usage_option and recording.asks_stream
+    asks = asks and b"stream_options" not in request
     for number, sent in enumerate(replay.upstream_bodies):
         # One splice and the rest to the byte; a second sending is the client's own body.
         before, spliced, after = sent.partition(_SPLICE)
@@ -263,6 +272,11 @@ def _find_record_faults(replay: Replay) -> list[str]:
     if len(replay.exchanges) != 1:
         return [f"{len(replay.exchanges)} records"]
     recording, [exchange] = replay.recording, replay.exchanges
+    if exchange.endpoint == "responses":
+        return [
+            *([] if exchange.request_body == replay.request else ["another request"]),
+            *find_response_faults(recording, exchange),
+        ]
     told = describe_response(chat_answer(exchange)) if exchange.response is not None else {}
     expected = fold_answer(recording.body)
     pairs: dict[str, tuple[Any, Any]] = {
@@ -285,8 +299,32 @@ def _find_span_faults(exchange: Exchange, fold: dict[str, Any]) -> list[str]:
     if span is None:
         return ["no span"]
     legacy = exchange.endpoint == "completions"
-    told = select_attributes(span.attributes)
-    expected = expected_attributes(fold, legacy=legacy)
+    return _compare(select_attributes(span.attributes), expected_attributes(fold, legacy=legacy))
+
+
+def find_response_faults(recording: Recording, exchange: Exchange) -> list[str]:
+    """What the span of a response says of the answer, and should not."""
+    span = _recorder.record(exchange)
+    if span is None:
+        return ["no span"]
+    told = select_attributes(span.attributes) | {
+        "outcome": exchange.outcome.value,
+        "error": exchange.error_message if exchange.error_is_providers else None,
+        "status": span.status.status_code.name,
+        "lost": bool({"observer_limit", "response_undecodable"} & {*exchange.anomalies}),
+    }
+    attributes = span.attributes or {}
+    told |= {key: attributes.get(key) for key in ("llm.model_name", "gen_ai.response.id")}
+    output = str(attributes.get("output.value", ""))
+    told["output.value"] = parse_json(output) or output
+    expected = expect_span(recording)
+    words = expected.get("error") or ""
+    if recording.breaks_off and words.startswith(told["error"] or ""):
+        told["error"] = expected.get("error")  # half a word may be half a secret, and is left out
+    return _compare(told, expected)
+
+
+def _compare(told: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     return [
         f"{key}: {told.get(key)!r}, not {expected.get(key)!r}"
         for key in sorted(told.keys() | expected.keys())
@@ -317,6 +355,15 @@ def _shows_usage(body: bytes) -> bool:
     lines = (line.removeprefix(b"data:") for line in body.splitlines())
     values = (parse_json(line) for line in lines)
     return any(isinstance(value, dict) and value.get("usage") for value in values)
+
+
+def observe_recording(recording: Recording, endpoint: str, **ending: Any) -> Exchange:
+    """The record of an exchange that nobody relayed."""
+    head = tuple((name.decode().lower(), value.decode()) for name, value in recording.head)
+    _, *frames = exchange_frames(
+        recording.body, asked=recording.request, status=recording.status, headers=head, **ending
+    )
+    return observe([begin(endpoint=endpoint, path=recording.target.decode()), *frames])
 
 
 def observe_cut(replay: Replay, size: int) -> Exchange | None:

@@ -1,17 +1,29 @@
-"""A second fold of Responses, written from ``apis.md`` 2.2 and 2.3: slow and obvious.
+"""A second fold of Responses, written from ``apis.md`` 2.2 to 2.4: slow and obvious.
 
-It shares nothing with the codec, so that neither can be wrong alone.
+It shares nothing with the codec or the telemetry, so that neither can be wrong alone.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.corpus.oracle import parse_json
+from tests.corpus.oracle import is_stream, parse_json
 
-__all__ = ("fold_response", "list_messages")
+if TYPE_CHECKING:
+    from tests.corpus.recordings import Recording
 
+__all__ = ("expect_span", "fold_response")
+
+_ASKED = {
+    "custom_tool_call": "input",
+    "file_search_call": "queries",
+    "code_interpreter_call": "code",
+}
+_NAMED = {"function_call", "custom_tool_call", "mcp_call", "mcp_approval_request"}
+_LONGEST_IMAGE = 32_000
+_LONGEST_OPAQUE = 4_096
 _STATUSES = {
     "response.completed": "completed",
     "response.incomplete": "incomplete",
@@ -110,29 +122,107 @@ def _item(known: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-def list_messages(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Role, texts, reasoning and calls of each item, by the table of ``apis.md`` 2.3."""
-    return [_message(item) for item in items]
+def _read_plain(recording: Recording) -> dict[str, Any]:
+    """The same of an answer that is no stream."""
+    body = parse_json(recording.text)
+    if not isinstance(body, dict):
+        words = recording.text.decode().strip() if recording.status >= 400 else ""
+        return {"body": {}, "cut": recording.breaks_off, "error": words or None}
+    error = body.get("error")  # FastAPI has a `detail` instead
+    message = error.get("message") if isinstance(error, dict) else error
+    if message is None and recording.status >= 400:
+        message = recording.text.decode().strip()
+    return {"body": body, "cut": False, "error": message}
+
+
+def _without_images(body: dict[str, Any]) -> dict[str, Any]:
+    """The same without pictures that are too long."""
+    for item in body.get("output") or []:
+        result = item.get("result")
+        if isinstance(result, str) and len(result) > _LONGEST_IMAGE:
+            item["result"] = f"<{len(result)} base64 characters, image/png>"
+    return body
+
+
+def expect_span(recording: Recording) -> dict[str, Any]:
+    """What the span of an exchange must say of the answer, and how the exchange ended."""
+    text, streamed = recording.text, is_stream(recording.text)
+    fold = fold_response(text) if streamed else _read_plain(recording)
+    body = _without_images(fold["body"]) if recording.status < 400 else {}
+    asked = parse_json(recording.request) or {}
+    output: Any = ""
+    if recording.status >= 400:
+        outcome = "upstream_error"
+    elif fold["error"] or body.get("status") == "failed":
+        outcome, output = "stream_error", body
+    else:
+        outcome = "truncated" if fold["cut"] else "completed"
+        output = body or ("" if streamed else text.decode(errors="replace"))
+    usage = body.get("usage") or {}
+    inputs = usage.get("input_tokens_details") or {}
+    word = (body.get("incomplete_details") or {}).get("reason") or body.get("status")
+    said = {
+        "outcome": outcome,
+        "status": "OK" if outcome == "completed" else "ERROR",
+        "error": fold["error"],
+        "lost": bool(text) and not (streamed or body) and recording.status < 400,
+        "llm.model_name": body.get("model") or asked.get("model"),
+        "gen_ai.response.id": body.get("id"),
+        "llm.finish_reason": None if fold["cut"] else word,
+        "llm.token_count.prompt": usage.get("input_tokens"),
+        "llm.token_count.completion": usage.get("output_tokens"),
+        "llm.token_count.total": usage.get("total_tokens"),
+        "llm.token_count.prompt_details.cache_read": inputs.get("cached_tokens"),
+        "llm.token_count.prompt_details.cache_write": inputs.get("cache_write_tokens"),
+        "llm.token_count.completion_details.reasoning": (
+            usage.get("output_tokens_details") or {}
+        ).get("reasoning_tokens"),
+        "output.value": output,
+    }
+    for index, item in enumerate(body.get("output") or []):
+        prefix = f"llm.output_messages.{index}.message"
+        said |= {f"{prefix}.{key}": value for key, value in _message(item).items()}
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def _message(item: dict[str, Any]) -> dict[str, Any]:
-    kind = item["type"]
+    """What the message of an item says, by the table of ``apis.md`` 2.3."""
+    kind, part = item["type"], "contents.0.message_content"
     if kind == "message":
-        texts = [part.get("text") or part.get("refusal") or "" for part in item["content"]]
-        return {"role": item["role"], "texts": texts}
+        said = {"role": item["role"]}
+        for place, one in enumerate(item["content"]):
+            said[f"contents.{place}.message_content.type"] = "text"
+            text = one.get("text") or one.get("refusal") or None
+            said[f"contents.{place}.message_content.text"] = text
+        return said
+    said = {"role": "assistant"}
     if kind == "reasoning":
         parts = item.get("summary") or item.get("content") or []
-        text = "\n".join(part["text"] for part in parts if part.get("text"))
-        encrypted = item.get("encrypted_content")
-        return {"role": "assistant", "reasoning": [text or None, encrypted or None]}
-    if kind == "image_generation_call":
-        return {"role": "assistant", "images": 1}
-    if kind in {"mcp_call", "mcp_approval_request"}:
-        return {"role": "assistant", "call": [item["id"], item["name"]]}
-    if kind.endswith("_call"):
-        name = item["name"] if kind in {"function_call", "custom_tool_call"} else kind
-        call_id = item.get("call_id") or item["id"]
-        if kind == "function_call":
-            return {"role": "assistant", "call": [call_id, name, item["arguments"]]}
-        return {"role": "assistant", "call": [call_id, name]}
-    return {"role": "assistant"}
+        said[f"{part}.type"] = "reasoning"
+        said[f"{part}.text"] = "\n".join(one["text"] for one in parts if one.get("text")) or None
+        for name in ("id", "encrypted_content"):
+            value = item.get(name) or None
+            said[f"{part}.{name}"] = value if len(value or "") <= _LONGEST_OPAQUE else None
+    elif kind == "image_generation_call":
+        said[f"{part}.type"] = "image"
+        data = item.get("result")
+        if data and not data.startswith("<"):
+            form = item.get("output_format") or "png"
+            said[f"{part}.image.image.url"] = f"data:image/{form};base64,{data}"
+    elif kind.endswith("_call") or kind == "mcp_approval_request":
+        call = "tool_calls.0.tool_call"
+        said[f"{call}.id"] = item.get("call_id") or item["id"]
+        said[f"{call}.function.name"] = item["name"] if kind in _NAMED else kind
+        said[f"{call}.function.arguments"] = _arguments(item) or None
+    return said
+
+
+def _arguments(item: dict[str, Any]) -> str:
+    """What the model asked of a tool: as it wrote it, or as JSON."""
+    asked = [item.get(name) for name in ("arguments", "action", "operation")]
+    value = next((value for value in asked if value is not None), "")
+    if not value and (member := _ASKED.get(item["type"])) and item.get(member) is not None:
+        value = {member: item[member]}
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

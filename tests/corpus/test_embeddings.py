@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telemetry.observing.exchange import Outcome
-from telemetry.observing.observer import Observer
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.corpus.oracle import parse_json
 from tests.corpus.recordings import (
@@ -17,27 +16,14 @@ from tests.corpus.recordings import (
     load_all,
     load_embeddings,
 )
-from tests.telemetry.tap_frames import begin, exchange_frames
+from tests.corpus.replay import observe_recording
 
 if TYPE_CHECKING:
-    from telemetry.observing.exchange import Exchange
     from tests.corpus.recordings import Recording
 
 RECORDINGS = load_all(load_embeddings)
 
 pytestmark = NEEDS_RECORDINGS
-
-
-def observe(recording: Recording) -> Exchange:
-    """The record of a recorded call."""
-    head = tuple((name.decode().lower(), value.decode()) for name, value in recording.head)
-    _, *frames = exchange_frames(
-        recording.body, asked=recording.request, status=recording.status, headers=head
-    )
-    observer = Observer()
-    observer.feed(begin(endpoint="embeddings", path=recording.target.decode()))
-    [exchange] = [record for frame in frames if (record := observer.feed(frame)) is not None]
-    return exchange
 
 
 def test_all_of_them_are_here() -> None:
@@ -49,7 +35,7 @@ def test_all_of_them_are_here() -> None:
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.id)
 def test_a_recorded_call_is_one_embedding_span(recording: Recording) -> None:
     """Contract 1.6: who answered, what was counted, which texts; an error is told as one."""
-    exchange = observe(recording)
+    exchange = observe_recording(recording, "embeddings")
     attributes = build_exchange_attributes(exchange)
     assert attributes["openinference.span.kind"] == "EMBEDDING"
     asked: dict[str, Any] = parse_json(recording.request)

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import pytest_asyncio
 
 from codec.stream import ChatStream
 from tests.corpus.oracle import fold_answer, is_stream, without_usage_events
@@ -34,11 +33,9 @@ from tests.corpus.replay import (
     filter_cut,
     find_faults,
     observe_cut,
-    open_bench,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
 pytestmark = pytest.mark.corpus
@@ -58,12 +55,6 @@ def _folder() -> Path:
     if FOLDER is None:
         pytest.skip(explain_absence())
     return FOLDER
-
-
-@pytest_asyncio.fixture(name="bench", scope="module", loop_scope="module")
-async def _bench() -> AsyncIterator[Bench]:
-    async with open_bench() as bench:
-        yield bench
 
 
 def test_a_folder_that_is_named_is_there() -> None:

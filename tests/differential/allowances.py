@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tests.differential.allowed_by_contract import EXTRA_KEYS, WANTED
 from tests.differential.allowed_for_dialects import DIALECTS
+from tests.differential.allowed_for_responses import OF_RESPONSES
 from tests.differential.allowed_for_the_sdk import UNSEEN
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ALLOWANCES", "find_explanations")
 
-ALLOWANCES = (*EXTRA_KEYS, *WANTED, *UNSEEN, *DIALECTS)
+ALLOWANCES = (*EXTRA_KEYS, *WANTED, *UNSEEN, *DIALECTS, *OF_RESPONSES)
 """The list."""
 
 

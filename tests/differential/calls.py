@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 from openai.resources.chat import Completions as ChatCompletions
 from openai.resources.completions import Completions
 from openai.resources.embeddings import Embeddings
+from openai.resources.responses import Responses
 
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.responses.route import RESPONSES
 from tests.corpus.oracle import parse_json
-from tests.corpus.recordings import load_chats, load_completions, load_dynamo, load_embeddings
+from tests.corpus.recordings import (
+    load_chats,
+    load_completions,
+    load_dynamo,
+    load_embeddings,
+    load_responses,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,11 +44,13 @@ _CREATE: dict[Api, Callable[..., Any]] = {
     CHAT: ChatCompletions.create,
     COMPLETIONS: Completions.create,
     EMBEDDINGS: Embeddings.create,
+    RESPONSES: Responses.create,
 }
 _REQUIRED = {
     CHAT: {"model", "messages"},
     COMPLETIONS: {"model", "prompt"},
     EMBEDDINGS: {"model", "input"},
+    RESPONSES: {"model"},
 }
 """Members without which the SDK makes no call."""
 
@@ -78,7 +88,9 @@ class Call:
 
     @property
     def asks_usage(self) -> bool:
-        """Whether the client asks for the usage of a stream."""
+        """Whether the usage of a stream comes: the client asks, or it always does."""
+        if self.api is RESPONSES:
+            return True
         options = self.body.get("stream_options")
         return isinstance(options, dict) and options.get("include_usage") is True
 
@@ -112,6 +124,7 @@ def load_recorded_calls(folder: Path) -> Iterator[Call]:
         (CHAT, chats),
         (COMPLETIONS, texts),
         (EMBEDDINGS, (*load_embeddings(folder),)),
+        (RESPONSES, (*load_responses(folder),)),
     ):
         calls = (_recorded_call(recording, api) for recording in recordings)
         yield from (call for call in calls if call.body.keys() >= _REQUIRED[api])

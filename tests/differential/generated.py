@@ -23,6 +23,7 @@ from tests.differential.answers import (
 from tests.differential.calls import EVENTS, Call
 from tests.differential.chance import draw_calls
 from tests.differential.request_shapes import MEMBERS, MESSAGES, WEATHER
+from tests.differential.response_calls import generate_response_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,7 @@ def generate_calls() -> Iterator[Call]:
     yield from _legacy()
     yield from _embeddings()
     yield from draw_calls(_CHANCE_CALLS)
+    yield from generate_response_calls()
 
 
 def _stream(name: str, *answers: Answer, body: JsonObject, **options: Any) -> Call:

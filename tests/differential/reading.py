@@ -5,7 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tests.corpus.oracle import is_stream, parse_json
+from codec.apis.responses.route import RESPONSES
+from tests.corpus.oracle import expect_outcome, fold_answer, is_stream, parse_json
+from tests.corpus.recordings import Recording
+from tests.corpus.response_oracle import expect_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "at",
+    "expect_end",
     "find_calls",
     "find_choices",
     "find_objects",
@@ -21,6 +25,7 @@ __all__ = (
     "find_usages",
     "in_events",
     "read_by_call",
+    "read_response",
 )
 
 Json = dict[str, Any]
@@ -76,6 +81,25 @@ def find_usages(call: Call) -> list[Json]:
     """The ``usage`` objects, where OpenAI has them."""
     usages = (value.get("usage") for value in find_objects(call))
     return [usage for usage in usages if isinstance(usage, dict)]
+
+
+def expect_end(call: Call) -> str:
+    """The outcome that its answer tells of."""
+    answer = call.answer or b""
+    if call.api is RESPONSES:
+        return str(_expect_response(answer, call.status)["outcome"])
+    return expect_outcome(call.status, answer, fold_answer(answer))
+
+
+def read_response(call: Call) -> Json:
+    """The response object that a call of the Responses API is answered."""
+    output = _expect_response(call.answer or b"", call.status)["output.value"]
+    return output if isinstance(output, dict) else {}
+
+
+@cache
+def _expect_response(answer: bytes, status: int) -> Json:
+    return expect_span(Recording(id="", status=status, body=answer))
 
 
 def at(value: Any, *path: str) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.responses.route import RESPONSES
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
@@ -82,7 +84,7 @@ async def _run_calls(calls: Iterable[Call]) -> list[Pair]:
                 except Exception as error:
                     error.add_note(f"in the call {call.id!r}")
                     raise
-                pairs.append(Pair(call=call, theirs=_decode(theirs), ours=ours))
+                pairs.append(Pair(call=call, theirs=_close_hole(call, _decode(theirs)), ours=ours))
                 exporter.clear()
                 proxy.sink.exchanges.clear()
     return pairs
@@ -98,6 +100,17 @@ def _decode(span: ReadableSpan | None) -> DecodedSpan:
     assert span is not None
     [decoded] = decode_spans(encode_span(span))
     return decoded
+
+
+def _close_hole(call: Call, span: DecodedSpan) -> DecodedSpan:
+    """The span with messages from 0: theirs keeps a place for instructions (``apis.md`` 2.1)."""
+    if call.api is not RESPONSES or call.body.get("instructions"):
+        return span
+    moved = {
+        re.sub(r"(?<=^llm\.input_messages\.)\d+", lambda at: str(int(at[0]) - 1), key): value
+        for key, value in span.attributes.items()
+    }
+    return replace(span, attributes=moved)
 
 
 class _Player:
@@ -180,4 +193,5 @@ def _resource(client: openai.OpenAI | openai.AsyncOpenAI, call: Call) -> Any:
         CHAT: client.chat.completions,
         COMPLETIONS: client.completions,
         EMBEDDINGS: client.embeddings,
+        RESPONSES: client.responses,
     }[call.api]

@@ -16,6 +16,7 @@ import pytest
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.responses.route import RESPONSES
 from telemetry.spans.otlp.encoding import DecodedEvent
 from tests.corpus.recordings import explain_absence, find_folder
 from tests.differential.allowances import ALLOWANCES, find_explanations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 # A thousand real calls come first: a minute, where coverage is measured beside other work.
 pytestmark = pytest.mark.timeout(240)
 
-RECORDED = {CHAT: 297, COMPLETIONS: 18, EMBEDDINGS: 34}
+RECORDED = {CHAT: 297, COMPLETIONS: 18, EMBEDDINGS: 34, RESPONSES: 500}
 """What the recordings held when this was written: fewer would be a loss nobody noticed."""
 
 GENERATED = 600
@@ -49,6 +50,9 @@ SAMPLES = {
     "embedding: texts",
     "left after 5 chunks: tools",
     "status 429",
+    "response: items",
+    "response: stream tools",
+    "response: stream reasoning",
 }
 """Generated calls in whose spans every attribute is tried."""
 
@@ -81,7 +85,7 @@ def _find_faults(pairs: Iterable[Pair]) -> list[str]:
 
 @pytest.mark.corpus
 def test_a_recorded_call_has_the_span_of_the_instrumentation(recorded: list[Pair]) -> None:
-    """All recordings that the SDK can make: chats, legacy completions, embeddings."""
+    """All recordings that the SDK can make."""
     assert _find_faults(recorded)[:MAX_FAULTS] == []
     counts = Counter(pair.call.api for pair in recorded)
     assert all(counts[api] >= count for api, count in RECORDED.items()), counts

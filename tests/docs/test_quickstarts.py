@@ -40,7 +40,6 @@ LITELLM_PORT = "4002"
 LITELLM_KEY = "YOUR-LITELLM-KEY"
 
 _BIN = Path(sys.executable).parent
-_LIBRARIES = ROOT / ".quickstarts"
 
 _NO_NETWORK = "export LITELLM_LOCAL_MODEL_COST_MAP=True\n"
 """LiteLLM's prices from its package."""
@@ -123,14 +122,15 @@ WITH_LIBRARIES = (Quickstart(name="langchain"), Quickstart(name="llamaindex"))
 LITELLM = Quickstart(name="litellm")
 
 
-def libraries() -> Path:
-    """The folder of programs that ``make quickstarts`` installs."""
-    if not (_LIBRARIES / ".stamp").exists():
-        reason = "make quickstarts installs its libraries"
-        if os.environ.get("SPANTAP_QUICKSTARTS") == "1":
+def libraries(lane: str = "quickstarts") -> Path:
+    """The folder of programs that ``make quickstarts``, or another lane, installs."""
+    folder = ROOT / f".{lane}"
+    if not (folder / ".stamp").exists():
+        reason = f"make {lane} installs its libraries"
+        if os.environ.get(f"SPANTAP_{lane.upper()}") == "1":
             pytest.fail(f"absent: {reason}")
         pytest.skip(reason)
-    return _LIBRARIES / "bin"
+    return folder / "bin"
 
 
 def named(quickstart: Quickstart) -> str:

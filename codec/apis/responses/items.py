@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 __all__ = ("read_input_item", "read_output_item")
 
 _ASSISTANT: Final = "assistant"
+_CALL_END: Final = "_call"
 _OUTPUT_END: Final = "_output"
 _OUTPUTS: Final = ("output", "tools", "result")
 """Where an output is: of most tools, of a search for tools, of a program."""
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _NAMED_CALLS: Final = frozenset({"mcp_call", "mcp_approval_request"})
+_UNREAD_CALLS: Final = frozenset({"mcp_call", "image_generation_call"})
+"""Calls of the past that are no more than a message's place (``apis.md`` 2.1)."""
+
 _ASKED: Final = ("arguments", "action", "operation", "actions")
 """What the model asked of a tool of the provider's own; with its name: queries, code."""
 
@@ -48,7 +52,7 @@ def read_input_item(item: Any) -> Message:
     kind = text_of(item.get("type"))
     if kind is None or kind == "message":
         return _read_message(item, text_of(item.get("role")))
-    if kind in _CALLS:
+    if kind.endswith(_CALL_END) and kind not in _UNREAD_CALLS:
         return Message(_ASSISTANT, (_read_call(item, kind),))
     if kind == "reasoning":
         return Message(_ASSISTANT, (_read_reasoning(item),))
@@ -67,7 +71,7 @@ def read_output_item(item: Any) -> Message:
     kind = text_of(item.get("type")) or ""
     if kind == "message":
         return _read_message(item, text_of(item.get("role")))
-    if kind in _CALLS or kind in _NAMED_CALLS or kind.endswith("_call"):
+    if kind in _CALLS or kind in _NAMED_CALLS or kind.endswith(_CALL_END):
         part = _read_image(item) if kind == "image_generation_call" else _read_call(item, kind)
         return Message(_ASSISTANT, (part,))
     if kind == "reasoning":

@@ -239,7 +239,7 @@ def test_reasoning_with_encrypted_content() -> None:
 
 
 def test_tools_of_the_providers_own() -> None:
-    """Each is called by its item's type, with what the model asked as JSON."""
+    """Each is called by its item's type, with what the model asked as JSON; so are past calls."""
     items = [
         {"type": "web_search_call", "id": "ws-1", "action": {"type": "search", "query": "q"}},
         {"type": "code_interpreter_call", "id": "ci-1", "code": "1+1"},
@@ -252,7 +252,7 @@ def test_tools_of_the_providers_own() -> None:
     headers = {"X-Mine": "hdr-0123456789"}
     tool = {"type": "mcp", "server_label": "dice", "authorization": secret, "headers": headers}
     inner = {"type": "additional_tools", "tools": [tool | {"authorization": "inner-987654"}]}
-    asked = {"input": [inner], "tools": [{"type": "web_search"}, tool]}
+    asked = {"input": [*items, inner], "tools": [{"type": "web_search"}, tool]}
     answer = {"object": "response", "status": "completed", "output": items, "tools": [tool]}
     exchange = respond(asked, answer)
     prefix = "llm.output_messages"
@@ -274,6 +274,15 @@ def test_tools_of_the_providers_own() -> None:
         ),
     }
     assert [said[f"{prefix}.{at}.message.role"] for at in range(6)] == ["assistant"] * 6
+    past = {
+        **{f"llm.input_messages.{at}.message.role": "assistant" for at in range(7)},
+        **{
+            key.replace("output", "input", 1): value
+            for key, value in said.items()
+            if key.startswith((f"{prefix}.0.", f"{prefix}.1."))
+        },
+    }
+    assert span(exchange, "llm.input_messages") == past
     names = span(exchange, "llm.tools.0.tool.name", "llm.tools.1.tool.name")
     assert [*names.values()] == ["web_search", "dice"]
     whole = str(build_exchange_attributes(exchange, SHOWN))
