@@ -24,8 +24,6 @@ from codec.jsontext import decode_json
 from codec.sse import SseDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from codec.budget import Budget
     from codec.sse import ServerSentEvent
 
@@ -97,15 +95,15 @@ class EventReader(ABC, Generic[_Fold]):
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
         """Fold the value of an event, and count it."""
 
-    def _split(self, data: bytes) -> Sequence[bytes]:
+    def _split(self, data: bytes) -> list[bytes]:
         """Return the events that a read completes, as bytes."""
         if self._is_lost:
-            return ()
+            return []
         try:
             return self._decoder.split(data)
         except LimitExceeded:
             self._give_up()
-            return ()
+            return []
 
     def _reserve_pending(self) -> None:
         """Set aside what the event under way holds; without room nothing more is read."""

@@ -34,6 +34,7 @@ __all__ = (
     "decode_json",
     "decode_json_object",
     "decode_string",
+    "decode_strings",
     "encode_json",
     "is_json",
     "is_too_deep",
@@ -56,6 +57,9 @@ _lenient = json.JSONDecoder(strict=False)
 decode_string = msgspec.json.Decoder(str).decode
 """Parse one JSON string, strictly: there is no second chance, and no function of ours in between,
 for this is done for each token. Raises one of :data:`NO_STRING`."""
+
+decode_strings = msgspec.json.Decoder(list[str]).decode
+"""Parse a JSON list of strings, as strictly."""
 
 NO_STRING = (msgspec.MsgspecError, UnicodeError)
 

@@ -30,8 +30,8 @@ __all__ = ("MAX_WASTED_TEMPLATES", "ChatStream")
 MAX_WASTED_TEMPLATES = 16
 """Templates in a row that matched nothing: the chunks of this stream differ in other places."""
 
-_MAX_UNFOLDED_BYTES = 32 * 1024
-"""Of events whose texts wait to be folded together, some hundred."""
+_MAX_UNFOLDED_BYTES = 64 * 1024
+"""Of events whose texts wait to be folded together, some three hundred."""
 
 
 class ChatStream(EventReader[Accumulator]):
@@ -92,9 +92,7 @@ class ChatStream(EventReader[Accumulator]):
         """Take one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
             return  # the usual read is one event like the last one
-        for raw in self._split(data):
-            if not self._feed_alike(raw) and (event := read_event(raw)) is not None:
-                self._feed_event(event)
+        self._feed_all(self._split(data))
         self._reserve_pending()
 
     def _feed_alike(self, event: bytes) -> bool:
@@ -112,6 +110,34 @@ class ChatStream(EventReader[Accumulator]):
         self._room_bytes -= len(event)
         self.chunk_count += 1
         return True
+
+    def _feed_all(self, events: list[bytes]) -> None:
+        at = 0
+        while at < len(events):
+            count = self._feed_run(events, at)
+            if not count and (event := read_event(events[at])) is not None:
+                self._feed_event(event)
+            at += count or 1
+
+    def _feed_run(self, events: list[bytes], start: int) -> int:
+        """Take the events from one on that are like the last one, and return how many they are."""
+        template = self._template
+        texts = template.match_run(events, start) if template is not None else []
+        if template is None or not texts:
+            return 0
+        run = events[start : start + len(texts)]
+        size_bytes = sum(map(len, run))
+        if size_bytes > self._room_bytes:
+            self._fold_alike()
+            if size_bytes > self._fold.room_bytes(template.index):
+                return 0
+        self._texts += texts
+        self._last_alike = run[-1]
+        self._room_bytes -= size_bytes
+        self.chunk_count += len(texts)
+        if self._room_bytes < 0:  # a large read, which is folded at once
+            self._fold_alike()
+        return len(texts)
 
     def _fold_alike(self) -> None:
         """Fold the events that were like the last one; the last of them with its padding."""

@@ -23,10 +23,13 @@ The fold of every chunk is the oracle: ``tests/codec/test_template.py`` compares
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from itertools import takewhile
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from codec.integers import index_of
-from codec.jsontext import NO_STRING, decode_json, decode_string
+from codec.jsontext import NO_STRING, decode_json, decode_string, decode_strings
 
 if TYPE_CHECKING:
     from codec.jsontext import JsonObject
@@ -45,6 +48,10 @@ _FIND_STRING = {
 _TRIAL = "a text that nobody sends"
 
 
+MAX_RUN = 64
+"""Events that are looked at together: what is not like the template is looked at again."""
+
+
 class ChunkTemplate:
     """The bytes of one event, with a place for its text. Immutable.
 
@@ -57,7 +64,16 @@ class ChunkTemplate:
         behind: the bytes from the last closing quote on.
     """
 
-    __slots__ = ("_before", "_behind", "_between", "_frame_bytes", "index", "member")
+    __slots__ = (
+        "_before",
+        "_behind",
+        "_between",
+        "_cut",
+        "_frame_bytes",
+        "_seam",
+        "index",
+        "member",
+    )
 
     def __init__(
         self, index: int, member: str, *, before: bytes, between: bytes, behind: bytes
@@ -68,6 +84,8 @@ class ChunkTemplate:
         self._between = between
         self._behind = behind
         self._frame_bytes = len(before) + len(behind)
+        self._seam = behind + before  # what is between two texts
+        self._cut = itemgetter(slice(len(before), -len(behind)))
 
     def fill(self, text: str) -> bytes:
         """Return the event that has this text in each place."""
@@ -87,6 +105,52 @@ class ChunkTemplate:
             return decode_string(b'"%b"' % literal)
         except NO_STRING:
             return None
+
+    def match_run(self, events: list[bytes], start: int) -> list[str]:
+        """The texts of the events from one on, up to the first that does not :meth:`match`.
+
+        At most :data:`MAX_RUN` of these, which are decoded as one list.
+        """
+        if not self._frames(events[start]):
+            return []
+        run = events[start : start + MAX_RUN]
+        while not self._frames(run[-1]):  # the usual others are the stream's end
+            run.pop()
+        literals = [*map(self._cut, run)]
+        # Put together again they must be what is there: this proves all that is between them.
+        if self._before + self._seam.join(literals) + self._behind != b"".join(run):
+            literals = [self._cut(event) for event in takewhile(self._frames, run)]
+        return _decode_literals(self._without_padding(literals))
+
+    def _frames(self, event: bytes) -> bool:
+        """Tell whether an event is like the first but for what stands in its places."""
+        return self._before + self._cut(event) + self._behind == event
+
+    def _without_padding(self, literals: list[bytes]) -> list[bytes]:
+        """Leave the padding out, up to the first that has something else there (rule 4)."""
+        if not self._between:
+            return literals
+        texts = []
+        for each in literals:
+            literal, found, padding = each.partition(self._between)
+            if not found or not (padding.isalnum() or not padding):
+                break
+            texts.append(literal)
+        return texts
+
+
+def _decode_literals(literals: list[bytes]) -> list[str]:
+    """Decode what stands between the quotes of JSON strings, up to the first that is none."""
+    joined = b'","'.join(literals)
+    # Where none has a quote or ends in a backslash, each is a string if all of them are a list.
+    if joined.count(b'"') == 2 * (len(literals) - 1) and b'\\"' not in joined:
+        with suppress(*NO_STRING):
+            return decode_strings(b'["%b"]' % joined)
+    texts = []
+    with suppress(*NO_STRING):
+        for literal in literals:
+            texts.append(decode_string(b'"%b"' % literal))  # noqa: PERF401 - those before it stay
+    return texts
 
 
 def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:

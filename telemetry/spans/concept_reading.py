@@ -1,14 +1,16 @@
 """How the rows of tables are read off an exchange.
 
-Each row reads a part of it: the usage, the request's JSON, the exchange itself. A part is found
-once, for all rows of all tables.
+Each row reads a part of it: the usage, what the request asks for, the exchange itself. A part is
+found once, for all rows of all tables, and its attributes are read in one call: there are sixty
+rows, and every call has its span.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,14 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ("OfPart", "OfRequest", "Pairs", "Reader", "Row", "join_tables")
 
-Reader = Callable[["Exchange"], object]
-"""The value of a row, ``None`` where it does not apply."""
-
-Row = tuple[str, Reader]
-"""A name and how its value is read."""
+Find = Callable[["Exchange"], object]
+"""Finds a part of an exchange, ``None`` where there is none."""
 
 Pairs = Iterable[tuple[str, object]]
-"""Names and values."""
+"""Names and values, to be read once; a value is ``None`` where the row does not apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,12 @@ class OfPart:
     """Reads an attribute of a part of an exchange.
 
     Attributes:
-        part: finds the part, ``None`` where there is none.
+        find: finds the part.
         name: of the attribute; with dots, of what an attribute holds.
     """
 
-    part: Reader
+    find: Find
     name: str
-
-    def __call__(self, exchange: Exchange) -> object:
-        """The value, ``None`` where there is no such part."""
-        part = self.part(exchange)
-        return attrgetter(self.name)(part) if part is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,40 +43,59 @@ class OfRequest:
     """Reads what the request asks for (:attr:`codec.call.Asked.options`).
 
     Attributes:
-        read: the value from these.
+        members: the options that it reads; without any of these there is no value.
+        read: the value from all options.
     """
 
+    members: tuple[str, ...]
     read: Callable[[Mapping[str, Any]], object]
 
-    def __call__(self, exchange: Exchange) -> object:
-        """The value, ``None`` where the request could not be decoded."""
-        options = _request_options(exchange)
-        return self.read(options) if options is not None else None
+
+Reader = OfPart | OfRequest
+"""Where the value of a row comes from."""
+
+Row = tuple[str, Reader]
+"""A name and where its value comes from."""
 
 
-def join_tables(tables: Iterable[Iterable[Row]]) -> Callable[[Exchange], list[Pairs]]:
-    """Make what reads the rows of each of these tables, in their order."""
-    taken_apart = [[(name, *_take_apart(reader)) for name, reader in table] for table in tables]
-    finders = {find for rows in taken_apart for _, find, _ in rows}
+def join_tables(tables: Sequence[Sequence[Row]]) -> Callable[[Exchange], list[Pairs]]:
+    """Make what reads the rows of each of these tables, in their order.
+
+    All values are gathered in one list, first those of the request, then part by part; each table
+    picks its own of them.
+    """
+    of_request: list[OfRequest] = []
+    of_parts: dict[Find, list[OfPart]] = {}
+    for reader in dict.fromkeys(reader for table in tables for _, reader in table):
+        if isinstance(reader, OfRequest):
+            of_request.append(reader)
+        else:
+            of_parts.setdefault(reader.find, []).append(reader)
+    places = {reader: i for i, reader in enumerate(chain(of_request, *of_parts.values()))}
+    options_by_name = {
+        member: (places[reader], reader.read) for reader in of_request for member in reader.members
+    }
+    parts = [(find, _get_all(readers), len(readers)) for find, readers in of_parts.items()]
+    orders = [
+        ([name for name, _ in table], itemgetter(*[places[reader] for _, reader in table]))
+        for table in tables
+    ]
 
     def read(exchange: Exchange) -> list[Pairs]:
-        parts = {find: find(exchange) for find in finders}
-        return [
-            [(name, get(part)) for name, find, get in rows if (part := parts[find]) is not None]
-            for rows in taken_apart
-        ]
+        values: list[object] = [None] * len(of_request)
+        options = exchange.request.options if exchange.request is not None else {}
+        for member in options.keys() & options_by_name.keys():
+            place, read_option = options_by_name[member]
+            values[place] = read_option(options)
+        for find, get_all, count in parts:
+            part = find(exchange)
+            values += get_all(part) if part is not None else [None] * count
+        return [zip(names, pick(values), strict=True) for names, pick in orders]
 
     return read
 
 
-def _take_apart(reader: Reader) -> tuple[Reader, Callable[[Any], object]]:
-    """The part of an exchange that a row reads, and what it reads there."""
-    if isinstance(reader, OfPart):
-        return reader.part, attrgetter(reader.name)
-    if isinstance(reader, OfRequest):
-        return _request_options, reader.read
-    return lambda exchange: exchange, reader
-
-
-def _request_options(exchange: Exchange) -> Mapping[str, Any] | None:
-    return exchange.request.options if exchange.request is not None else None
+def _get_all(readers: Sequence[OfPart]) -> Callable[[object], tuple[object, ...]]:
+    """Make what reads all these attributes of a part, in one call where there are several."""
+    get = attrgetter(*[reader.name for reader in readers])
+    return get if len(readers) > 1 else lambda part: (get(part),)

@@ -37,7 +37,7 @@ def run_work(work: Work, names: list[str], rounds: int, results: Results) -> Non
             own = slow_work(work) if name == SLOW else work
             if own is None or (name == SLOW and number):
                 continue
-            with set_scene(name, chunks=own.chunks, rate=own.rate) as scene:
+            with set_scene(name, chunks=own.chunks, rate=own.rate, api=own.api) as scene:
                 found.setdefault(name, []).append(measure(scene, own))
 
 

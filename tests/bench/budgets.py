@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.bench.growth import find_deviations
-from tests.bench.plan import CALM, JSON, PACED, SLOW, STREAMS
+from tests.bench.plan import CALM, JSON, PACED, RESPONSES, SLOW, STREAMS
 from tests.bench.results import find_difference, find_ratio, middle
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def judge(results: Results) -> list[Budget]:
     """All goals of which there are figures."""
     return [
         *_judge_works(results),
+        *_judge_responses(results),
         *_judge_delays(results),
         *_judge_backlogs(results),
         *_judge_memory(results),
@@ -85,6 +86,18 @@ def _judge_works(results: Results) -> Iterator[Budget]:
         if slow := found.get(SLOW):
             ratio = find_ratio(found["spantap"], slow, lambda f: f.answers_per_second)
             yield _least(what, times, ratio, " x LiteLLM")
+
+
+def _judge_responses(results: Results) -> Iterator[Budget]:
+    """CPU beside a chat stream of as many deltas."""
+    chats, responses = (
+        results.works.get(work.name, {}).get("spantap") for work in (STREAMS, RESPONSES)
+    )
+    if not chats or not responses:
+        return
+    for role in ("worker", "telemetry"):
+        ratio = find_ratio(responses, chats, lambda f, role=role: f.cpu_seconds_per_1000[role])
+        yield _most(f"CPU for 200-delta streams of Responses, {role}", 1.3, ratio, " x chat")
 
 
 def _judge_delays(results: Results) -> Iterator[Budget]:

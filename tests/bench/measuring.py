@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.bench.scene import Scene
+    from tests.load.tool import LoadApi
 
 __all__ = ("Figures", "Work", "measure")
 
@@ -37,6 +38,7 @@ class Work:
         messages: of a chat.
         starts_per_second: requests begun, evenly over time; 0: a connection begins its next one as
             soon as it has its answer, so that all begin at once.
+        api: that is called.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Work:
     rate: float = 0
     messages: int = 2
     starts_per_second: float = 0
+    api: LoadApi = "chat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,8 @@ def measure(scene: Scene, work: Work) -> Figures:
     """
     contestant = scene.contestant
     port, warming = contestant.port, min(_WARMING, work.requests)
-    scene.run(ClientLoad(port=port, mode="json", connections=8, requests=warming))
+    mode: Literal["json", "stream"] = "json" if work.api == "chat" else "stream"
+    scene.run(ClientLoad(port=port, mode=mode, connections=8, requests=warming, api=work.api))
     scene.settle()
     before = contestant.cpu_seconds()
     with _watching_queue(scene) as queued:
@@ -114,6 +118,7 @@ def measure(scene: Scene, work: Work) -> Figures:
                 seconds=work.seconds,
                 messages=work.messages,
                 rate=work.starts_per_second,
+                api=work.api,
             )
         )
     memory_bytes = sum(contestant.rss_bytes().values())

@@ -8,7 +8,18 @@ from tests.bench.big_bodies import BigBodies
 from tests.bench.measuring import Work
 from tests.bench.saturation import Saturation
 
-__all__ = ("CALM", "FULL", "JSON", "PACED", "QUICK", "SLOW", "STREAMS", "Plan", "slow_work")
+__all__ = (
+    "CALM",
+    "FULL",
+    "JSON",
+    "PACED",
+    "QUICK",
+    "RESPONSES",
+    "SLOW",
+    "STREAMS",
+    "Plan",
+    "slow_work",
+)
 
 SLOW = "litellm"
 """A contestant so slow that it takes part in one round, and in few works with few requests."""
@@ -41,6 +52,7 @@ class Plan:
 
 JSON = Work(name="JSON", mode="json", connections=32, requests=8000)
 STREAMS = Work(name="200-chunk streams", mode="stream", connections=32, requests=2000)
+RESPONSES = replace(STREAMS, name="200-delta streams of Responses", api="responses")
 _AT_ONCE = Work(
     name="500 streams begun at once",
     mode="stream",
@@ -71,6 +83,7 @@ FULL = Plan(
     works=(
         JSON,
         STREAMS,
+        RESPONSES,
         PACED,
         CALM,
         _AT_ONCE,
@@ -114,6 +127,6 @@ QUICK = Plan(
 
 def slow_work(work: Work) -> Work | None:
     """What of a work the slow contestant does: the two that are told in its ratios, or nothing."""
-    if work.rate or work.connections > JSON.connections:
+    if work.rate or work.api != "chat" or work.connections > JSON.connections:
         return None
     return replace(work, requests=max(1, work.requests // 20), seconds=_SLOW_SECONDS)

@@ -32,7 +32,7 @@ from tests.load.tool import LoadClient, LoadUpstream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.load.tool import ClientLoad, ClientResult
+    from tests.load.tool import ClientLoad, ClientResult, LoadApi
 
 __all__ = ("OBSTACLES", "Scene", "set_scene")
 
@@ -106,7 +106,7 @@ class Scene:
 
 @contextmanager
 def set_scene(
-    name: str, *, chunks: int = 200, rate: float = 0, workers: int = 1
+    name: str, *, chunks: int = 200, rate: float = 0, workers: int = 1, api: LoadApi = "chat"
 ) -> Iterator[Scene]:
     """Start a contestant with an upstream and a backend of its own.
 
@@ -115,9 +115,10 @@ def set_scene(
         chunks: of each stream of the upstream.
         rate: chunks/s of each stream; 0: as fast as they are taken.
         workers: of spantap.
+        api: what the streams are of.
     """
     with ExitStack() as stack:
-        upstream = stack.enter_context(LoadUpstream(chunks=chunks, rate=rate))
+        upstream = stack.enter_context(LoadUpstream(chunks=chunks, rate=rate, api=api))
         pin_to_others(upstream.pid)
         sink = stack.enter_context(SpanSink())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -4,14 +4,11 @@
 
 #include "load.h"
 
-#define PROMPT_TOKENS 9
-
-#define ANSWER_FIELDS "x-request-id: req_load\r\nopenai-processing-ms: 1\r\n"
 #define CHUNK_BEGIN                                                                                \
     "data: {\"id\":\"chatcmpl-load\",\"object\":\"chat.completion.chunk\",\"created\":1700000000," \
     "\"model\":\"load-1\",\"system_fingerprint\":\"fp_load\",\"choices\":["
 
-static struct text print_text(const char *format, ...)
+struct text print_text(const char *format, ...)
 {
     struct text text = {0};
     va_list arguments;
@@ -27,7 +24,7 @@ static struct text print_text(const char *format, ...)
 }
 
 /* A mark with room for the digits, and padding up to `bytes`. */
-static char *make_content(long bytes)
+char *make_content(long bytes)
 {
     char *content = malloc((size_t)bytes + 1);
     if (!content)
@@ -39,7 +36,7 @@ static char *make_content(long bytes)
     return content;
 }
 
-static struct text frame_chunk(struct text data)
+struct text frame_chunk(struct text data)
 {
     struct text framed = print_text("%zx\r\n%s\r\n", data.bytes, data.data);
     free(data.data);
@@ -48,15 +45,15 @@ static struct text frame_chunk(struct text data)
 
 struct stream_texts make_stream(const struct upstream_options *options, bool with_usage)
 {
+    if (options->is_responses)
+        return make_response_stream(options);
     const char *tail = with_usage ? ",\"usage\":null" : "";
     struct stream_texts texts;
     struct text role = frame_chunk(print_text(
         CHUNK_BEGIN "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
                     "\"finish_reason\":null}]%s}\n\n",
         tail));
-    texts.begin = print_text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
-                             "Transfer-Encoding: chunked\r\n" ANSWER_FIELDS "\r\n%s",
-                             role.data);
+    texts.begin = print_text(STREAM_HEAD "%s", role.data);
     free(role.data);
     char *content = make_content(options->chunk_bytes);
     texts.chunk = frame_chunk(

@@ -1,6 +1,6 @@
 /* A client of chats on kept connections, closed loop or paced.
  *
- * 1. Every request ends once: answered (its answer came whole; a stream of status 200 up to [DONE]),
+ * 1. Every request ends once: answered (its answer came whole; a stream of status 200 up to its last event),
  *    cut (its head came, the rest did not), or unanswered (refused, reset or silent before that).
  * 2. A paced request counts from the moment it was due, so that a proxy that stalls is charged for
  *    those that could not be sent meanwhile.
@@ -30,8 +30,8 @@
 #define REST_NS (NS_PER_SECOND / 10) /* after a request that got no answer */
 #define NO_STAMP (-1)
 
-#define LAST_EVENT "data: [DONE]\n\n"
-#define LAST_EVENT_BYTES (sizeof LAST_EVENT - 1)
+#define RESPONSE_LAST RESPONSE_END "}\n\n"
+#define TAIL_BYTES (sizeof RESPONSE_LAST - 1) /* the longer of both ends */
 
 enum call_state { IDLE, BUSY, RESTING };
 
@@ -43,7 +43,7 @@ struct call {
     int stamp_digits; /* read so far, or NO_STAMP */
     uint64_t stamp_ns;
     uint64_t body_bytes;
-    char tail[LAST_EVENT_BYTES]; /* the last bytes of the body */
+    char tail[TAIL_BYTES]; /* the last bytes of the body */
 };
 
 struct failures {
@@ -106,9 +106,9 @@ static void read_stamps(struct call *call, const char *data, size_t bytes)
 
 static void keep_tail(struct call *call, const char *data, size_t bytes)
 {
-    size_t taken = bytes < LAST_EVENT_BYTES ? bytes : LAST_EVENT_BYTES;
-    memmove(call->tail, call->tail + taken, LAST_EVENT_BYTES - taken);
-    memcpy(call->tail + LAST_EVENT_BYTES - taken, data + bytes - taken, taken);
+    size_t taken = bytes < TAIL_BYTES ? bytes : TAIL_BYTES;
+    memmove(call->tail, call->tail + taken, TAIL_BYTES - taken);
+    memcpy(call->tail + TAIL_BYTES - taken, data + bytes - taken, taken);
 }
 
 static void take_answer_body(void *context, const char *data, size_t bytes)
@@ -126,8 +126,10 @@ static bool is_complete(const struct call *call)
 {
     if (call->connection.message.state != WHOLE)
         return false;
-    return !cl.options->is_stream || call->connection.message.status != 200 ||
-           !memcmp(call->tail, LAST_EVENT, LAST_EVENT_BYTES);
+    if (!cl.options->is_stream || call->connection.message.status != 200)
+        return true;
+    const char *end = cl.options->is_responses ? RESPONSE_LAST : CHAT_END;
+    return !memcmp(call->tail + TAIL_BYTES - strlen(end), end, strlen(end));
 }
 
 static void add_failure(struct failures *failures, long number)
@@ -198,15 +200,16 @@ static size_t print_request(long number)
     size_t room = cl.messages_bytes + MAX_REQUEST_BYTES;
     int bytes = snprintf(
         cl.body, room,
-        "{\"model\":\"%s\",\"messages\":[%s],\"temperature\":0.2,\"user\":\"%s-%ld\"%s}",
-        cl.options->model, cl.messages, cl.options->model, number,
+        "{\"model\":\"%s\",\"%s\":[%s],\"temperature\":0.2,\"user\":\"%s-%ld\"%s}",
+        cl.options->model, cl.options->is_responses ? "input" : "messages", cl.messages, cl.options->model, number,
         cl.options->is_stream ? ",\"stream\":true" : "");
     return (size_t)snprintf(
         cl.request, room,
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+        "POST /v1/%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
         "Authorization: Bearer sk-load\r\nContent-Type: application/json\r\n"
         "Accept: application/json\r\nUser-Agent: load/1\r\nContent-Length: %d\r\n\r\n%s",
-        cl.options->port, bytes, cl.body);
+        cl.options->is_responses ? "responses" : "chat/completions", cl.options->port, bytes,
+        cl.body);
 }
 
 static bool connect_call(struct call *call)

@@ -113,6 +113,7 @@ void histogram_print(const struct histogram *histogram, const char *name);
 
 struct upstream_options {
     int port;
+    bool is_responses; /* the API it speaks; else chats */
     long chunks, chunk_bytes, json_bytes;
     double rate; /* chunks/s of each stream; 0: as fast as the socket takes them */
 };
@@ -120,6 +121,7 @@ struct upstream_options {
 struct client_options {
     int port;
     bool is_stream;
+    bool is_responses; /* the API it calls; else chats */
     long connections, requests; /* requests 0: until the time is over */
     long messages;              /* of a chat */
     double seconds;             /* 0: until the requests are sent */
@@ -131,7 +133,17 @@ struct client_options {
 int run_upstream(const struct upstream_options *options);
 int run_client(const struct client_options *options);
 
-/* answers.c: what the upstream says. */
+/* answers.c, responses.c: what the upstream says. */
+
+#define PROMPT_TOKENS 9
+#define ANSWER_FIELDS "x-request-id: req_load\r\nopenai-processing-ms: 1\r\n"
+#define STREAM_HEAD                                                                                \
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"                        \
+    "Transfer-Encoding: chunked\r\n" ANSWER_FIELDS "\r\n"
+
+/* How the stream of a chat ends, and that of a response: its last member, and its brackets. */
+#define CHAT_END "data: [DONE]\n\n"
+#define RESPONSE_END ",\"user\":null}"
 
 /* What is ready to be sent but for its stamp. */
 struct text {
@@ -144,7 +156,11 @@ struct stream_texts {
     struct text begin, chunk, end;
 };
 
+struct text print_text(const char *format, ...);
+struct text frame_chunk(struct text data);
+char *make_content(long bytes);
 struct stream_texts make_stream(const struct upstream_options *options, bool with_usage);
+struct stream_texts make_response_stream(const struct upstream_options *options);
 void free_stream(struct stream_texts *texts);
 struct text make_json(const struct upstream_options *options);
 char *put_text(char *at, const struct text *text, int64_t now_ns);

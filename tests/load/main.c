@@ -1,10 +1,12 @@
 /* load: a cheap load generator for what stands between chats and their upstream.
  *
  *   load upstream [--port P] [--chunks N] [--rate R] [--chunk-bytes B] [--json-bytes B]
+ *       [--api chat|responses]
  *       An OpenAI-shaped upstream (upstream.c). Prints {"port":P} once it listens, and its counts when
  *       SIGTERM or SIGINT ends it. Port 0 (the default): any free one.
  *   load client --port P --mode json|stream --connections C --requests N | --seconds S
  *       [--rate R] [--messages M] [--model NAME] [--silence S]
+ *       [--api chat|responses]
  *       A client (client.c) of chats of M messages. Prints one JSON object. The model is NAME and the user of the n-th
  *       request, counted from 0, NAME-n.
  *
@@ -47,6 +49,14 @@ static long parse_whole(const char *name, const char *text, long least, long mos
     return value;
 }
 
+/* Whether it is Responses. */
+static bool parse_api(const char *text)
+{
+    if (strcmp(text, "chat") && strcmp(text, "responses"))
+        refuse("api", text);
+    return !strcmp(text, "responses");
+}
+
 /* No more than what needs no escape in JSON. */
 static const char *parse_model(const char *text)
 {
@@ -58,12 +68,13 @@ static const char *parse_model(const char *text)
 
 static int parse_upstream(int argc, char **argv)
 {
-    enum { PORT, CHUNKS, RATE, CHUNK_BYTES, JSON_BYTES };
+    enum { PORT, CHUNKS, RATE, CHUNK_BYTES, JSON_BYTES, API };
     static const struct option names[] = {{"port", 1, NULL, PORT},
                                           {"chunks", 1, NULL, CHUNKS},
                                           {"rate", 1, NULL, RATE},
                                           {"chunk-bytes", 1, NULL, CHUNK_BYTES},
                                           {"json-bytes", 1, NULL, JSON_BYTES},
+                                          {"api", 1, NULL, API},
                                           {0}};
     struct upstream_options options = {.chunks = 200, .chunk_bytes = 32, .json_bytes = 256};
     int option;
@@ -78,6 +89,8 @@ static int parse_upstream(int argc, char **argv)
             options.chunk_bytes = parse_whole("chunk-bytes", optarg, STAMP_BYTES, MAX_CONTENT_BYTES);
         else if (option == JSON_BYTES)
             options.json_bytes = parse_whole("json-bytes", optarg, STAMP_BYTES, MAX_CONTENT_BYTES);
+        else if (option == API)
+            options.is_responses = parse_api(optarg);
         else
             return 2;
     }
@@ -86,7 +99,7 @@ static int parse_upstream(int argc, char **argv)
 
 static int parse_client(int argc, char **argv)
 {
-    enum { PORT, MODE, CONNECTIONS, REQUESTS, SECONDS, RATE, MESSAGES, MODEL, SILENCE };
+    enum { PORT, MODE, CONNECTIONS, REQUESTS, SECONDS, RATE, MESSAGES, MODEL, SILENCE, API };
     static const struct option names[] = {{"port", 1, NULL, PORT},
                                           {"mode", 1, NULL, MODE},
                                           {"connections", 1, NULL, CONNECTIONS},
@@ -96,6 +109,7 @@ static int parse_client(int argc, char **argv)
                                           {"messages", 1, NULL, MESSAGES},
                                           {"model", 1, NULL, MODEL},
                                           {"silence", 1, NULL, SILENCE},
+                                          {"api", 1, NULL, API},
                                           {0}};
     struct client_options options = {
         .connections = 1, .messages = 2, .silence_seconds = 30, .model = "load"};
@@ -120,6 +134,8 @@ static int parse_client(int argc, char **argv)
             options.model = parse_model(optarg);
         else if (option == SILENCE)
             options.silence_seconds = parse_real("silence", optarg);
+        else if (option == API)
+            options.is_responses = parse_api(optarg);
         else
             return 2;
     }

@@ -40,6 +40,7 @@ __all__ = (
     "LOAD_TOOL_OBSTACLE",
     "ClientLoad",
     "ClientResult",
+    "LoadApi",
     "LoadClient",
     "LoadToolError",
     "LoadUpstream",
@@ -48,6 +49,9 @@ __all__ = (
     "build_load_tool",
     "run_client",
 )
+
+LoadApi = Literal["chat", "responses"]
+"""The APIs that the tool speaks."""
 
 _FOLDER = Path(__file__).parent
 _FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror")
@@ -130,6 +134,7 @@ class ClientLoad:
         model: the model, and what the users of the requests (``MODEL-0``, ``MODEL-1``, ...) begin
             with; up to 64 letters, digits, dots, dashes and underscores.
         silence_seconds: after how long without a byte in or out it gives up on what is open.
+        api: what it calls.
     """
 
     port: int
@@ -141,6 +146,7 @@ class ClientLoad:
     messages: int = 2
     model: str = "load"
     silence_seconds: float = 30
+    api: LoadApi = "chat"
 
     def __post_init__(self) -> None:
         if not self.requests and not self.seconds:
@@ -153,7 +159,8 @@ class ClientLoad:
         arguments += ["--connections", str(self.connections), "--rate", str(self.rate)]
         arguments += ["--requests", str(self.requests)] if self.requests else []
         arguments += ["--seconds", str(self.seconds), "--messages", str(self.messages)]
-        return [*arguments, "--model", self.model, "--silence", str(self.silence_seconds)]
+        arguments += ["--model", self.model, "--silence", str(self.silence_seconds)]
+        return [*arguments, "--api", self.api]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +169,7 @@ class ClientResult:
 
     Attributes:
         requests: sent, or meant for a connection that was refused.
-        answered: whose answer came whole; a stream of status 200 up to ``[DONE]``.
+        answered: whose answer came whole; a stream of status 200 up to its last event.
         statuses: of those, by status.
         cut: whose answer began and did not come whole.
         cut_numbers: which, the first 10,000; the user of number n was ``MODEL-n``.
@@ -279,6 +286,7 @@ class LoadUpstream(_Process):
         rate: chunks/s of each stream; 0: as fast as the reader takes them.
         chunk_bytes: text in each of them, at least 20.
         json_bytes: text in an answer that is no stream, at least 20.
+        api: what its streams are of.
     """
 
     def __init__(
@@ -289,9 +297,11 @@ class LoadUpstream(_Process):
         rate: float = 0,
         chunk_bytes: int = 32,
         json_bytes: int = 256,
+        api: LoadApi = "chat",
     ) -> None:
         arguments = ["upstream", "--port", str(port), "--chunks", str(chunks), "--rate", str(rate)]
         arguments += ["--chunk-bytes", str(chunk_bytes), "--json-bytes", str(json_bytes)]
+        arguments += ["--api", api]
         super().__init__(arguments)
         self.port = port
         self._counts: UpstreamCounts | None = None

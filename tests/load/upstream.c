@@ -2,7 +2,7 @@
  *
  * 1. A POST whose body says "stream":true gets a stream: a chunk with the role, the content chunks,
  *    each with a stamp, a finish chunk, a usage event where the body says "include_usage":true, and
- *    [DONE]. Any other POST gets one JSON answer with a stamp and usage; any other method a 404.
+ *    [DONE]; or, where it speaks Responses, the events of one. Any other POST gets one JSON answer with a stamp and usage; any other method a 404.
  * 2. Each of a paced stream's content chunks is a write of its own, stamped just before it. The first
  *    comes at once; the others keep the rate from a phase that differs from stream to stream, for
  *    streams in step would be bursts that no real upstream sends. A reader that was slow gets what

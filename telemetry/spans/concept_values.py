@@ -1,0 +1,232 @@
+"""The values of the concepts: parts of an exchange, and what its request asks for.
+
+Rules 3 and 4 of :mod:`telemetry.spans.vocabulary` are kept here.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from openinference.semconv.trace import OpenInferenceLLMSystemValues
+
+from codec.apis.api import SpanKind
+from codec.apis.table import get_api
+from telemetry.provider import find_genai_provider, find_provider
+from telemetry.spans.concept_reading import OfRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codec.usage import Usage
+    from telemetry.observing.exchange import Exchange
+
+__all__ = (
+    "CHOICE_COUNT",
+    "MAX_TEXTS",
+    "OUTPUT_TYPE",
+    "SERVICE_TIER",
+    "STREAM",
+    "find_derived",
+    "find_endings",
+    "find_exchange",
+    "find_models",
+    "find_response",
+    "find_service",
+    "find_usage",
+    "read_float",
+    "read_int",
+    "read_texts",
+)
+
+MAX_TEXTS: Final = 64
+"""Of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit, and
+one of a million empty texts would count as nothing where attributes are measured."""
+
+MAX_CACHED_SERVICES: Final = 256
+"""Endpoints of upstreams, which are those of the settings."""
+
+_OPENAI_SYSTEM: Final[str] = OpenInferenceLLMSystemValues.OPENAI.value
+_OUTPUT_TYPES: Final = {"text": "text", "json_object": "json", "json_schema": "json"}
+
+
+class _Service(NamedTuple):
+    operation: str | None
+    kind: str
+    system: str | None
+    api_type: str | None
+    provider: str | None
+    genai_provider: str
+
+
+def find_service(exchange: Exchange) -> _Service:
+    """Find what is the same for all calls of an endpoint of an upstream."""
+    return _find_service(exchange.endpoint, exchange.provider, exchange.server_address)
+
+
+@lru_cache(maxsize=MAX_CACHED_SERVICES)
+def _find_service(endpoint: str, provider: str | None, host: str | None) -> _Service:
+    api = get_api(endpoint)
+    is_embedding = api.span_kind is SpanKind.EMBEDDING
+    return _Service(
+        operation=api.operation,
+        kind=api.span_kind.value,
+        # OpenInference's embedding spans have neither a system nor a provider.
+        system=None if is_embedding else _OPENAI_SYSTEM,
+        api_type=api.api_type,
+        provider=None if is_embedding else find_provider(provider, host),
+        genai_provider=find_genai_provider(provider, host),
+    )
+
+
+class _Models(NamedTuple):
+    asked: str | None
+    answered: str | None
+    of_chat: str | None = None
+    of_embedding: str | None = None
+    asked_if_other: str | None = None
+    answered_if_other: str | None = None
+
+
+def find_models(exchange: Exchange) -> _Models:
+    """Find the names of the model, as asked for and as answered."""
+    asked = exchange.request.model if exchange.request is not None else None
+    answered = exchange.response.model if exchange.response is not None else None
+    if exchange.api.span_kind is SpanKind.EMBEDDING:
+        return _Models(asked, answered, of_embedding=answered or asked)
+    if asked and answered and asked != answered:
+        # The specification wants both only where they are known and not the same.
+        return _Models(asked, answered, answered, None, asked, answered)
+    return _Models(asked, answered, answered or asked)
+
+
+def find_exchange(exchange: Exchange) -> Exchange:
+    """Give the exchange itself, for rows that read its own attributes."""
+    return exchange
+
+
+def find_response(exchange: Exchange) -> object:
+    """Find the answer, ``None`` where none could be read."""
+    return exchange.response
+
+
+def find_usage(exchange: Exchange) -> Usage | None:
+    """Find what the provider reported of tokens."""
+    return exchange.response.usage if exchange.response is not None else None
+
+
+class _Derived(NamedTuple):
+    """Attributes of spans that no single attribute of an exchange holds.
+
+    Attributes:
+        conversation: the provider's own, also where the client's session is another one.
+        first_chunk_seconds: from the start to the first chunk, of a stream.
+        resends: how often the request was sent again, if ever.
+    """
+
+    conversation: str | None
+    first_chunk_seconds: float | None
+    resends: int | None
+
+
+def find_derived(exchange: Exchange) -> _Derived:
+    """Work out what no single attribute of the exchange holds."""
+    context = exchange.context
+    first_chunk_seconds = None
+    if exchange.streamed and exchange.first_chunk_ns is not None:
+        first_chunk_seconds = (exchange.first_chunk_ns - exchange.start_ns) / 1e9
+    return _Derived(
+        context.conversation_id or context.session_id,
+        first_chunk_seconds,
+        exchange.resend_count or None,
+    )
+
+
+class _Endings(NamedTuple):
+    """Why an answer ended.
+
+    Attributes:
+        first: of choice 0, never another's and never invented.
+        every: of all choices, as they came: ``tool_calls`` stays plural.
+    """
+
+    first: str | None
+    every: tuple[str, ...]
+
+
+def find_endings(exchange: Exchange) -> _Endings | None:
+    """Find why the answer ended; ``None`` for an error, which has no choices (contract 2.1)."""
+    if exchange.response is None or (exchange.response_status or 0) >= 400:
+        return None
+    reasons = exchange.response.finish_reasons
+    first = next((word for index, word in reasons if index == 0), None)
+    return _Endings(first, tuple([word for _, word in reasons])) if reasons else None
+
+
+def read_float(name: str) -> OfRequest:
+    """Read a finite number."""
+
+    def read(options: Mapping[str, Any]) -> float | None:
+        value = options.get(name)
+        if type(value) is not float and type(value) is not int:
+            return None
+        try:
+            number = float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return None
+        return number if math.isfinite(number) else None
+
+    return OfRequest((name,), read)
+
+
+def read_int(*names: str) -> OfRequest:
+    """Read the first of these members that is an integer."""
+
+    def read(options: Mapping[str, Any]) -> int | None:
+        values = [options.get(name) for name in names]
+        return next((value for value in values if type(value) is int), None)
+
+    return OfRequest(names, read)
+
+
+def _choice_count(options: Mapping[str, Any]) -> int | None:
+    count = options.get("n")
+    return count if type(count) is int and count != 1 else None
+
+
+def _stream(options: Mapping[str, Any]) -> bool | None:
+    return options.get("stream") is True or None
+
+
+def read_texts(name: str) -> OfRequest:
+    """Read a text, or a list of them."""
+    return OfRequest((name,), lambda options: _texts(options, name))
+
+
+def _texts(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = options.get(name)
+    values = value if isinstance(value, list) else [value]
+    return tuple([v for v in values[:MAX_TEXTS] if isinstance(v, str) and v])
+
+
+def _service_tier(options: Mapping[str, Any]) -> str | None:
+    """Read the tier, but for the default, which the conventions do not want told."""
+    tier = options.get("service_tier")
+    return tier if isinstance(tier, str) and tier not in {"", "auto"} else None
+
+
+def _output_type(options: Mapping[str, Any]) -> str | None:
+    modalities = _texts(options, "modalities")
+    for modality, output_type in (("audio", "speech"), ("image", "image")):
+        if modality in modalities:
+            return output_type
+    wanted = options.get("response_format")
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    return _OUTPUT_TYPES.get(kind) if isinstance(kind, str) else None
+
+
+STREAM: Final = OfRequest(("stream",), _stream)
+CHOICE_COUNT: Final = OfRequest(("n",), _choice_count)
+SERVICE_TIER: Final = OfRequest(("service_tier",), _service_tier)
+OUTPUT_TYPE: Final = OfRequest(("modalities", "response_format"), _output_type)
