@@ -32,6 +32,8 @@ from codec.integers import index_of
 from codec.jsontext import NO_STRING, decode_json, decode_string, decode_strings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codec.jsontext import JsonObject
 
 __all__ = ("ChunkTemplate", "decode_line", "learn_template")
@@ -85,7 +87,7 @@ class ChunkTemplate:
         self._behind = behind
         self._frame_bytes = len(before) + len(behind)
         self._seam = behind + before  # what is between two texts
-        self._cut = itemgetter(slice(len(before), -len(behind)))
+        self._cut: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))
 
     def fill(self, text: str) -> bytes:
         """Return the event that has this text in each place."""
