@@ -120,7 +120,7 @@ class ChatStream(EventReader[Accumulator]):
             at += count or 1
 
     def _feed_run(self, events: list[bytes], start: int) -> int:
-        """Take the events from one on that are like the last one; how many these are."""
+        """Take the events from one on that are like the last one, and return how many they are."""
         template = self._template
         texts = template.match_run(events, start) if template is not None else []
         if template is None or not texts:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from codec.jsontext import JsonObject
 
-__all__ = ("ChunkTemplate", "decode_line", "learn_template")
+__all__ = ("MAX_RUN", "ChunkTemplate", "decode_line", "learn_template")
 
 _SPOKEN = ("content", "reasoning_content", "reasoning")
 """The members of a delta that carry text, one of which a template is about."""
