@@ -136,7 +136,7 @@ def test_it_has_what_is_locked_and_nothing_else(unpacked: Unpacked) -> None:
     for name in UNWANTED:
         assert not list(unpacked.root.glob(f"usr/**/python3*/**/{name}/__init__.py")), name
         assert not list(unpacked.site_packages.glob(name)), name
-    for name in ("source", "build", "wheels", "dist", "layer", "slim.py", "tmp/slim.py"):
+    for name in ("source", "build", "wheels", "dist", "layer", "slim.py", "mnt/slim.py"):
         assert not (unpacked.root / name).exists(), name
     assert not [p for p in unpacked.site_packages.rglob("*") if p.name in {"test", "tests"}]
 
