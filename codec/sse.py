@@ -56,6 +56,7 @@ _MAX_COMMENTS = 1_024
 # it has arrived yet must not matter (rule 2), and what follows an event may be dropped safely.
 _EVENT_END = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
 
+_NAME_FIELD = b"event: "
 _LINE = re.compile(rb"[^\r\n]+")
 _FIELDS = frozenset({b"event", b"id", b"retry", b"error"})
 
@@ -239,10 +240,14 @@ class SseDecoder:
 
 def read_event(raw: bytes) -> ServerSentEvent | None:
     """Read the bytes of one event; ``None`` where it has nothing to tell (rule 4)."""
-    if not (raw.startswith(b"data:") and raw.find(_LF) == len(raw) - 2) or _CR in raw:
-        return _parse(raw.lstrip(_LINE_ENDS))
-    data = raw[6:-2] if raw.startswith(b"data: ") else raw[5:-2]  # one line, as nearly all are
-    return ServerSentEvent(data=data, raw=raw) if data else None
+    start = raw.find(_LF) + 1 if raw.startswith(_NAME_FIELD) else 0
+    if raw.startswith(b"data:", start) and raw.find(_LF, start) == len(raw) - 2 and _CR not in raw:
+        # One line of data, and the name before it or none: as nearly all are.
+        data = raw[start + 5 : -2].removeprefix(b" ")
+        if data:
+            name = _text(raw[len(_NAME_FIELD) : start - 1]) if start else ""
+            return ServerSentEvent(data=data, event=name or None, raw=raw)
+    return _parse(raw.lstrip(_LINE_ENDS))
 
 
 def _skip_blank_lines(data: bytes, start: int) -> int:

@@ -1,10 +1,13 @@
 """What all tests share.
 
 Property tests are not timed, for the machines that run them are shared, and have the same examples
-in every run, which fails for what was changed and not by chance: new ones are looked for by
-``--hypothesis-profile=random`` (``make properties``). Signals are as a terminal
-gives them: whoever runs the tests by ``nohup`` or in the background hands down that some are
-ignored, which ``spantap serve`` would rightly follow. No thread outlives the test that started it.
+in every run, which fails for what was changed and not by chance. These are few, for they find no
+more by being many: new ones are looked for by ``--hypothesis-profile=random``, which is
+``make properties``.
+
+Signals are as a terminal gives them: whoever runs the tests by ``nohup`` or in the background hands
+down that some are ignored, which ``spantap serve`` would rightly follow. No thread outlives the
+test that started it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("seeded", settings.get_profile("random"), derandomize=True)
+settings.register_profile(
+    "seeded", settings.get_profile("random"), derandomize=True, max_examples=40
+)
 settings.load_profile("seeded")
 
 

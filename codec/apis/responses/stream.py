@@ -95,34 +95,41 @@ class ResponseStream(EventReader[ResponseFold]):
 
     def feed(self, data: bytes) -> None:
         """Take one read of the (decompressed) body, cut anywhere."""
-        # The usual read is one event like the last one, and this is all that is done for it.
-        payload = data.removeprefix(self._before)
-        size = len(payload)
-        if (
-            len(data) - size == self._before_bytes  # it was there
-            and size <= _MAX_DELTA_BYTES
-            and payload.find(_LF) == size - 2
-            and payload[-1] == _LF
-            and _CR not in payload
-            and self._feed_delta(payload)
-        ):
-            return
-        self._before_bytes = _NONE
+        if self._between_events and self._feed_alike(data):
+            return  # the usual read is one event like the last one
         for raw in self._split(data):
-            if (event := read_event(raw)) is None:
-                continue
-            line = event.data or b""
-            if len(line) > _MAX_DELTA_BYTES or not self._feed_delta(line):
-                self._feed_event(event)
+            if not self._feed_alike(raw):
+                self._feed_other(raw)
         self._reserve_pending()
-        if self._between_events and (found := _ONE_EVENT(data)):
-            self._before = found[0]
-            self._before_bytes = found.end()
 
     def finish(self) -> ResponseAnswer:
         """Take the end of the bytes and return what the stream said. Call it once."""
         self._read_end()
         return self._fold.answer()
+
+    def _feed_alike(self, event: bytes) -> bool:
+        """Take an event that is like the last one but for its data; whether it is such."""
+        payload = event.removeprefix(self._before)
+        size = len(payload)
+        return (
+            len(event) - size == self._before_bytes  # it was there
+            and size <= _MAX_DELTA_BYTES
+            and payload.find(_LF) == size - 2
+            and payload[-1] == _LF
+            and _CR not in payload
+            and self._feed_delta(payload)
+        )
+
+    def _feed_other(self, raw: bytes) -> None:
+        self._before_bytes = _NONE
+        if (event := read_event(raw)) is None:
+            return
+        line = event.data or b""
+        if len(line) > _MAX_DELTA_BYTES or not self._feed_delta(line):
+            self._feed_event(event)
+        if len(raw) <= _MAX_DELTA_BYTES and (found := _ONE_EVENT(raw)):
+            self._before = found[0]
+            self._before_bytes = found.end()
 
     def _feed_delta(self, payload: bytes) -> bool:
         """Take data that is one more word; whether it is that."""
