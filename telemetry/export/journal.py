@@ -77,18 +77,18 @@ class ExportJournal:
 
     def tell_rejection(self, span_id: str, words: str) -> None:
         """Tell that the backend refused one span."""
-        what = "refused span %s (%s); it is set aside"
+        what = "%s refused span %s (%s); it is set aside"
         self._tell_span(self._rejection_lines, what, span_id, words)
 
     def tell_culprit(self, span_id: str, words: str) -> None:
         """Tell that the backend fails on one span while it takes others."""
-        what = "fails on span %s (%s) and takes others; that one is tried alone from now on"
+        what = "%s fails on span %s (%s) and takes others; that one is tried alone from now on"
         self._tell_span(self._culprit_lines, what, span_id, words)
 
     def _tell_span(self, lines: RateLimit, what: str, span_id: str, words: str) -> None:
         if (untold := lines.admit()) is not None:
             _logger.warning(
-                f"%s {what}, `spantap traces show` has its words; "  # noqa: G004 - constants
+                f"{what}, `spantap traces show` has its words; "  # noqa: G004 - constants
                 "%d in all since the last such line",
                 self._backend,
                 span_id,

@@ -1,13 +1,15 @@
 """The spool: a folder beside the store where frames wait that telemetry cannot follow.
 
-A worker writes records (:mod:`telemetry.frames.records`) into segments, files of its own;
-:mod:`telemetry.observing.spool_reader` reads and deletes them.
+A worker writes records (:mod:`telemetry.frames.records`) into segments, files of its own, in
+compressed blocks (:mod:`telemetry.frames.blocks`); :mod:`telemetry.observing.spool_reader` reads
+and deletes them.
 
 Rules:
 
 1. What :meth:`FrameSpool.write` has written survives the end of any process. A write that fails
-   leaves no trace: a segment ends with a whole record, unless its worker was killed in the midst of
-   one. After a failed write a new segment begins, for somebody may have read a part of it.
+   leaves no trace: a segment ends with a whole block and record, unless its worker was killed in
+   the midst of these. After a failed write a new segment begins, for somebody may have read a part
+   of it.
 2. All segments of all workers together have at most `max_bytes`, and some room is left on the disk
    for others (R5).
 3. A worker holds its last segment (:mod:`telemetry.held_file`) while it may write to it.
@@ -41,7 +43,8 @@ __all__ = (
 )
 
 MAX_SPOOL_BYTES = 2 << 30
-"""Two minutes of 200-chunk streams as fast as one worker relays them."""
+"""Of compressed bytes: half an hour of 200-chunk streams as fast as one worker relays them, or
+minutes of images, which cannot be compressed."""
 
 SEGMENT_BYTES = 16 << 20
 """Of one file, unless a single write is larger. It is deleted once all calls in it are stored."""
@@ -49,7 +52,7 @@ SEGMENT_BYTES = 16 << 20
 SPARE_BYTES = 64 << 20
 """Room that is left on the disk: the store needs some to recover from a full one."""
 
-_NAME = re.compile(r"([0-9a-f]{1,32})-([0-9]{1,12})\.frames")
+_NAME = re.compile(r"([0-9a-f]{1,32})-([0-9]{1,12})\.blocks")
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
@@ -120,12 +123,15 @@ class FrameSpool:
             SpoolFull: there is no room for them (rule 2).
             OSError: they cannot be written.
         """
-        more_bytes = sum(map(len, pieces))
+        from telemetry.frames.blocks import pack  # noqa: PLC0415 - most workers spool nothing
+
+        blocks = [*pack(pieces)]
+        more_bytes = sum(map(len, blocks))
         if self._descriptor < 0 or self._size_bytes + more_bytes > SEGMENT_BYTES:
             self._begin_segment(more_bytes)
         try:
-            for piece in pieces:
-                left = memoryview(piece)
+            for block in blocks:
+                left = memoryview(block)
                 while left:
                     left = left[os.write(self._descriptor, left) :]
         except OSError:
@@ -145,7 +151,7 @@ class FrameSpool:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_room(max(more_bytes, SEGMENT_BYTES))
         self._number += 1
-        descriptor = hold(self._folder / f"{self._worker}-{self._number:08}.frames")
+        descriptor = hold(self._folder / f"{self._worker}-{self._number:08}.blocks")
         self.close()  # only now, or the worker would seem dead (rule 3)
         self._descriptor, self._size_bytes = descriptor, 0
 

@@ -27,8 +27,9 @@ from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 from opentelemetry.semconv.attributes.url_attributes import URL_PATH
 
+from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
+
 __all__ = (
-    "DURATION_BUCKETS_SECONDS",
     "INSTRUMENTS",
     "DropReason",
     "Instrument",
@@ -119,9 +120,6 @@ _CALL: Final = (
     SERVER_PORT,
 )
 """The labels of every ``gen_ai.client.*``."""
-
-DURATION_BUCKETS_SECONDS: Final = tuple(0.01 * 2**power for power in range(14))
-"""0.01, 0.02, 0.04 ... 81.92: upper bounds of ``gen_ai.client.operation.*`` (contract 7.3)."""
 
 _TOKEN_BUCKETS: Final = tuple(float(4**power) for power in range(14))
 """1, 4, 16 ... 67,108,864."""

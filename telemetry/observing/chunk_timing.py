@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from telemetry.metrics.instruments import DURATION_BUCKETS_SECONDS
+from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 
 __all__ = ("ChunkClock", "ChunkTiming")
 

@@ -18,6 +18,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
+from telemetry.frames.blocks import HEADER_BYTES, MalformedBlockError, read_header, unpack
 from telemetry.frames.frame import Begin, RequestBody
 from telemetry.frames.records import MalformedRecordError, RecordReader, decode_record
 from telemetry.frames.spool import find_segments
@@ -43,12 +44,9 @@ _LOG_SECONDS = 60.0
 MAX_FAILING_SECONDS = 30.0
 """How long reads of a segment may fail in a row."""
 
-_READ_BYTES = 256 * 1024
-"""Of one read, before it is the turn of the workers' sockets."""
-
 
 class SpoolReader:
-    """Reads the spool a slice at a time. For one thread.
+    """Reads the spool a block at a time. For one thread.
 
     Args:
         folder: of the spool; it need not exist.
@@ -105,14 +103,14 @@ class SpoolReader:
                     del self._workers[token]
 
     def read(self) -> bool:
-        """Feed the next slice; false if there was none."""
+        """Feed the next block; false if there was none."""
         for token, worker in tuple(self._workers.items()):
             try:
-                was_slice = worker.read(self.on_begin, self._now_ns())
+                was_block = worker.read(self.on_begin, self._now_ns())
             except OSError as error:  # of a read, see rule 3
                 self._tell("read", error)
                 continue
-            if was_slice:
+            if was_block:
                 # The next worker's turn comes first the next time.
                 self._workers[token] = self._workers.pop(token)
                 return True
@@ -160,7 +158,7 @@ class _Worker:
             self.segments[-1].segment = segment  # it may have grown
 
     def read(self, on_begin: Callable[[str, int], None], now_ns: int) -> bool:
-        """Feed the next slice; false if there was none.
+        """Feed the next block; false if there was none.
 
         Raises:
             OSError: it cannot be read now (rule 3).
@@ -208,6 +206,7 @@ class _OpenSegment:
         self._file: BinaryIO | None = None
         self._records = RecordReader()
         self._read_bytes = 0
+        self._is_cut = False  # a part of a block follows
         self._failing_since_ns: int | None = None
 
     @property
@@ -215,7 +214,7 @@ class _OpenSegment:
         return 0 if self.is_read else max(0, self.segment.size_bytes - self._read_bytes)
 
     def read(self, now_ns: int, *, is_last: bool) -> list[Frame] | None:
-        """Read the frames of the next slice; ``None`` if there is none, for now or for good.
+        """Read the frames of the next block; ``None`` if there is none, for now or for good.
 
         Raises:
             OSError: it cannot be read now (rule 3).
@@ -226,19 +225,21 @@ class _OpenSegment:
             may_grow = is_last and is_held(path)
             if self._file is None:
                 self._file = path.open("rb", buffering=0)
-            data = self._file.read(_READ_BYTES)
+            data = self._read_block(self._file)
             if not data:
                 if not may_grow:
                     self._finish()
                 return None
             self.written_ns = os.fstat(self._file.fileno()).st_mtime_ns
+        except MalformedBlockError as error:
+            self._tell_damage(error)
+            return None
         except OSError as error:
             if self._may_succeed_later(error, now_ns):
                 raise
             self._tell_damage(error)
             return None
         self._failing_since_ns = None
-        self._read_bytes += len(data)
         frames: list[Frame] = []
         try:
             for record in self._records.feed(data):
@@ -246,6 +247,26 @@ class _OpenSegment:
         except MalformedRecordError as error:
             self._tell_damage(error)
         return frames
+
+    def _read_block(self, file: BinaryIO) -> bytes:
+        """Read the next block; nothing where it is not there as a whole.
+
+        Raises:
+            MalformedBlockError: what is there is no block.
+            OSError: it cannot be read.
+        """
+        file.seek(self._read_bytes)
+        header = file.read(HEADER_BYTES)
+        self._is_cut = bool(header)
+        if len(header) < HEADER_BYTES:
+            return b""
+        stored_bytes, plain_bytes = read_header(header)
+        stored = file.read(stored_bytes)
+        if len(stored) < stored_bytes:
+            return b""
+        self._is_cut = False
+        self._read_bytes += HEADER_BYTES + stored_bytes
+        return unpack(stored, plain_bytes)
 
     def _may_succeed_later(self, error: OSError, now_ns: int) -> bool:
         """Whether a failed read is to be tried again (rule 3)."""
@@ -265,12 +286,13 @@ class _OpenSegment:
             error,
         )
         self._records = RecordReader()
+        self._is_cut = False
         self._finish()
 
     def _finish(self) -> None:
         """Close the segment: nothing more is read of it."""
         self.is_read = True
-        if not self._records.is_between_records:
+        if self._is_cut or not self._records.is_between_records:
             _log.warning("%s ends within a frame: its worker was killed there", self.segment.path)
         if self._file is not None:
             self._file.close()

@@ -107,7 +107,13 @@ def _is_tool_as_sent(pair: Pair, difference: Difference) -> bool:
     found = re.fullmatch(r"llm\.tools\.(\d+)\.tool\.json_schema(.*)", difference.path)
     if found is None:
         return False
-    sent: Any = pair.call.body.get("tools") or []
+    given = pair.call.body.get("input")
+    brought = [
+        item.get("tools") or []
+        for item in (given if isinstance(given, list) else [])
+        if item.get("type") == "additional_tools"
+    ]
+    sent: Any = [tool for some in (pair.call.body.get("tools") or [], *brought) for tool in some]
     for name in (found[1], *found[2].split("/")[1:]):
         members = {str(at): one for at, one in enumerate(sent)} if isinstance(sent, list) else sent
         sent = members.get(name, ABSENT) if isinstance(members, dict) else ABSENT

@@ -191,7 +191,7 @@ def test_what_waits_in_the_spool_is_a_number(tmp_path: Path) -> None:
         wait_until(lambda: one.metrics().get("spantap_spool_size_bytes") == 0, 20, "told")
         spool = spool_folder(one.store)
         spool.mkdir()
-        descriptor = hold(spool / "a1-00000001.frames")
+        descriptor = hold(spool / "a1-00000001.blocks")
         os.write(descriptor, bytes(3))
         wait_until(lambda: one.metrics()["spantap_spool_size_bytes"] == 3, 20, "measured")
         os.close(descriptor)

@@ -9,17 +9,27 @@ from typing import TYPE_CHECKING
 import pytest
 
 from telemetry.errors import SpoolFull
+from telemetry.frames import blocks
 from telemetry.frames import spool as frame_spool
 from telemetry.frames.spool import FrameSpool, find_segments, measure_spool, spool_folder
 from telemetry.held_file import is_held
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return spool_folder(tmp_path / "t.db")
+
+
+@pytest.fixture(autouse=True)
+def _plain() -> Iterator[None]:
+    """Blocks that are as long as what is in them, for these tests count bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "pack", lambda pieces: [b"".join(pieces)])
+        yield
 
 
 def contents(folder: Path) -> list[bytes]:
@@ -146,9 +156,9 @@ def test_a_segment_that_does_not_close_well_is_let_go_of(
 def test_only_files_are_segments(folder: Path) -> None:
     """Nobody waits for what stands there under such a name: a pipe has no end."""
     folder.mkdir()
-    os.mkfifo(folder / "a1-00000001.frames")
-    (folder / "b2-00000001.frames").mkdir()
-    (folder / "c3-00000001.frames").symlink_to(folder / "elsewhere")
+    os.mkfifo(folder / "a1-00000001.blocks")
+    (folder / "b2-00000001.blocks").mkdir()
+    (folder / "c3-00000001.blocks").symlink_to(folder / "elsewhere")
     assert find_segments(folder) == []
 
 

@@ -9,7 +9,7 @@ from unittest import mock
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from telemetry.metrics.instruments import DURATION_BUCKETS_SECONDS
+from telemetry.metrics.buckets import DURATION_BUCKETS_SECONDS
 from telemetry.observing import chunk_timing
 from telemetry.observing.chunk_timing import ChunkClock, ChunkTiming
 

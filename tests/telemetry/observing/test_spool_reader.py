@@ -15,7 +15,6 @@ from telemetry.frames import spool as frame_spool
 from telemetry.frames.frame import ResponseData
 from telemetry.frames.records import encode_records
 from telemetry.frames.spool import FrameSpool, find_segments
-from telemetry.observing import spool_reader
 from telemetry.observing.spool_reader import SpoolReader
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import Bench, FailingStore
@@ -66,7 +65,6 @@ def half(number: int) -> list[Frame]:
 @pytest.fixture(autouse=True)
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_spool, "SEGMENT_BYTES", 1_000)
-    monkeypatch.setattr(spool_reader, "_READ_BYTES", 100)
 
 
 def test_rule_1_what_was_spooled_is_recorded_and_deleted(tmp_path: Path) -> None:
@@ -307,10 +305,9 @@ def test_what_a_full_disk_cut_off_and_was_read_already_is_read_whole_later(
 
 
 def test_rule_3_what_is_whole_before_the_damage_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Though both come with one read; and the damage is nobody's end."""
-    monkeypatch.setattr(spool_reader, "_READ_BYTES", 1 << 20)
+    """Though nothing is between them; and the damage is nobody's end."""
     spool = FrameSpool(tmp_path, "a1")
     spool.write(encode_records(whole(1), 0))
     spool.close()
