@@ -10,7 +10,7 @@ import os
 import random
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -145,7 +145,7 @@ def test_a_recorded_request_is_read_item_by_item(recording: Recording) -> None:
     request = ResponseRequest(asked)
     assert request.fault is None
     given = asked.get("input") or []
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else given
     messages = list(request.read_messages())
     if asked.get("instructions"):
         first = messages.pop(0)
