@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def test_a_spool_that_fills_up_is_told_before_it_is_full(tmp_path: Path) -> None
     expression, _, limit = rule["expr"].rpartition(" >= ")
     assert re.sub(r"\{.*\}", "", expression) == "max by (pod) (spantap_spool_size_bytes)"
     spool = FrameSpool(tmp_path, "a1", 256 << 20)
-    pieces = [bytes(4 << 20)]
+    pieces = [os.urandom(4 << 20)]  # nothing that could be compressed
     sizes: list[int] = []
     try:
         while True:
