@@ -49,6 +49,7 @@ PAD_BYTES = 512 << 10
 RECORDED = "spantap_spans_recorded_total"
 WAITING = "spantap_spans_waiting"
 DROPPED = "spantap_spans_dropped_total"
+SPOOLED = "spantap_spool_size_bytes"
 
 SAID_LOST = re.compile(r"(\d+) spans are lost")
 
@@ -141,12 +142,12 @@ def load_until_said(scene: Scene, words: str) -> tuple[LoadResult, int]:
 
 
 def count_waiting(scene: Scene) -> int:
-    """How many spans wait in memory, once all are recorded, wait, or were dropped."""
+    """How many spans wait in memory, once all others are told or wait in the spool."""
 
     def all_told() -> bool:
         numbers = scene.spantap.metrics()
         told = sum(numbers.get(name, 0.0) for name in (RECORDED, WAITING, DROPPED))
-        return told == len(scene.sent)
+        return told == len(scene.sent) or numbers.get(SPOOLED, 0.0) > 0
 
     wait_until(all_told, ARRIVAL_SECONDS, "all spans are accounted for")
     return int(scene.spantap.metrics()[WAITING])
