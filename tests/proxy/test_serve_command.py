@@ -245,11 +245,11 @@ def test_misconfiguration_ends_with_status_2_and_one_sentence(tmp_path: Path) ->
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         cases = [
-            (("serve", *store, "--upstream", "nonsense"), "upstream"),
-            (("serve", *store, "--config", str(config)), "unknown setting 'prot'"),
-            (("serve", *store, "--config", str(tmp_path / "none.toml")), "none.toml"),
+            (("serve", *ANY_PORTS, *store, "--upstream", "nonsense"), "upstream"),
+            (("serve", *ANY_PORTS, *store, "--config", str(config)), "unknown setting 'prot'"),
+            (("serve", *ANY_PORTS, *store, "--config", str(tmp_path / "none.toml")), "none.toml"),
             (("serve", *store, "--port", port, "--admin-port", "0"), f"127.0.0.1:{port}"),
-            (("serve", "--store", str(config / "t.db"), "--port", "0"), "bad.toml"),
+            (("serve", *ANY_PORTS, "--store", str(config / "t.db")), "bad.toml"),
             (("upstream", "--dialect", "klingon"), "klingon"),
             (("traces", "--follow", "show", "0a", *store), "--follow"),
         ]
@@ -263,8 +263,8 @@ def test_a_held_key_that_no_header_can_hold_ends_with_status_2(tmp_path: Path) -
     """One sentence that names the variable and not the key (R7)."""
     config = tmp_path / "spantap.toml"
     config.write_text("[[upstream]]\nname = 'a'\nurl = 'http://a'\napi_key_env = 'DEMO_KEY'\n")
-    arguments = ("serve", "--store", str(tmp_path / "t.db"), "--config", str(config))
-    status, said = run(*arguments, DEMO_KEY="sk-canary\u00e9")
+    arguments = ("--store", str(tmp_path / "t.db"), "--config", str(config))
+    status, said = run("serve", *ANY_PORTS, *arguments, DEMO_KEY="sk-canary\u00e9")
     assert (status, said.count("\n")) == (2, 1), said
     assert "DEMO_KEY" in said
     assert "canary" not in said
@@ -280,7 +280,7 @@ def test_a_held_key_that_no_header_can_hold_ends_with_status_2(tmp_path: Path) -
 )
 def test_a_wrong_otel_variable_ends_with_status_2(name: str, value: str, tmp_path: Path) -> None:
     """The sentence names the variable, also where the SDK would raise while it is imported."""
-    status, said = run("serve", "--store", str(tmp_path / "t.db"), **{name: value})
+    status, said = run("serve", *ANY_PORTS, "--store", str(tmp_path / "t.db"), **{name: value})
     assert (status, said.count("\n")) == (2, 1)
     assert name in said
 
