@@ -148,15 +148,18 @@ class SseDecoder:
             data = self._join(data)
         if _CR in data or len(data) > self._limit_bytes:
             return self._split(data)
-        if data.find(_LF) == len(data) - 2 and data.endswith(b"\n\n"):
-            return [data]  # the usual read is one event of one line
+        is_named = data.startswith(_NAME_FIELD)
+        data_start = data.find(_LF) + 1 if is_named else 0
+        if data_start < data.find(_LF, data_start) == len(data) - 2 and data.endswith(b"\n\n"):
+            return [data]  # the usual read is one event of one line, and its name before it or none
         whole, end, rest = data.rpartition(b"\n\n")
         whole += end
         self._pending += rest.lstrip(b"\n")
-        # Events of one line are the usual ones, and nothing finds lines as quickly as this.
+        # Events of one line, or a name and one, are the usual ones; nothing finds lines as quickly.
         lines = BytesIO(whole).readlines()
-        if lines[1::2].count(b"\n") == len(lines) // 2:
-            return [line + b"\n" for line in lines[::2]]
+        step = 3 if is_named else 2
+        if len(lines) == step * lines[step - 1 :: step].count(b"\n") == step * lines.count(b"\n"):
+            return [*map(b"".join, zip(*[iter(lines)] * step, strict=True))]
         return [event + b"\n\n" for event in whole.split(b"\n\n")[:-1]]
 
     @property
@@ -186,11 +189,6 @@ class SseDecoder:
         self._check_limit()
         pending = self._pending
         pending += data
-        if self._shorten is not None and len(pending) - self._shortened >= SHORTENED_BYTES:
-            start = max(0, self._shortened - OVERLAP_BYTES)
-            pending[start:] = self._shorten(bytes(pending[start:]))
-            self._shortened = len(pending)
-            self._searched = min(self._searched, start)
         if not self._begun:
             if _BOM.startswith(pending):
                 return b""  # what is there may still be the begin of a BOM
@@ -202,6 +200,10 @@ class SseDecoder:
             pending.clear()
             self._searched = self._shortened = 0
             return data
+        if self._shorten is not None and len(pending) - self._shortened >= SHORTENED_BYTES:
+            start = max(0, self._shortened - OVERLAP_BYTES)
+            pending[start:] = self._shorten(bytes(pending[start:]))
+            self._shortened = len(pending)
         self._searched = max(0, len(pending) - _LONGEST_UNFINISHED_END)
         self._exceeded = len(pending) > self._limit_bytes
         self._check_limit()

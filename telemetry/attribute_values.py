@@ -26,6 +26,7 @@ from codec.jsontext import encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
 __all__ = (
     "NUMBER_CHARS",
@@ -47,8 +48,10 @@ if TYPE_CHECKING:
     """What builders yield: attribute names with values that are yet to be cleaned."""
 
 _encode_json = msgspec.json.Encoder().encode
-_decode_json = msgspec.json.Decoder().decode
 _format_json = msgspec.json.format
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+"""The types of JSON values without members, but for the one that may be no number."""
 
 NUMBER_CHARS = 2
 """What a number counts as where characters are counted, and each member of a list besides its own:
@@ -150,7 +153,7 @@ def json_text(value: object) -> str | None:
     """
     text = _fast_json_text(value)
     # The fast writer has `null` for a number that is not finite, as the strict text below wants it.
-    if text is not None and ("null" not in text or _reads_back(text, value)):
+    if text is not None and ("null" not in text or _is_finite(value)):
         return text
     try:
         return encode_json(value)
@@ -195,9 +198,16 @@ def _fast_json_text(value: object) -> str | None:
         return None
 
 
-def _reads_back(text: str, value: object) -> bool:
-    """Whether a text says all of a value: no number is equal to the `null` it would become."""
-    try:
-        return bool(_decode_json(text) == value)
-    except (msgspec.MsgspecError, RecursionError):
-        return False
+def _is_finite(value: object) -> bool:
+    """Tell whether a value is JSON's, all through, without a number that is infinite or NaN."""
+    pending: list[Iterable[Any]] = [(value,)]
+    while pending:
+        for item in pending.pop():
+            kind = type(item)
+            if kind is dict:
+                pending.append(item.values())
+            elif kind is list:
+                pending.append(item)
+            elif kind not in _SCALARS and not (kind is float and isfinite(item)):
+                return False
+    return True

@@ -15,9 +15,10 @@ Rules (``apis.md`` 2.2):
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.responses.item_fold import DELTAS, WHOLES, ItemFold, OpenText, part_of
+from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, OpenText, part_of
 from codec.apis.responses.said import make_answer
 from codec.base64_text import shorten_base64
 from codec.budget import size_bytes
@@ -134,6 +135,13 @@ class ResponseFold:
         text.room_bytes = min(_ROOM_BYTES, self.budget.left_bytes) if is_open else 0
         return text
 
+    def was_told(self, kind: str, index: int, part: int) -> bool:
+        """Tell whether an event of such a type says no more than the pieces of its text did."""
+        if kind in PARTS:
+            return True
+        item = self._items.get(index)
+        return kind in WHOLES and item is not None and (DELTAS[WHOLES[kind]], part) in item.texts
+
     def _find_pieces(self, place: Place, index: int, part: int) -> list[str] | None:
         """The pieces so far of a text of an item; ``None`` where none can be added."""
         item = self._items.get(index) or self._add(index, {"type": place.item})
@@ -236,6 +244,8 @@ class ResponseFold:
         if is_new and self._ended is not None:
             self.note("several_responses")
             self._response, self._items = {}, {}
+        if response == self._response:
+            return  # the events of a beginning repeat it
         if self.budget.reserve(size_bytes(response) - size_bytes(self._response)):
             self._response = response
         elif not self._response:
@@ -275,9 +285,7 @@ class ResponseFold:
 
 def _held_bytes(item: ItemFold) -> int:
     """What was taken for what an item has said; of its texts, the least that they are."""
-    return size_bytes(item.value) + sum(
-        len(piece) for pieces in item.texts.values() for piece in pieces
-    )
+    return size_bytes(item.value) + sum(map(len, chain.from_iterable(item.texts.values())))
 
 
 def _says_something(item: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from codec.jsontext import JsonObject
 
-__all__ = ("DELTAS", "WHOLES", "ItemFold", "OpenText", "Place", "part_of")
+__all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "OpenText", "Place", "part_of")
 
 
 class Place(NamedTuple):
@@ -43,6 +43,12 @@ _PLACES: Final = {
 }
 DELTAS: Final = {f"{name}.delta": place for name, place in _PLACES.items()}
 WHOLES: Final = {f"{name}.done": f"{name}.delta" for name in _PLACES}
+PARTS: Final = frozenset(
+    f"response.{part}_part.{step}"
+    for part in ("content", "reasoning_summary")
+    for step in ("added", "done")
+)
+"""Events about a part of an item, which say nothing that others do not."""
 
 _Key = tuple[Place, int]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from codec.apis.responses.fold import ResponseFold
-from codec.apis.responses.item_fold import OpenText
+from codec.apis.responses.item_fold import PARTS, WHOLES, OpenText
 from codec.base64_text import shorten_base64_text
 from codec.budget import FRAGMENT_BYTES, Budget
 from codec.event_reader import EventReader
@@ -42,7 +42,13 @@ _MOST_BYTES: Final = 4
 """Of a character in memory."""
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
-_ONE_EVENT: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: (?=[^\r\n]*\n\n\Z)").match
+_BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch
+_DELTA: Final = ".delta"
+"""What the names of events end with that add to a text."""
+
+_TOLD_AGAIN: Final = PARTS.union(WHOLES)
+"""The names of events that mostly tell what the deltas told."""
+
 _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
 
@@ -57,7 +63,17 @@ class _Delta(msgspec.Struct, gc=False):
     summary_index: int = 0
 
 
+class _Told(msgspec.Struct, gc=False):
+    """All that is read of an event that may tell a text again."""
+
+    type: str
+    output_index: int = -1
+    content_index: int = 0
+    summary_index: int = 0
+
+
 _decode_delta = msgspec.json.Decoder(_Delta).decode
+_decode_told = msgspec.json.Decoder(_Told).decode
 _NO_DELTA = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
@@ -125,11 +141,25 @@ class ResponseStream(EventReader[ResponseFold]):
         if (event := read_event(raw)) is None:
             return
         line = event.data or b""
-        if len(line) > _MAX_DELTA_BYTES or not self._feed_delta(line):
+        name = event.event or _DELTA
+        if name.endswith(_DELTA) and len(line) <= _MAX_DELTA_BYTES and self._feed_delta(line):
+            before = raw[: -len(line) - 2]
+            if _BEFORE_DATA(before):
+                self._before, self._before_bytes = before, len(before)
+        elif not (name in _TOLD_AGAIN and self._feed_told(line)):
             self._feed_event(event)
-        if len(raw) <= _MAX_DELTA_BYTES and (found := _ONE_EVENT(raw)):
-            self._before = found[0]
-            self._before_bytes = found.end()
+
+    def _feed_told(self, payload: bytes) -> bool:
+        """Take data that tells again what the deltas told; whether it is that."""
+        try:
+            told = _decode_told(payload)
+        except _NO_DELTA:
+            return False
+        part = told.content_index or told.summary_index
+        if not (payload.isascii() and self._fold.was_told(told.type, told.output_index, part)):
+            return False
+        self.chunk_count += 1
+        return True
 
     def _feed_delta(self, payload: bytes) -> bool:
         """Take data that is one more word; whether it is that."""

@@ -10,6 +10,7 @@ from codec.apis.responses import stream as stream_module
 from codec.apis.responses.stream import ResponseStream
 from codec.call import Ending
 from codec.jsontext import encode_json
+from codec.sse import read_event
 from tests.codec.apis.responses.events import (
     MESSAGE,
     added,
@@ -281,6 +282,85 @@ def test_rule_2_the_usual_read_comes_to_what_the_decoder_makes_of_it(
     assert one.chunk_count == other.chunk_count
     if said := "".join(texts):
         assert answer.items[0]["content"][0]["text"] == said
+
+
+ODD_PAYLOADS = (
+    b'{"type":"response.output_text.delta","delta":"a","output_index":0}' * 2,
+    b'{"type":"response.output_text.delta",\n"delta":"a","output_index":0}',
+    b'{"type":"response.output_text.delta","delta":"a","output_index":0}{}',
+    b'{"type":"response.output_text.delta","delta":"a","output_index":0} ',
+    b' {"type":"response.output_text.delta","delta":"a","output_index":0}',
+    b'{"type":"response.output_text.delta","delta":"a","output_index":1}',
+    b'{"type":"response.output_text.delta","delta":7,"output_index":0}',
+    b'{"type":"response.output_text.delta","delta":"a\xff","output_index":0}',
+    b'{"type":"response.output_text.delta","x":{"delta":"a"}',
+    b'{"type":"response.output_text.delta","delta":"a",\ndata: "output_index":0}',
+    b'{"type":"response.output_text.delta",\r"delta":"a","output_index":0}',
+    b'{"type":"response.output_text.delta","delta":"a","output_index":0}\nid: 3',
+    b'{"type":"response.output_text.delta","delta":"a","x":"' + b"y" * 5_000 + b'"}',
+    b'{"type":"response.output_text.done","text":"a","output_index":0}',
+    b"{}",
+    b"{",
+    b"}",
+    b"",
+    b"[DONE]",
+)
+
+
+class SlowStream(ResponseStream):
+    """Reads every event by itself and as the general way does."""
+
+    def feed(self, data: bytes) -> None:
+        """Take one read."""
+        for raw in self._split(data):
+            if (event := read_event(raw)) is not None:
+                self._feed_event(event)
+        self._reserve_pending()
+
+
+@given(
+    odd=st.lists(st.tuples(st.integers(0, 150), st.sampled_from(ODD_PAYLOADS)), max_size=4),
+    is_named=st.booleans(),
+)
+def test_rule_2_events_that_are_decoded_together_are_what_each_is(
+    odd: list[tuple[int, bytes]], *, is_named: bool
+) -> None:
+    """Whatever is among them: the general way is the oracle."""
+    compare_with_the_slow_way(odd, is_named=is_named)
+
+
+@pytest.mark.parametrize("place", [0, 70, 149])
+@pytest.mark.parametrize("payload", ODD_PAYLOADS, ids=range(len(ODD_PAYLOADS)))
+def test_rule_2_one_odd_event_among_many(payload: bytes, place: int) -> None:
+    """It alone is read in another way, and so is half an object beside it."""
+    compare_with_the_slow_way([(place, payload)], is_named=True)
+    compare_with_the_slow_way([(place, payload), (place + 1, b"{")], is_named=True)
+
+
+def compare_with_the_slow_way(odd: list[tuple[int, bytes]], *, is_named: bool) -> None:
+    """Read a stream of many deltas, with odd events at some places, in one piece."""
+    name = b"event: response.output_text.delta\n" if is_named else b""
+    texts = [
+        b'{"type":"response.output_text.delta","delta":"%d ","output_index":0}' % number
+        for number in range(150)
+    ]
+    for at, payload in odd:
+        texts.insert(at, payload)
+    events = b"".join(b"%bdata: %b\n\n" % (name, text) for text in texts)
+    stream, slow = ResponseStream(), SlowStream()
+    for each in (stream, slow):
+        each.feed(CREATED + added(0, MESSAGE) + events)
+    assert stream.finish() == slow.finish()
+    assert stream.chunk_count == slow.chunk_count
+
+
+def test_rule_2_an_event_of_equal_length_that_is_no_data_is_passed_over() -> None:
+    """What stands before the data of events that are decoded together is compared, too."""
+    texts = [delta(f"{number:03} ").partition(b"\n")[2] for number in range(150)]
+    texts[70] = texts[70].replace(b"data:", b"date:")
+    (item,) = answer_of(CREATED, added(0, MESSAGE), b"".join(texts)).items
+    said = item["content"][0]["text"].split()
+    assert said == [f"{number:03}" for number in range(150) if number != 70]
 
 
 @given(data=st.binary(max_size=200))
