@@ -93,7 +93,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def title(self) -> str | None:
-        """Its name; of a tool of the provider's own, such as a web search, its type."""
+        """The tool's name; of one of the provider's own, such as a web search, its type."""
         own = self.type if self.type not in {"", "function"} else None
         return self.name if self.name is not None else own
 

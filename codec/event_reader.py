@@ -36,7 +36,7 @@ _UNWEIGHED_BYTES = 512 * 1024
 """An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
 
 _SMALL_PENDING_BYTES = 32 * 1024
-"""Of an event that is under way: as much as an open stream takes anyway."""
+"""An event under way that needs no loan: it is as much as an open stream takes anyway."""
 
 
 class Fold(Protocol):

@@ -40,13 +40,13 @@ MAX_STREAM_OPTIONS_BYTES = 16_384
 """Longest ``stream_options`` looked into: a real one takes 60 bytes, and it is scanned at once."""
 
 _MAX_COPIED_BYTES = 65_536
-"""Of a body that is copied to be rewritten (rule 5): some microseconds, and one write to send."""
+"""Largest body that is copied to be rewritten (rule 5): some microseconds, one write to send."""
 
 USAGE_REWRITE = "stream_options.include_usage"
 """The name of the rewrite in a span's metadata (``span-contract.md`` 1.8)."""
 
 _VALUE_BYTES = len(b"true") + 1
-"""Of a value that is compared with ``true``."""
+"""The beginning of a value that is compared with ``true``."""
 
 _ASK = b'"include_usage":true'
 _OPTIONS = frozenset({"include_usage"})

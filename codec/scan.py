@@ -50,10 +50,10 @@ __all__ = (
 )
 
 MAX_PIECE_BYTES = 16 * 1024
-"""Of a value that is passed over at once: of larger pieces a byte costs no less."""
+"""The piece of a value that is passed over at once: in larger ones a byte costs no less."""
 
 MAX_WHOLE_BYTES = 64 * 1024
-"""Of a body that is looked at in one turn of the loop, for 0.2 ms as a rule, some milliseconds at
+"""Largest body that is looked at in one turn of the loop, 0.2 ms as a rule, some milliseconds at
 worst: most chats without images have less."""
 
 MAX_MEMBERS = 256

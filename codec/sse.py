@@ -40,7 +40,7 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 stream that never ends its event must not take the memory of all others."""
 
 SHORTENED_BYTES = 64 * 1024
-"""Of a large event, shortened at a time."""
+"""The piece of a large event that is shortened at a time."""
 
 OVERLAP_BYTES = 48 * 1024
 """What was shortened before and is looked at again, for what goes on behind it."""
@@ -50,7 +50,7 @@ _LINE_ENDS = b"\r\n"
 _CR, _LF = _LINE_ENDS  # as numbers, which are searched for as they are
 
 _MAX_COMMENTS = 1_024
-"""Of one event; they are read where it says nothing else."""
+"""Comments of one event, which are read where it says nothing else."""
 
 # A line end and then a blank line. The first alternative keeps the LF of "CR CR LF" out: whether
 # it has arrived yet must not matter (rule 2), and what follows an event may be dropped safely.

@@ -31,7 +31,7 @@ MAX_WASTED_TEMPLATES = 16
 """Templates in a row that matched nothing: the chunks of this stream differ in other places."""
 
 _MAX_UNFOLDED_BYTES = 64 * 1024
-"""Of events whose texts wait to be folded together, some three hundred."""
+"""Events whose texts wait to be folded together: some three hundred."""
 
 
 class ChatStream(EventReader[Accumulator]):

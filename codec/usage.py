@@ -42,7 +42,7 @@ MAX_USAGE_BYTES = 64 * 1024
 limit a stream could add members to it for ever."""
 
 _SHARED_BYTES = MAX_USAGE_BYTES // 2
-"""Of an object that need not be merged to know that it fits: merging it takes less than twice its
+"""Largest object that need not be merged to know that it fits: merging it takes less than twice its
 size (:func:`codec.budget.size_bytes`)."""
 
 _BASIC_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")

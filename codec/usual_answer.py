@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_USUAL_BYTES", "read_usual_answer")
 
 MAX_USUAL_BYTES = 256 * 1024
-"""Of a body: much longer than usual, and :data:`_WORST_GROWTH` times that is half of what the
+"""Largest body: much longer than usual, and :data:`_WORST_GROWTH` times that is half of what the
 fold takes (``MAX_ACCUMULATED_BYTES``)."""
 
 _WORST_GROWTH = 32

@@ -177,7 +177,7 @@ class Proxy:
             await self._wait_until_ended(CUT_SECONDS)
 
     async def _wait_until_ended(self, timeout_seconds: float) -> bool:
-        """Whether all that is open ended in time, and its clients read all of it."""
+        """Tell whether all that is open ended in time, and its clients read all of it."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_seconds
         if not await self.open_exchanges.wait_until_none(timeout_seconds):

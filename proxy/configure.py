@@ -89,7 +89,7 @@ def explain_exposed_keys(settings: RelaySettings) -> str | None:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches it; of names only ``localhost`` is known."""
+    """Tell whether nobody but this machine reaches it; of names only ``localhost`` is known."""
     if host == "localhost":
         return True
     try:

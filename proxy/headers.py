@@ -69,7 +69,7 @@ _VALUE = operator.itemgetter(1)
 _AS_TEXT = operator.methodcaller("decode", "latin-1")
 
 MAX_FIELDS = 256
-"""Of a head: more than real clients and servers send; bounds the work that a head can cause."""
+"""Fields of a head: more than real clients and servers send; bounds the work of a head."""
 
 MAX_HEAD_FACTOR = 4
 """Largest head as a whole, in largest fields: nginx has four buffers for large ones, too."""
@@ -116,7 +116,7 @@ class Head(RawHeaders):
         self._places = shape.places
 
     def has(self, name: bytes) -> bool:
-        """Whether there is such a field."""
+        """Tell whether there is such a field."""
         return name in self._places
 
     def find(self, name: bytes) -> bytes | None:

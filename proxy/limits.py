@@ -17,11 +17,11 @@ __all__ = (
 _log = logging.getLogger("spantap.downstream")
 
 MAX_BODIES_BYTES = 512 * 1024 * 1024
-"""Of all bodies by default: a thousand chats of 256 KiB, each held as it came and rewritten, or
-four of the largest; with the rest of a worker it fits into 2 GB."""
+"""All bodies together, by default: a thousand chats of 256 KiB, each held as it came and rewritten,
+or four of the largest; with the rest of a worker it fits into 2 GB."""
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
-"""Of one answer: fifty times the longest real one, yet no single exchange fills what waits."""
+"""Largest answer: fifty times the longest real one, yet no single exchange fills what waits."""
 
 FILES_PER_CONNECTION = 2
 """A client's connection, and its request's to the upstream."""

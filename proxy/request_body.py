@@ -90,7 +90,7 @@ class RequestBody:
             self._waiter.set_result(None)
 
     def at_eof(self) -> bool:
-        """Whether all of it was read."""
+        """Tell whether all of it was read."""
         return self.is_whole and not self._reads
 
     def pop(self) -> bytes:

@@ -23,7 +23,7 @@ __all__ = (
 )
 
 _SO_NWRITE = 0x1024
-"""Of macOS: how much waits in a socket's send buffer. Python has no name for it."""
+"""macOS's option for how much waits in a socket's send buffer. Python has no name for it."""
 
 
 def set_up(transport: asyncio.Transport) -> None:
@@ -58,7 +58,7 @@ def reset(transport: asyncio.Transport) -> None:
 
 
 def has_unread(transport: asyncio.BaseTransport) -> bool:
-    """Whether bytes or an end wait in a connection's socket; also true where it is closed."""
+    """Tell whether bytes or an end wait in a connection's socket; also true where it is closed."""
     if transport.is_closing():  # asyncio's, of TLS: it may know no socket then
         return True
     sock = transport.get_extra_info("socket")

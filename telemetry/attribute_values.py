@@ -136,7 +136,7 @@ def clean_text(text: str) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Whether the values of a JSON text that stood in a string take no more than is read.
+    """Tell whether the values of a JSON text that stood in a string take no more than is read.
 
     It has not been weighed yet: it was one value of its body.
     """

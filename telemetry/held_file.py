@@ -38,7 +38,7 @@ def hold(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether the process that made the file lives; false where there is no such file.
+    """Tell whether the process that made the file lives; false where there is no such file.
 
     Where that cannot be told, for example for lack of descriptors, it counts as alive.
     """

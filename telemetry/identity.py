@@ -139,7 +139,7 @@ class SpanIdentitySource:
 
 
 def _is_valid_state(tracestate: str) -> bool:
-    """Whether the SDK takes a ``tracestate`` without a word (rule 4)."""
+    """Tell whether the SDK takes a ``tracestate`` without a word (rule 4)."""
     if len(tracestate) > MAX_TRACESTATE_CHARS:
         return False
     members = [member for part in tracestate.split(",") if (member := part.strip(" \t"))]

@@ -107,11 +107,11 @@ _GENAI_NAMES = {
     Provider.MOONSHOT.value: "moonshot_ai",
     Provider.XAI.value: "x_ai",
 }
-"""Where OpenTelemetry spells a name otherwise."""
+"""Names that OpenTelemetry spells otherwise."""
 
 _GENAI_NAME_BY_HOST_SUFFIX = {
     "services.ai.azure.com": "azure.ai.inference",
     "generativelanguage.googleapis.com": "gcp.gemini",
     _VERTEX: "gcp.vertex_ai",
 }
-"""Where it tells services of one provider apart."""
+"""Services of one provider that OpenTelemetry tells apart."""

@@ -331,7 +331,7 @@ class TelemetryService:
             _log.error("%s", what)
 
     def _may_say(self, kind: str) -> bool:
-        """Whether a line of this kind is due."""
+        """Tell whether a line of this kind is due."""
         if kind not in self._lines:
             self._lines[kind] = RateLimit(self._now_ns, interval_seconds=LOG_SECONDS)
         return self._lines[kind].admit() is not None

@@ -16,7 +16,7 @@ __all__ = ("ROLES_WITH_IMAGES", "convert_message", "image_data_url")
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
 
 ROLES_WITH_IMAGES = frozenset({"user"})
-"""Who may send images: of the others a chat takes text."""
+"""Roles that may send images: of the others a chat takes text."""
 
 
 def image_data_url(data: bytes, *, mime_type: str = "image/png") -> str:

@@ -17,9 +17,9 @@ class StopReason(StrEnum):
     END_OF_TURN = "end_of_turn"
     """The assistant has said what it had to say."""
     END_OF_MESSAGE = "end_of_message"
-    """It waits for something, a tool's result above all."""
+    """The model waits for something, a tool's result above all."""
     OUT_OF_TOKENS = "out_of_tokens"
-    """It was cut."""
+    """The answer was cut."""
 
 
 _OF_COMPLETIONS = {

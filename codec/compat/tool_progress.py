@@ -34,7 +34,7 @@ PYTHON_TAG = "<|python_tag|>"
 
 
 MAX_RAW_CHARACTERS = 64 * 1024
-"""Of a call that is text: more than any call of a function has; the rest is left out."""
+"""The longest call that is text: longer than any call of a function; the rest is left out."""
 
 
 class ParseStatus(StrEnum):

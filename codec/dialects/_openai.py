@@ -66,4 +66,4 @@ OPENAI = (
         ),
     ),
 )
-"""Its dialects."""
+"""OpenAI's dialects."""

@@ -31,7 +31,7 @@ __all__ = ("AnsweredCall", "AnsweredChoice", "decode_call", "decode_choice")
 
 _REASONING = ("reasoning_content", "reasoning")
 _CALLED = (("function", "arguments"), ("custom", "input"))
-"""Where a call has its name, and beside it its arguments: of a function, of a custom tool."""
+"""The members with a call's name, and beside it its arguments: of a function, of a custom tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
     GOOD = "good"
     NOTE = "note"
-    """It works, and somebody should know or will have to act."""
+    """All works, and somebody should know or will have to act."""
     BAD = "bad"
     """``spantap serve`` would not start, or would not do what the settings say."""
 

@@ -67,7 +67,8 @@ FAILING_MODEL = "gpt-demo-failing"
 MODELS = (MODEL, REASONING_MODEL, ENDLESS_MODEL, ERROR_MODEL, FAILING_MODEL)
 
 MAX_ENDLESS_NUMBER = 2_000
-"""Where the endless model stops: half a minute at the default pace, so no demo hangs for ever."""
+"""The number at which the endless model stops: half a minute at the default pace, so no demo hangs
+for ever."""
 
 MAX_QUOTED_CHARACTERS = 200
 """How much of one tool result is repeated: enough for a demo, and a short answer stays short."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("HOST", "Pace", "create_demo_upstream", "serving_demo_upstream")
 
 HOST = "127.0.0.1"
-"""It answers anybody, so it listens to this machine only."""
+"""The address: the upstream answers anybody, so it listens to this machine only."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The largest request body: room for a chat full of images, not for filling the memory."""

@@ -38,7 +38,7 @@ MAX_KEYS = 1_000
 """For some hundred users, old and new keys; a start reads and hashes them all."""
 
 MAX_FILE_BYTES = 1024 * 1024
-"""Of a file of keys: ten times what :data:`MAX_KEYS` of them need."""
+"""Largest file of keys: ten times what :data:`MAX_KEYS` of them need."""
 
 _BEARER = re.compile(rb"bearer[ \t]+", re.IGNORECASE)
 

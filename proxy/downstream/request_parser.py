@@ -38,7 +38,7 @@ MAX_WAITING_REQUESTS = 32
 """Pipelined behind the one that is served; no further piece is parsed while as many wait."""
 
 CHUNK_FRAMING_BYTES = 128
-"""Of each chunk that do not count: a size, and an extension as long as a signature."""
+"""Bytes of each chunk that do not count: a size, and an extension as long as a signature."""
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -44,7 +44,7 @@ _SPEAKS_FIRST_WORDS = frozenset({"aiohttp", "asyncio"})
 """Loggers whose messages begin with words of their own, before they quote anything."""
 
 _QUOTES = re.compile(r"[\n<(\[{'\":=]")
-"""Where the first words end."""
+"""The end of the first words."""
 
 _LOCAL_TIME = logging.Formatter()
 

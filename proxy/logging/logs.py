@@ -36,8 +36,8 @@ LINE_SECONDS = 10.0
 """At most one line of a kind in this time."""
 
 MAX_LINES = 200
-"""Of one line of code in a minute: some 40 MB a day at the worst, and more than the start of a
-proxy with a hundred upstreams says."""
+"""Lines that one line of code logs in a minute: some 40 MB a day at the worst, and more than the
+start of a proxy with a hundred upstreams says."""
 
 
 class LogFormat(StrEnum):

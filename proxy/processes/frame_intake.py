@@ -62,7 +62,7 @@ _LOG_SECONDS = 60.0
 """Between two log lines about defects: a worker that is disconnected comes back at once."""
 
 _READ_BYTES = 256 * 1024
-"""Of one worker before the next one's turn."""
+"""What is read of one worker before the next one's turn."""
 
 
 class _Worker:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ("BodyScans", "may_be_long")
 
 SCAN_BYTES = 32 * 1024
-"""Of a long body scanned in one turn: 0.2 ms as a rule, 2.5 ms where it is made to cost."""
+"""The piece of a long body scanned in one turn: 0.2 ms as a rule, 2.5 ms where made to cost."""
 
 
 def may_be_long(headers: Head) -> bool:
-    """Whether a body may have more than is scanned in one turn of the loop."""
+    """Tell whether a body may have more than is scanned in one turn of the loop."""
     length = headers.find(b"content-length")
     return length is None or int(length) > MAX_WHOLE_BYTES
 

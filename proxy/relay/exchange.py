@@ -347,14 +347,14 @@ class ObservedExchange:
 
 
 def _is_encoded(headers: Head) -> bool:
-    """Whether the body is compressed, so that its bytes say nothing."""
+    """Tell whether the body is compressed, so that its bytes say nothing."""
     if not headers.has(b"content-encoding"):
         return False
     return not headers.options(b"content-encoding") <= {b"", b"identity"}
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:
-    """Whether events may be in it: not in JSON of a known length, which keeps that length.
+    """Tell whether events may be in it: not in JSON of a known length, which keeps that length.
 
     The type alone does not tell: Azure AI Foundry is known to call its streams JSON
     (``dialects.md`` section 3), and the filter passes on at once what is not an event.

@@ -177,7 +177,7 @@ class Handler:
 
 
 def _lets_in(keys: InboundKeys, downstream: Downstream, route: Route) -> bool:
-    """Whether a request has a key, which goes no further than here."""
+    """Tell whether a request has a key, which goes no further than here."""
     carriers = keys.find_carriers(downstream.headers)
     # What the upstream's own key replaces stays until then, to keep its place.
     spent = carriers - route.upstream.credentials.keys()

@@ -14,7 +14,7 @@ MAX_REMEMBERED = 1024
 """Least recently used entries go first (``design.md`` section 4)."""
 
 MAX_KEY_BYTES = 2048
-"""Of target and model: both are the client's to choose, and real ones take about a hundred."""
+"""Longest target and model: the client chooses both, and real ones take about a hundred."""
 
 REMEMBERED_SECONDS = 600
 """An upstream may learn the option any day; one extra request per ten minutes finds out."""

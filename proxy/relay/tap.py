@@ -104,7 +104,7 @@ class RecordedHeaders:
 
 @functools.lru_cache(MAX_SHAPES)
 def _select_credential(shape: Shape, names: frozenset[bytes], prefixes: tuple[bytes, ...]) -> bool:
-    """Whether these, of a head of this shape, select what carries a credential by its name."""
+    """Tell whether these, of a head of this shape, select what carries a credential by its name."""
     return any(
         looks_like_credential(name.decode("latin-1"))
         for name in shape.names

@@ -196,9 +196,10 @@ class Settings(BaseModel):
     headers: dict[str, str] = Field(default_factory=dict)
     """Request headers to attributes, beside those known by default; ``ignore`` takes one out."""
     keep: Annotated[frozenset[KeepReason], Words] = frozenset()
-    """Which unsampled calls get a span all the same: ``errors``, ``cancelled``, ``slow``."""
+    """Kinds of unsampled calls that get a span all the same: ``errors``, ``cancelled``,
+    ``slow``."""
     keep_slow_seconds: Seconds = 30
-    """From which duration on a call is slow."""
+    """The duration from which on a call is slow."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
     content: bool = True
@@ -295,7 +296,7 @@ _MESSAGES = {
     "int_parsing": "must be a whole number",
     "missing": "is missing",
 }
-"""Where pydantic speaks of Python's types."""
+"""Messages in which pydantic speaks of Python's types."""
 
 _UNITS = {"bytes", "seconds", "days"}
 """Last words of the names of numbers that are written without a unit."""

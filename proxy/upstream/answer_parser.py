@@ -171,7 +171,7 @@ class AnswerParser:
 
 
 def _is_chunked(headers: Head) -> bool:
-    """Whether chunks tell where the body ends; what only some read as chunks is refused."""
+    """Tell whether chunks tell where the body ends; what only some read as chunks is refused."""
     if not headers.has(b"transfer-encoding"):
         return False
     codings = (headers.join(b"transfer-encoding") or b"").lower()

@@ -49,7 +49,7 @@ __all__ = (
 )
 
 MAX_ANSWER_BYTES = 64 << 10
-"""Of an answer that is read; a real one is a count and a sentence."""
+"""What is read of an answer; a real one is a count and a sentence."""
 
 _MAX_WORDS = 400
 """Characters of a body that are shown: a reason fits, an HTML page does not."""
@@ -259,7 +259,7 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _refuses_content(status: int, body: bytes, content_type: str | None) -> bool:
-    """Whether an error counts against the spans (rule 4)."""
+    """Tell whether an error counts against the spans (rule 4)."""
     if status in _CONTENT_REFUSED:
         return True
     if not 400 <= status < 500 or status in _SENDER_REFUSED | _TRY_AGAIN:
@@ -270,7 +270,7 @@ def _refuses_content(status: int, body: bytes, content_type: str | None) -> bool
 
 
 def _is_status(body: bytes) -> bool:
-    """Whether `body` is a ``google.rpc.Status`` that says something, in protobuf or JSON."""
+    """Tell whether `body` is a ``google.rpc.Status`` that says something, in protobuf or JSON."""
     # Some texts can be read as a message of unknown fields.
     if any(_read_status(body)):
         return True
@@ -289,7 +289,7 @@ def _read_status(body: bytes) -> tuple[int, str]:
 
 
 def _is_foreign_json(body: bytes) -> bool:
-    """Whether a body is a JSON object that no OTLP backend answers with."""
+    """Tell whether a body is a JSON object that no OTLP backend answers with."""
     try:
         value = decode_json_object(body)
     except ValueError:

@@ -297,6 +297,6 @@ class Exporter:
 
 
 def _is_whole(spans: Sequence[PendingSpan]) -> bool:
-    """Whether a batch may have left others behind; from a small one only a huge span is missing."""
+    """Tell whether a batch may have left others behind; a small one lacks a huge span at most."""
     size_bytes = sum(len(span.span) for span in spans)
     return len(spans) == MAX_BATCH_SPANS or size_bytes > MAX_BATCH_BYTES // 2

@@ -165,7 +165,7 @@ def _make_connection(url: SplitResult, settings: OtlpSettings) -> HTTPConnection
 
 
 def _is_over(sock: socket.socket) -> bool:
-    """Whether an idle connection has something to read: its end, or bytes nobody asked for."""
+    """Tell whether an idle connection has something to read: its end, or bytes nobody asked for."""
     polled = select.poll()
     polled.register(sock, select.POLLIN)
     return bool(polled.poll(0))

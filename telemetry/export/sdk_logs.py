@@ -19,7 +19,7 @@ __all__ = ("fixed_text", "quiet_sdk_logs")
 _log = logging.getLogger("spantap.telemetry")
 
 _DIRECTIVE = re.compile(r"%(?:\(\w+\))?[#0 +-]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[hlL]?[a-zA-Z]")
-"""Where ``%`` formatting puts an argument."""
+"""A place where ``%`` formatting puts an argument."""
 
 
 def quiet_sdk_logs() -> None:

@@ -132,7 +132,7 @@ def read_otlp_settings(environ: Mapping[str, str]) -> OtlpSettings | None:
 
 
 def is_sdk_disabled(environ: Mapping[str, str]) -> bool:
-    """Whether ``OTEL_SDK_DISABLED`` switches everything off.
+    """Tell whether ``OTEL_SDK_DISABLED`` switches everything off.
 
     Raises:
         ConfigurationError: it is neither true nor false.
@@ -192,7 +192,7 @@ def read_backend(environ: Mapping[str, str], signal: Signal) -> OtlpSettings | N
 
 
 def _sends_spans(environ: Mapping[str, str]) -> bool:
-    """Whether the two general switches leave OTLP on."""
+    """Tell whether the two general switches leave OTLP on."""
     disabled = is_sdk_disabled(environ)
     exporter = _Variables(environ).get("OTEL_TRACES_EXPORTER") or "otlp"
     if exporter not in {"otlp", "none"}:
@@ -263,7 +263,7 @@ def _timeout_seconds(name: str, value: str) -> float:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether a host's name or address is that of this machine; nothing is looked up."""
+    """Tell whether a host's name or address is that of this machine; nothing is looked up."""
     if host == "localhost" or host.endswith(".localhost"):  # RFC 6761, section 6.3
         return True
     try:

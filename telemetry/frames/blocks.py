@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("BLOCK_BYTES", "HEADER_BYTES", "MalformedBlockError", "pack", "read_header", "unpack")
 
 BLOCK_BYTES: Final = 256 * 1024
-"""Of a block before it is compressed. Larger ones are hardly smaller in the end, and what one gives
+"""A block before it is compressed. Larger ones are hardly smaller in the end, and what one gives
 is read in one turn."""
 
 _LEVEL: Final = 1

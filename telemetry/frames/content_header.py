@@ -10,7 +10,7 @@ _CONTENT_HEADER: Final = "x-spantap-content"
 
 
 def asks_no_content(headers: tuple[tuple[str, str], ...]) -> bool:
-    """Whether the client asks that no content of this call be recorded.
+    """Tell whether the client asks that no content of this call be recorded.
 
     Every value but ``on`` does: who sends the header cares, and a misspelt value must not record.
     """

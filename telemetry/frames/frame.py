@@ -69,7 +69,7 @@ RECORDED_RESPONSE_PREFIXES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelim
 (``draft-ietf-httpapi-ratelimit-headers``), Anthropic's."""
 
 MAX_ERROR_BYTES = 64 * 1024
-"""Of a body with status >= 400: error messages are short, error pages are not worth keeping."""
+"""What is kept of a body with status >= 400: messages are short, pages not worth keeping."""
 
 Headers = tuple[tuple[str, str], ...]
 """Lower-case names with their values, bytes read as Latin-1."""

@@ -151,7 +151,7 @@ class FrameOutbox:
         return len(self._kept) + len(self._spooled)
 
     def keeps(self, number: int) -> bool:
-        """Whether an exchange waits to be acknowledged."""
+        """Tell whether an exchange waits to be acknowledged."""
         return number in self._kept
 
     @property
@@ -312,7 +312,7 @@ class FrameOutbox:
 
 
 def _may_be_written(kept: _Exchange) -> bool:
-    """Whether the client lets its content be recorded, as the spool does for a while."""
+    """Tell whether the client lets its content be recorded, as the spool does for a while."""
     begin = kept.frames[0]
     return not (isinstance(begin, Begin) and asks_no_content(begin.headers))
 

@@ -19,7 +19,7 @@ from telemetry.frames.frame import BODIES, Begin, End, Frame, RequestBody, Respo
 __all__ = ("MAX_HELD_BYTES", "Shedding", "body_bytes")
 
 MAX_HELD_BYTES = 96 * 1024 * 1024
-"""Of frames that wait, all but the ends of open exchanges."""
+"""Frames that wait, all but the ends of open exchanges, have no more than this."""
 
 SHED_SHARE = 2 / 3
 """The part of it that may be bodies: 64 MB are one second of a thousand fast streams. The rest is

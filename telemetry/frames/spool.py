@@ -43,11 +43,11 @@ __all__ = (
 )
 
 MAX_SPOOL_BYTES = 2 << 30
-"""Of compressed bytes: half an hour of 200-chunk streams as fast as one worker relays them, or
-minutes of images, which cannot be compressed."""
+"""The spool's limit, compressed: half an hour of 200-chunk streams as fast as one worker relays
+them, or minutes of images, which cannot be compressed."""
 
 SEGMENT_BYTES = 16 << 20
-"""Of one file, unless a single write is larger. It is deleted once all calls in it are stored."""
+"""Largest file, unless one write is larger. A file is deleted once all its calls are stored."""
 
 SPARE_BYTES = 64 << 20
 """Room that is left on the disk: the store needs some to recover from a full one."""

@@ -42,18 +42,18 @@ class Kind(StrEnum):
     """What an instrument's values do."""
 
     COUNTER = "counter"
-    """They only grow, until the process ends."""
+    """Counters only grow, until the process ends."""
     GAUGE = "gauge"
-    """They are as they are now."""
+    """Gauges tell how much there is now."""
     HISTOGRAM = "histogram"
-    """They are distributions, which only grow."""
+    """Histograms are distributions, which only grow."""
 
 
 class DropReason(StrEnum):
     """Why a span was given up: values of the label ``reason``."""
 
     STORE_FULL = "store_full"
-    """It was pending when the store needed its room."""
+    """The span was pending when the store needed its room."""
     STORE_DAMAGED = "store_damaged"
     """Damaged or missing in the store, where it was. The backend may have had it before."""
     STORE_UNAVAILABLE = "store_unavailable"

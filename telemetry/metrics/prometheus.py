@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("CONTENT_TYPE", "render")
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-"""Of what :func:`render` returns, in UTF-8."""
+"""The content type of what :func:`render` returns, in UTF-8."""
 
 
 def render(snapshot: Snapshot) -> str:

@@ -36,8 +36,8 @@ __all__ = ("MAX_SERIES", "MetricsRegistry", "Reading")
 _log = logging.getLogger("spantap.telemetry")
 
 MAX_SERIES = 1000
-"""Of one instrument: 50 models, asked for by four names each, with five outcomes. All histograms
-full are some 3 MB here, and for Prometheus 17 MB to fetch."""
+"""Series of one instrument: 50 models, asked for by four names each, with five outcomes. All
+histograms full are some 3 MB here, and for Prometheus 17 MB to fetch."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines about readers that fail."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
-"""Of a body that is no stream: four images. A chat's text has a few kilobytes."""
+"""Largest body that is no stream: four images. A chat's text has a few kilobytes."""
 
 _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 """What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section

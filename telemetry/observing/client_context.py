@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ("HeaderMap", "add_body_context", "without_inputs")
 
 MAX_CONTEXT_CHARS = 1_024
-"""Of an id or a tag: longer than any real one, short enough for the index of a backend."""
+"""Longest id or tag: longer than any real one, short enough for the index of a backend."""
 
 MAX_CONTEXT_ENTRIES = 64
 """Tags, and members of metadata, of one call: OpenAI takes 16 of the latter."""

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 __all__ = ("UNCHANGING", "ContentDecoder", "UndecodableContent", "make_decoder")
 
 MAX_DECODED_BYTES = 64 * 1024 * 1024
-"""Of one body: as much as is tapped of a plain one."""
+"""Largest body, decoded: as much as is tapped of a plain one."""
 
 MAX_CODINGS = 4
 """Codings of one body; real bodies have one."""
 
 MAX_ENCODED_BYTES = 64 * 1024 * 1024
-"""Of one body, kept until its end for rule 4: as much as is tapped of one."""
+"""Largest body that is kept until its end for rule 4: as much as is tapped of one."""
 
 MAX_MEMBERS = 64 * 1024
 """Members or frames of one body: a server may end one with every event, and long answers have some

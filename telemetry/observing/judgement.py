@@ -120,7 +120,7 @@ def _judge_broken(end: End, *, streamed: bool = False) -> Judgement:
         case EndKind.TIMEOUT | EndKind.DRAIN_DEADLINE | EndKind.WORKER_LOST | EndKind.RELAY_ERROR:
             return _error(Outcome(end.kind.value), end.kind.value, end.message)
         case EndKind.UPSTREAM_EOF | EndKind.UPSTREAM_UNFRAMED_END:
-            message = "the stream ended with neither [DONE] nor any finish reason"
+            message = "the stream ended with neither an end marker nor any finish reason"
             if not streamed:
                 message = "the upstream closed the connection, and what came is no whole answer"
             return _error(Outcome.TRUNCATED, "stream_truncated", message)
@@ -150,7 +150,7 @@ def _error_label(error: ErrorObject) -> str:
 
 
 def _is_whole(end: End, status: int, response: Said | None) -> bool:
-    """Whether a plain answer that ended cleanly is whole, as far as is known (rule 5)."""
+    """Tell whether a plain answer that ended cleanly is whole, as far as is known (rule 5)."""
     framed = end.kind is EndKind.UPSTREAM_EOF
     return framed or response is not None or not 200 <= status < 300
 

@@ -66,7 +66,7 @@ _LAST_WORD_CHARS = 256 + 8 * 17
 _MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
 
 _NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
-"""Of an exchange without an answer."""
+"""The head of an exchange without an answer."""
 
 
 class Observation:
@@ -328,12 +328,12 @@ class Observation:
         return add_body_context(self._asked.request, context)
 
     def _is_delivered(self, undelivered_reads: int) -> bool:
-        """Whether the client got what made the answer complete."""
+        """Tell whether the client got what made the answer complete."""
         last_read = self._reads if self._complete_at_read is None else self._complete_at_read
         return last_read <= self._reads - undelivered_reads
 
     def _lacks_stream(self) -> bool:
-        """Whether a stream was asked for and a success brought nothing: it broke off."""
+        """Tell whether a stream was asked for and a success brought nothing: it broke off."""
         if self._asked.request is None or self._head is None:
             return False
         return self._asked.request.stream and 200 <= self._head.status < 300

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("CapturedRequest",)
 
 MAX_KEPT_BYTES = 4 * 1024 * 1024
-"""Of a body beside its values: four times the longest value that is shown whole."""
+"""What is kept of a body beside its values: four times the longest value that is shown whole."""
 
 
 class CapturedRequest:

@@ -78,7 +78,7 @@ class SpoolReader:
         return sum(worker.unread_bytes for worker in self._workers.values())
 
     def has_unread(self, token: str) -> bool:
-        """Whether frames of a worker still wait here, or may come."""
+        """Tell whether frames of a worker still wait here, or may come."""
         worker = self._workers.get(token)
         return worker is not None and not worker.is_read
 
@@ -269,7 +269,7 @@ class _OpenSegment:
         return unpack(stored, plain_bytes)
 
     def _may_succeed_later(self, error: OSError, now_ns: int) -> bool:
-        """Whether a failed read is to be tried again (rule 3)."""
+        """Tell whether a failed read is to be tried again (rule 3)."""
         if self._failing_since_ns is None:
             self._failing_since_ns = now_ns
         failing_ns = now_ns - self._failing_since_ns

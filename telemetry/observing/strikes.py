@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ("LARGE_BYTES", "MAX_STRIKES", "Strikes")
 
 LARGE_BYTES = 256 * 1024
-"""Of a body: smaller ones take some megabytes at most, and no process dies of that."""
+"""A large body: smaller ones take some megabytes at most, and no process dies of that."""
 
 MAX_STRIKES = 2
 """The first may have been bad luck."""
@@ -66,7 +66,7 @@ class Strikes:
             return cls()
 
     def is_out(self, span_id: str) -> bool:
-        """Whether the exchange of a span has all its strikes (rule 1)."""
+        """Tell whether the exchange of a span has all its strikes (rule 1)."""
         return bool(self._counts) and self._counts.get(bytes.fromhex(span_id), 0) >= MAX_STRIKES
 
     def during(self, span_id: str, *, is_large: bool) -> AbstractContextManager[None]:

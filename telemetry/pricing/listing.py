@@ -76,7 +76,7 @@ _PLAIN_RATES: Final = frozenset(
         "output_reasoning_mtok",
     }
 )
-"""Of these rates none is for a kind of token that is a part of two others."""
+"""Rates of which none is for a kind of token that is a part of two others."""
 
 _PROBE: Final = Usage(
     prompt=1_009, cache_read=101, cache_write=11, completion=10_007, reasoning=1_013
@@ -155,7 +155,7 @@ class Listing:
         return (price, rates) if agrees else None
 
     def _knows_tier(self, tier: str | None, at: datetime) -> bool:
-        """Whether a tier is an ordinary one, or has a price of its own at that time."""
+        """Tell whether a tier is an ordinary one, or has a price of its own at that time."""
         if tier in _ORDINARY_TIERS:
             return True
         if not any(self.model is model for model in self.provider.models):

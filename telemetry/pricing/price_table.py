@@ -72,7 +72,7 @@ class Price(Rates):
         return not _WILDCARDS.isdisjoint(self.model)
 
     def matches(self, model: str, provider: str | None) -> bool:
-        """Whether the entry is the price of this model at this provider (rule 2)."""
+        """Tell whether the entry is the price of this model at this provider (rule 2)."""
         if self.provider is not None and self.provider.lower() != (provider or "").lower():
             return False
         name, wanted = model.lower(), self.model.lower()

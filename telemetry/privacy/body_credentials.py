@@ -64,7 +64,7 @@ _HOLDERS: Final = ("tools", "input")
 """Members of a body that may hold tools."""
 
 _FUNCTION_MEMBERS: Final = frozenset({"function", "parameters", "input_schema", "description"})
-"""Of a tool: what a function is made of."""
+"""Members of a tool: what a function is made of."""
 
 _HEADERS: Final = frozenset({"headers", "extra-headers", "http-headers"})
 _HARMLESS_HEADERS: Final = frozenset(

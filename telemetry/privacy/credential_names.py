@@ -32,12 +32,12 @@ _CREDENTIAL_NAME = re.compile(
 
 
 def looks_like_credential(name: str) -> bool:
-    """Whether a header, lower case, carries a credential by its name."""
+    """Tell whether a header, lower case, carries a credential by its name."""
     return _CREDENTIAL_NAME.search(name) is not None
 
 
 def has_many_values(text: str) -> bool:
-    """Whether a header has JSON with more values than are looked at."""
+    """Tell whether a header has JSON with more values than are looked at."""
     if not text.lstrip().startswith(("{", "[")):
         return False
     return decoded_bytes(text.encode("utf-8", "replace")) > MAX_HEADER_JSON_BYTES

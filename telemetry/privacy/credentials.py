@@ -37,24 +37,24 @@ MIN_CREDENTIAL_CHARS = 8
 """A shorter value is not a key, and masking it would garble words."""
 
 MAX_CREDENTIALS = 32
-"""Of a head or a body. Each is looked for in all content; real requests have two or three, hostile
-ones thousands."""
+"""Credentials of a head or a body. Each is looked for in all content; real requests have two or
+three, hostile ones thousands."""
 
 MAX_LOOKED_CHARS = 64 * 1024 * 1024
-"""Of what a provider says, times the credentials that are looked for in it: a tenth of a second."""
+"""What a provider says, times the credentials looked for in it: a tenth of a second."""
 
 MAX_PIECES = 32
-"""Of a text that are looked at without escapes: some ten milliseconds each. Real texts have a
-credential in one or two."""
+"""Pieces of a text that are looked at without escapes: some ten milliseconds each. Real texts have
+a credential in one or two."""
 
 _TELLING_CHARS = 16
-"""Of a word there are less."""
+"""A text with so many characters is more than a word."""
 
 _PROBE_CHARS = 4
 """Less is found in any text."""
 
 _PIECE_CHARS = 64 * 1024
-"""Of a text that is looked at without escapes; where each of its characters stood takes memory."""
+"""A piece that is looked at without escapes; where each of its characters stood takes memory."""
 
 _ESCAPE: Final = re.compile(
     r"\\*+%([0-9a-fA-F]{2})"
@@ -105,7 +105,7 @@ class Credentials:
         self._unknown = unknown
 
     def __bool__(self) -> bool:
-        """Whether there is anything to mask."""
+        """Tell whether there is anything to mask."""
         return bool(self._all) or self._too_many or self._unknown
 
     def joined(self, other: Credentials) -> Credentials:
@@ -127,7 +127,7 @@ class Credentials:
         return Credentials(self._values, quoted, too_many=self._too_many, unknown=self._unknown)
 
     def may_be_in(self, written: bytes) -> bool:
-        """Whether content may hold one (rule 3)."""
+        """Tell whether content may hold one (rule 3)."""
         return self._too_many or any(probe.encode() in written for probe in self._probes)
 
     def redact(self, text: str) -> str:
@@ -174,7 +174,7 @@ NO_CREDENTIALS = Credentials()
 
 
 def is_telling(value: str) -> bool:
-    """Whether a value is a key by its form, and no word (rule 4)."""
+    """Tell whether a value is a key by its form, and no word (rule 4)."""
     return len(value) >= _TELLING_CHARS or any(map(str.isdigit, value))
 
 

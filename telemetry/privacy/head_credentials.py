@@ -75,7 +75,7 @@ _HARMLESS_PREFIXES: Final = (
 )
 
 _LISTS: Final = frozenset({"baggage", "x-forwarded-path", "x-forwarded-uri", "x-forwarded-url"})
-"""Of the harmless, those with members or a query, which may be called what a credential is."""
+"""Harmless headers with members or a query, which may be called what a credential is."""
 
 _HARMLESS_MEMBERS: Final = frozenset(
     {
@@ -83,15 +83,15 @@ _HARMLESS_MEMBERS: Final = frozenset(
         *("realm", "region", "signedheaders", "version"),
     }
 )
-"""Of a query, and of a header's value."""
+"""Harmless members of a query, and of a header's value."""
 
 _SUBPROTOCOL: Final = "sec-websocket-protocol"
 
 _KEY_MEMBERS: Final = frozenset({"code", "sig"})
-"""Of a query, by custom alone: Azure's functions and storage."""
+"""Members of a query that are keys by custom alone: Azure's functions and storage."""
 
 _NAME_CHARS = 128
-"""Of a name in a query or in JSON; real ones have less."""
+"""Longest name in a query or in JSON; real ones have less."""
 
 _SEPARATOR = re.compile(r"[&;]")
 
@@ -102,14 +102,14 @@ passed over in one go, however long it is."""
 
 @lru_cache(maxsize=1_024)
 def is_harmless(name: str) -> bool:
-    """Whether a header, lower case, is known to carry no credential."""
+    """Tell whether a header, lower case, is known to carry no credential."""
     if looks_like_credential(name):
         return False
     return name in _HARMLESS or name.startswith(_HARMLESS_PREFIXES)
 
 
 def may_hold_credential(name: str) -> bool:
-    """Whether a header, lower case, is to be looked into."""
+    """Tell whether a header, lower case, is to be looked into."""
     return name in _LISTS or not is_harmless(name)
 
 
@@ -134,7 +134,7 @@ def find_head_credentials(fields: Iterable[tuple[str, str]]) -> Credentials:
 
 
 def _has_many_parts(name: str, value: str) -> bool:
-    """Whether a value has more parts than are looked at; in JSON they are text."""
+    """Tell whether a value has more parts than are looked at; in JSON they are text."""
     if _looks_like_json(value.strip()) and name not in {QUERY, "cookie"}:
         return False
     return value.count("&") + value.count(";") > MAX_FOUND or value.count("=") > MAX_FOUND
@@ -145,7 +145,7 @@ def _looks_like_json(value: str) -> bool:
 
 
 def _is_cookie(field: tuple[str, str]) -> bool:
-    """Whether a field comes last: of many values the first are masked everywhere."""
+    """Tell whether a field comes last: of many values the first are masked everywhere."""
     return field[0] == "cookie"
 
 
@@ -218,7 +218,7 @@ def _in_parts(value: str, *, is_named: bool, shows_others: bool) -> Iterator[tup
 
 
 def _is_named_member(spelled: str) -> bool | None:
-    """Whether a member's name says that it is a credential; ``None`` if it is harmless."""
+    """Tell whether a member's name says that it is a credential; ``None`` if it is harmless."""
     name = _plain_end(unquote(spelled))
     if name in _HARMLESS_MEMBERS:
         return None

@@ -59,12 +59,12 @@ _KIND_MEMBERS = (_TYPE, "modality", "mime_type", "media_type")
 
 
 def may_hold_image(text: str) -> bool:
-    """Whether a text may speak of an image at all."""
+    """Tell whether a text may speak of an image at all."""
     return _names_image(text) or _ESCAPED_ASCII.search(text) is not None
 
 
 def may_hold_long_image(text: str, limit: int) -> bool:
-    """Whether a text may hold a base64 image of more than `limit` characters."""
+    """Tell whether a text may hold a base64 image of more than `limit` characters."""
     return len(text) > limit and _may_hold_url(text)
 
 

@@ -45,7 +45,8 @@ MIN_TELLING_DIGITS = 12
 """Digits of an integer that may identify a person; counts and times in seconds have fewer."""
 
 _SHORT_CHARS = 1_024
-"""Of a string that a pattern passes over; an image is passed over by ``str.find``, far faster."""
+"""Longest string that a pattern passes over; an image is passed over by ``str.find``, far
+faster."""
 
 _START = re.compile(r'[\ufeff\s]*+[\[{"]')
 
@@ -62,7 +63,7 @@ _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def looks_like_json(text: str) -> bool:
-    """Whether a text begins as a JSON object, array or string does."""
+    """Tell whether a text begins as a JSON object, array or string does."""
     return _START.match(text) is not None
 
 

@@ -118,14 +118,14 @@ class Mask:
     def _may_hold_long_image(
         self, attributes: dict[str, AttributeValue], most_chars: int | None
     ) -> bool:
-        """Whether any text is long enough for an image over the limit."""
+        """Tell whether any text is long enough for an image over the limit."""
         values = attributes.values()
         if (count_chars(values) if most_chars is None else most_chars) <= self._limit:
             return False
         return any(count_chars([value]) > self._limit for value in values)
 
     def may_change(self, written: bytes, over: Callable[[int], Iterable[object]]) -> bool:
-        """Whether any text may have an image over the limit, or a credential.
+        """Tell whether any text may have an image over the limit, or a credential.
 
         Args:
             written: all attributes, every text as UTF-8: more bytes than characters.

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Finder = Callable[[str], Iterable[tuple[int, int]]]
-    """Where in a text something is to be hidden, from the first to the last."""
+    """Finds what is to be hidden in a text: starts and ends, from the first to the last."""
 
 __all__ = ("READY_MADE", "Redaction")
 
 _EMAIL: Final = r"[\p{L}\p{N}._%+'-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+"
 
 _MIN_KEY_CHARS = 13
-"""Of the shortest key in the list that follows."""
+"""The shortest key in the list that follows."""
 
 _API_KEYS: Final = (
     r"\bsk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic, OpenRouter, DeepSeek
@@ -85,7 +85,7 @@ MAX_LOOKED_CHARS = 100_000_000
 of the text: a third of a second."""
 
 MAX_SHORT_CHARS = 64
-"""Of a text whose result is kept for the next one like it: words, numbers, names of members."""
+"""Longest text whose result is kept for the next one like it: words, numbers, names."""
 
 MAX_KEPT_TEXTS = 4_096
 """Results that are kept: half a megabyte."""

@@ -52,7 +52,7 @@ class OfRequest:
 
 
 Reader = OfPart | OfRequest
-"""Where the value of a row comes from."""
+"""The source of a row's value."""
 
 Row = tuple[str, Reader]
 """A name and where its value comes from."""

@@ -41,8 +41,8 @@ __all__ = (
 )
 
 MAX_TEXTS: Final = 64
-"""Of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit, and
-one of a million empty texts would count as nothing where attributes are measured."""
+"""Texts of a list in a request: providers take 4 to 16 stop sequences. An array has no other limit,
+and one of a million empty texts would count as nothing where attributes are measured."""
 
 MAX_CACHED_SERVICES: Final = 256
 """Endpoints of upstreams, which are those of the settings."""

@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 __all__ = ("Flattening",)
 
 MAX_FLATTENED_ATTRIBUTES = 9_900
-"""Of the lists of one exchange: what OpenInference's tracer provider allows a span, but for 100.
-All other attributes of a span are about 30."""
+"""Attributes from the lists of one exchange: what OpenInference's tracer provider allows a span,
+but for 100. All other attributes of a span are about 30."""
 
 MAX_FLATTENED_MESSAGES = 5_000
-"""Of a request: plain ones take two attributes each."""
+"""Messages of a request: plain ones take two attributes each."""
 
 MAX_FLATTENED_PROMPTS = 2_048
-"""Of a legacy completion: as many as OpenAI takes texts at once."""
+"""Prompts of a legacy completion: as many as OpenAI takes texts at once."""
 
 MAX_FLATTENED_TOOLS = 512
-"""Of a request: OpenAI takes 128."""
+"""Tools of a request: OpenAI takes 128."""
 
 MAX_FLATTENED_CHOICES = 128
-"""Of an answer: the largest ``n`` that OpenAI takes."""
+"""Choices of an answer: the largest ``n`` that OpenAI takes."""
 
 MAX_FLATTENED_TEXT_CHOICES = 4_096
-"""Of a legacy completion: two for each prompt, one attribute each."""
+"""Choices of a legacy completion: two for each prompt, one attribute each."""
 
 MAX_FLATTENED_TOOL_CALLS = 256
-"""Of a message: parallel calls are a handful."""
+"""Tool calls of a message: parallel calls are a handful."""
 
 MAX_FLATTENED_PARTS = 1_024
-"""Of a message's content: OpenAI takes 500 images."""
+"""Parts of a message's content: OpenAI takes 500 images."""
 
 
 MAX_OPAQUE_CHARS = 4_096
-"""Of an id or of encrypted reasoning, which some providers make 100 KB long."""
+"""What is shown of an id or of encrypted reasoning, which some providers make 100 KB long."""
 
 
 class Flattening:

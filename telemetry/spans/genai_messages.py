@@ -72,7 +72,7 @@ _CAPTURES: Final = {
 
 
 def reads_genai_content(environ: Mapping[str, str]) -> bool:
-    """Whether the environment wants content in these words.
+    """Tell whether the environment wants content in these words.
 
     Raises:
         ConfigurationError: the variable has another value.

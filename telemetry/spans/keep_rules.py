@@ -30,7 +30,7 @@ class KeepReason(StrEnum):
     CANCELLED = "cancelled"
     """The client went away before the end."""
     SLOW = "slow"
-    """It took longer than a limit."""
+    """The call took longer than a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

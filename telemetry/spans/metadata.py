@@ -35,11 +35,11 @@ MAX_METADATA_BYTES = 131_072
 """Twice the largest raw usage object that the codec keeps; header values come on top."""
 
 MAX_RATE_LIMIT_CHARS = 256
-"""Of a rate-limit header: a number, a time, or a policy of some words."""
+"""What is kept of a rate-limit header: a number, a time, or a policy of some words."""
 
 MAX_NAMES = 16
 MAX_NAME_CHARS = 64
-"""Of what was left out with a usage event: llama.cpp has one such member, others have none."""
+"""What is told of members left out with a usage event: llama.cpp has one, others have none."""
 
 _OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
 """In the order of the values below."""

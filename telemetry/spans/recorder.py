@@ -77,7 +77,7 @@ MAX_SPAN_ATTRIBUTES: Final = 10_000
 """What OpenInference's own tracer provider allows; about 5,000 plain messages."""
 
 MAX_NAME_CHARS: Final = 128
-"""Of a model in a span's name: a client writes it, and backends index names."""
+"""Longest model in a span's name: a client writes it, and backends index names."""
 
 _CLIENT_ERROR_NAMES: Final = {
     "400": "BadRequestError",
@@ -97,7 +97,7 @@ _Event = tuple[str, dict[str, str], int]
 """Name, attributes and time in nanoseconds."""
 
 _NO_ATTRIBUTES: Final = BoundedAttributes()
-"""Of an event; they cannot be changed."""
+"""An event's attributes, which cannot be changed."""
 
 _UNSET: Final = Status(StatusCode.UNSET)
 _OK: Final = Status(StatusCode.OK)

@@ -64,7 +64,7 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
 
 
 def _is_plain(answer: Answer) -> bool:
-    """Whether it is most answers' only one: the first, a role and a text."""
+    """Tell whether it is most answers' only one: the first, a role and a text."""
     message = answer.message
     is_text = isinstance(message.content, str) and bool(message.content)
     return is_text and answer.index == 0 and bool(message.role) and message.name is None

@@ -86,7 +86,7 @@ class SpanRules:
 
 
 def _answer_quotes_request(exchange: Exchange) -> bool:
-    """Whether an answer was asked for that repeats its prompt (legacy ``echo``; vLLM's others)."""
+    """Tell whether an answer is to repeat its prompt (legacy ``echo``; vLLM's others)."""
     body = exchange.request.body if exchange.request is not None else {}
     return any(body.get(name) for name in ("echo", "prompt_logprobs", "return_token_ids"))
 

@@ -131,7 +131,7 @@ def fit_attributes(
 
 
 def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
-    """Whether an attribute has no first claim on room (rule 3)."""
+    """Tell whether an attribute has no first claim on room (rule 3)."""
     key, value = item
     return size_bytes(value) > ESSENTIAL_BYTES or _list_of(key) != key
 
@@ -139,7 +139,7 @@ def _is_less_worth(item: tuple[str, AttributeValue]) -> bool:
 def _surely_fits(
     attributes: dict[str, AttributeValue], limits: SizeLimits, most_chars: int | None
 ) -> bool:
-    """Whether that can be told without measuring: no character takes more than four bytes."""
+    """Tell whether that can be told without measuring: no character takes more than four bytes."""
     most_bytes = limits.value_bytes
     total = 4 * (count_chars(attributes.values()) if most_chars is None else most_chars)
     if total > most_bytes and any(4 * count_chars([v]) > most_bytes for v in attributes.values()):
@@ -148,7 +148,7 @@ def _surely_fits(
 
 
 def surely_fits(written: WrittenAttributes, limits: SizeLimits) -> bool:
-    """Whether nothing is to be cut, told by what was written; the limits are in bytes.
+    """Tell whether nothing is to be cut, told by what was written; the limits are in bytes.
 
     By rule 5 nothing has more than twice as many bytes as are written of it.
     """

@@ -19,5 +19,5 @@ def checksum(span: bytes) -> int:
 
 
 def is_whole(span: object, recorded: object) -> bool:
-    """Whether `span` has the checksum `recorded`, or none: spans of an older schema have none."""
+    """Tell whether `span` has the checksum `recorded`; spans of an older schema have none."""
     return isinstance(span, bytes) and (recorded is None or crc32(span) == recorded)

@@ -57,7 +57,7 @@ class DiskReserve:
             self._path.unlink(missing_ok=True)
 
     def is_needed(self) -> bool:
-        """Whether the disk is full; false if that is not known."""
+        """Tell whether the disk is full; false if that is not known."""
         with contextlib.suppress(OSError):
             status = os.statvfs(self._path.parent)
             return status.f_bavail * status.f_frsize < _FULL_BYTES

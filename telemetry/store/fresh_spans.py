@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_FRESH_BYTES", "FreshSpans")
 
 MAX_FRESH_BYTES = 8 << 20
-"""Of spans that wait for their batch: a second of 800 long chats. For a slower backend they wait in
+"""Spans that wait for their batch: a second of 800 long chats. For a slower backend they wait in
 the file."""
 
 

@@ -28,7 +28,7 @@ from telemetry.errors import StoreLocked, StoreUnavailable
 __all__ = ("StoreLock", "find_holder", "has_lock_file")
 
 _MAX_BYTES = 160
-"""Of a lock file: five numbers of 64 bits and an id, and room to spare."""
+"""What is read of a lock file: five numbers of 64 bits and an id, and room to spare."""
 
 _WAIT_SECONDS = 0.5
 """How long an owner waits for one who only looks: far longer than a look takes."""
@@ -87,7 +87,7 @@ class StoreLock:
             self._write()
 
     def vouches_for(self, path: Path) -> bool:
-        """Whether the file at `path` was a store when its owner, or a former one, opened it."""
+        """Tell whether the file at `path` was a store when its owner, or one before, opened it."""
         try:
             return self._store == _identify(path)
         except OSError:
@@ -106,7 +106,7 @@ class StoreLock:
         return int(recorded) if is_it and recorded.isdecimal() else 0
 
     def is_in_place(self, path: Path) -> bool:
-        """Whether another process that wants the store at `path` would find this lock."""
+        """Tell whether another process that wants the store at `path` would find this lock."""
         held = os.fstat(self._descriptor)
         try:
             return _identify(_lock_path(path)) == f"{held.st_dev}:{held.st_ino}"
@@ -151,7 +151,7 @@ def find_holder(path: Path) -> str | None:
 
 
 def has_lock_file(path: Path) -> bool:
-    """Whether the store at `path` has, or once had, an owner."""
+    """Tell whether the store at `path` has, or once had, an owner."""
     return _lock_path(path).exists()
 
 

@@ -51,7 +51,7 @@ _STALE_CODES = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3
 """Errors that a new connection may not have: the disk was mounted anew, or read-only for a time."""
 
 PAGE_BYTES = 8 << 10
-"""Of a page in a new file; an old one keeps its own. A span of some KB lies on one or two of them,
+"""A page in a new file; an old file keeps its own. A span of some KB lies on one or two of them,
 and each is written by three calls: half as many as with SQLite's own 4 KiB. With 16 KiB twenty
 bytes more in an index would write too much."""
 
@@ -60,7 +60,7 @@ WAL_BYTES = 4 << 20
 reader. Without a flush for each commit, a crash of the machine may lose no more than this."""
 
 _CACHE_KIB = 8 << 10
-"""Of pages in memory: with fewer the index of span ids, which come in no order, is read again for
+"""Pages in memory: with fewer the index of span ids, which come in no order, is read again for
 each commit once there are 100,000 of them."""
 
 
@@ -166,7 +166,7 @@ def explain_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def is_stale(error: StoreUnavailable) -> bool:
-    """Whether what failed with `error` may work in a new connection."""
+    """Tell whether what failed with `error` may work in a new connection."""
     return _primary_code(error.__cause__) in _STALE_CODES
 
 

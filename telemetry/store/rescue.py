@@ -60,7 +60,7 @@ _MAX_SEQ = 1 << 53
 
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID_AT = 68
-"""Where a database has its ``application_id`` (SQLite, "Database File Format", 1.3)."""
+"""The place of a database's ``application_id`` (SQLite, "Database File Format", 1.3)."""
 
 _COMPANIONS = ("-shm", "-wal")
 
@@ -111,7 +111,7 @@ class CarriedOver:
 
 
 def is_marked_as_store(path: Path) -> bool:
-    """Whether the file at `path`, readable or not, says in its head that it is a store."""
+    """Tell whether the file at `path`, readable or not, says in its head that it is a store."""
     try:
         with path.open("rb") as file:
             head = file.read(_APPLICATION_ID_AT + 4)
@@ -262,7 +262,7 @@ def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> C
 
 
 def _is_whole(row: tuple[object, ...]) -> bool:
-    """Whether the parts of a row that can be checked fit together."""
+    """Tell whether the parts of a row that can be checked fit together."""
     *values, recorded, span = row
     known = dict(zip(_COLUMNS, values, strict=True))
     return (

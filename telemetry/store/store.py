@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_ERROR_CHARS", "Store")
 
 MAX_ERROR_CHARS = 500
-"""Of a backend's words that are kept: enough for the reason, too few to fill the file."""
+"""What is kept of a backend's words: enough for the reason, too few to fill the file."""
 
 _LOG_SECONDS = 60.0
 """Between two log lines about spans that are damaged."""

@@ -16,7 +16,7 @@ __all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "OpenText", "Place", "part_o
 
 
 class Place(NamedTuple):
-    """Where in an item a text belongs that comes in pieces.
+    """The place in an item of a text that comes in pieces.
 
     Attributes:
         item: the type of the item.

@@ -34,7 +34,7 @@ _ASSISTANT: Final = "assistant"
 _CALL_END: Final = "_call"
 _OUTPUT_END: Final = "_output"
 _OUTPUTS: Final = ("output", "tools", "result")
-"""Where an output is: of most tools, of a search for tools, of a program."""
+"""The members with an output: of most tools, of a search for tools, of a program."""
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _NAMED_CALLS: Final = frozenset({"mcp_call", "mcp_approval_request"})

@@ -236,7 +236,7 @@ class _Performance:
 
 
 def _item_of(delta: Delta) -> tuple[str, int]:
-    """Which item a delta belongs to: its kind, and the number of its call."""
+    """Find the item that a delta belongs to: its kind, and the number of its call."""
     kind = next((kind for kind in _KINDS if getattr(delta, kind) is not None), "content")
     return kind, delta.call.index if delta.call is not None else 0
 

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 __all__ = ("MAX_EVENT_BYTES", "MAX_RESPONSE_BYTES", "ResponseStream")
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""Of an event without its images: the last one repeats the whole answer."""
+"""Largest event without its images: the last one repeats the whole answer."""
 
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 """What one response may take in memory, as :mod:`codec.budget` estimates it: as a chat's answer."""
 
 _MAX_DELTA_BYTES: Final = 4_096
-"""Of an event that is looked at as one more word: they have some 300 bytes."""
+"""Largest event that is looked at as one more word: real ones have some 300 bytes."""
 
 _MOST_BYTES: Final = 4
-"""Of a character in memory."""
+"""The most that a character takes in memory."""
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 _BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch

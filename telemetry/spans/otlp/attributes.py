@@ -37,7 +37,7 @@ MAX_KEPT_ATTRIBUTES: Final = 4_096
 """Forgotten together where one more comes. A megabyte at most."""
 
 MAX_WORD_CHARS: Final = 24
-"""Of a text that is kept: ids are longer."""
+"""Longest text that is kept: ids are longer."""
 
 MAX_CACHED_NAMES = 8_192
 """Names of attributes whose bytes are kept: the hundred that every span has, and those of the
@@ -95,7 +95,7 @@ _look_up: Final = _Written().__getitem__
 
 
 def _is_kept(value: Any, kind: type) -> bool:
-    """Whether a value is short, and equal to no other of its type (rules 2 and 3)."""
+    """Tell whether a value is short, and equal to no other of its type (rules 2 and 3)."""
     if kind is tuple:  # reasons and tags: none or one, as a rule
         return not value or (len(value) == 1 and _is_word(value[0]))
     if kind is int:
