@@ -113,8 +113,16 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
 
 def read_tools(tools: Any) -> Sequence[Tool]:
-    """Read a list of tools, each of which is described beside its type."""
-    return ReadList(list_of(tools), _read_tool)
+    """Read a list of tools, each of which is described beside its type.
+
+    A namespace only groups tools: calls name the tools in it (OpenAI's ``NamespaceTool``).
+    """
+    return ReadList([tool for each in list_of(tools) for tool in _split_group(each)], _read_tool)
+
+
+def _split_group(tool: Any) -> Sequence[Any]:
+    inner = tool.get("tools") if type(tool) is dict and tool.get("type") == "namespace" else None
+    return inner if isinstance(inner, list) and inner else (tool,)
 
 
 def _read_tool(value: Any) -> Tool:

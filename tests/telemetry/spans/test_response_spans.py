@@ -292,7 +292,8 @@ def test_tools_of_the_providers_own() -> None:
 
 def test_tools_that_an_item_brings() -> None:
     """Codex offers all of its own so."""
-    namespace = {"type": "namespace", "name": "functions", "tools": [{"name": "exec"}]}
+    inner = [{"type": "custom", "name": "exec"}, {"type": "function", "name": "wait"}]
+    namespace = {"type": "namespace", "name": "functions", "tools": inner}
     items = [{"type": "additional_tools", "role": "developer", "tools": [namespace]}]
     exchange = respond(
         {"input": items, "tools": [{"type": "web_search"}]},
@@ -300,10 +301,24 @@ def test_tools_that_an_item_brings() -> None:
     )
     tools = span(exchange, "llm.tools.")
     assert tools["llm.tools.0.tool.name"] == "web_search"
-    assert tools["llm.tools.1.tool.name"] == "functions"
-    assert decode_json(tools["llm.tools.1.tool.json_schema"]) == namespace
+    assert tools["llm.tools.1.tool.name"] == "exec"
+    assert tools["llm.tools.2.tool.name"] == "wait"
+    assert decode_json(tools["llm.tools.2.tool.json_schema"]) == inner[1]
     hidden = SpanRules(privacy=PrivacySwitches(hide_llm_tools=True), shows_genai_content=True)
     assert span(exchange, "llm.tools", "gen_ai.tool", rules=hidden) == {}
+
+
+@pytest.mark.parametrize("inner", [[], None, "exec", {}])
+def test_a_namespace_without_tools_is_shown_as_it_is(inner: object) -> None:
+    """Its name and all that it says."""
+    namespace = {"type": "namespace", "name": "functions", "tools": inner}
+    exchange = respond(
+        {"input": "Hi", "tools": [namespace]},
+        {"object": "response", "status": "completed", "output": [], "usage": USAGE},
+    )
+    tools = span(exchange, "llm.tools.")
+    assert tools["llm.tools.0.tool.name"] == "functions"
+    assert decode_json(tools["llm.tools.0.tool.json_schema"]) == namespace
 
 
 def test_a_response_that_failed() -> None:
