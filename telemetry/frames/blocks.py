@@ -84,10 +84,14 @@ if sys.version_info >= (3, 14):
         return zstd.compress(plain, options=_OPTIONS)
 
     def _decompress(stored: bytes, plain_bytes: int) -> bytes:
+        decompressor = zstd.ZstdDecompressor()
         try:
-            return zstd.ZstdDecompressor().decompress(stored, max_length=plain_bytes + 1)
+            plain = decompressor.decompress(stored, max_length=plain_bytes + 1)
         except zstd.ZstdError as error:
             raise MalformedBlockError(f"a block is damaged: {error}") from error
+        if not decompressor.eof:  # it waits for more, also where there was nothing at all
+            raise MalformedBlockError("a block is cut off, or has another length than it says")
+        return plain
 
 else:
 

@@ -64,3 +64,12 @@ def test_rule_2_a_block_gives_no_more_than_it_may() -> None:
         unpack(large[HEADER_BYTES:], 10)
     with pytest.raises(MalformedBlockError, match="claims"):
         read_header(b"\0\0\0\1" + (BLOCK_BYTES + 1).to_bytes(4, "big"))
+
+
+@pytest.mark.parametrize("plain", [b"", b"what a provider said " * 20])
+def test_rule_1_a_block_that_is_cut_off_is_refused(plain: bytes) -> None:
+    """Wherever it is cut, and also where it says that it gives nothing."""
+    [block] = pack([plain]) if plain else [bytes(HEADER_BYTES + 1)]
+    for end in range(HEADER_BYTES, len(block)):
+        with pytest.raises(MalformedBlockError):
+            unpack(block[HEADER_BYTES:end], len(plain))
