@@ -146,6 +146,8 @@ class SseDecoder:
         """
         if self._pending or not self._begun or self._exceeded:
             data = self._join(data)
+        if len(data) > self._limit_bytes and self._shorten is not None:
+            data = self._shorten(data)  # whole events, or the beginning of one, in a huge read
         if _CR in data or len(data) > self._limit_bytes:
             return self._split(data)
         is_named = data.startswith(_NAME_FIELD)

@@ -10,7 +10,7 @@ Rules, besides those of :mod:`codec.event_reader`:
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -43,9 +43,6 @@ _MOST_BYTES: Final = 4
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 _BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch
-_DELTA: Final = ".delta"
-"""What the names of events end with that add to a text."""
-
 _TOLD_AGAIN: Final = PARTS.union(WHOLES)
 """The names of events that mostly tell what the deltas told."""
 
@@ -53,23 +50,26 @@ _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
 
 
+_Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 class _Delta(msgspec.Struct, gc=False):
     """All that is read of an event that adds to a text."""
 
     type: str
     delta: str
-    output_index: int
-    content_index: int = 0
-    summary_index: int = 0
+    output_index: _Index
+    content_index: _Index = 0
+    summary_index: _Index = 0
 
 
 class _Told(msgspec.Struct, gc=False):
     """All that is read of an event that may tell a text again."""
 
     type: str
-    output_index: int = -1
-    content_index: int = 0
-    summary_index: int = 0
+    output_index: _Index = -1
+    content_index: _Index = 0
+    summary_index: _Index = 0
 
 
 _decode_delta = msgspec.json.Decoder(_Delta).decode
@@ -141,12 +141,12 @@ class ResponseStream(EventReader[ResponseFold]):
         if (event := read_event(raw)) is None:
             return
         line = event.data or b""
-        name = event.event or _DELTA
-        if name.endswith(_DELTA) and len(line) <= _MAX_DELTA_BYTES and self._feed_delta(line):
+        is_told_again = event.event in _TOLD_AGAIN
+        if not is_told_again and len(line) <= _MAX_DELTA_BYTES and self._feed_delta(line):
             before = raw[: -len(line) - 2]
             if _BEFORE_DATA(before):
                 self._before, self._before_bytes = before, len(before)
-        elif not (name in _TOLD_AGAIN and self._feed_told(line)):
+        elif not (is_told_again and self._feed_told(line)):
             self._feed_event(event)
 
     def _feed_told(self, payload: bytes) -> bool:

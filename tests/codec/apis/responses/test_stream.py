@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,6 +192,29 @@ def test_a_picture_larger_than_an_event_may_be_is_counted_and_not_kept() -> None
     assert answer.items[0]["result"] == f"<{len(picture)} base64 characters, image/png>"
     assert answer.anomalies == ("no_usage",)
     assert sum(lent) < 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize("cuts", [(), (20,), (20, 17 << 20), (-1,)], ids=repr)
+def test_a_picture_is_counted_however_large_the_reads_are(cuts: tuple[int, ...]) -> None:
+    """Also where a read holds the end of an event and the beginning of the next, or all of it."""
+    picture = {"type": "image_generation_call", "id": "i-1", "result": "A" * (20 << 20)}
+    data = CREATED + done(0, picture) + ended(usage={"input_tokens": 1, "output_tokens": 1})
+    at = [0, *(cut % len(data) for cut in cuts), len(data)]
+    answer = answer_of(*[data[start:end] for start, end in pairwise(at)])
+    assert answer.items[0]["result"] == f"<{20 << 20} base64 characters>"
+    assert answer.finish_reasons == [(0, "completed")]
+    assert answer.usage is not None
+
+
+def test_a_delta_counts_whatever_its_event_is_called() -> None:
+    """The JSON's type does, and an index beyond 64 bits is none."""
+    event = delta("there").replace(b"event: response.output_text.delta", b"event: foo")
+    far = delta("x", content_index=2**70)
+    whole = answer_of(CREATED, added(0, MESSAGE), delta("Hi "), event)
+    assert whole.items == [WHOLE]
+    assert answer_of(CREATED, added(0, MESSAGE), far) == answer_of(
+        CREATED, added(0, MESSAGE), far.replace(b"response.output_text.delta\n", b"foo\n")
+    )
 
 
 def test_a_partial_picture_is_content_and_is_not_kept() -> None:
