@@ -81,12 +81,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         type: ``function``, ``custom``, or what the provider calls a tool of its own; empty for what
             is no tool.
         name: ``None`` where it has none beside its type.
+        namespace: the group it is in, which a call of it names, too; ``None`` for most tools.
         parameters: the JSON schema of its arguments.
         value: the whole definition as sent.
     """
 
     type: str
     name: str | None = None
+    namespace: str | None = None
     description: str | None = None
     parameters: Any = None
     value: Any = None

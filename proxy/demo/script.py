@@ -137,11 +137,16 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
     question = _text_of(last).lower() if last is not None else ""
     if any(phrase in question for phrase in REFUSED_PHRASES):
         return Answer(deltas=tuple(Delta(refusal=word) for word in _WORD.findall(_REFUSAL)))
-    tools = [tool for tool in asked.read_tools() if tool.name and tool.type in _CALLED]
+    tools = [tool for tool in asked.read_tools() if _may_be_called(tool)]
     if tools and options.get("tool_choice") != "none":
         calls = 1 if options.get("parallel_tool_calls") is False else 2
         return _call_tools(tools, calls, choice=index)
     return _say(_GREETINGS[index % len(_GREETINGS)])
+
+
+def _may_be_called(tool: Tool) -> bool:
+    """Tell whether a demo may call a tool: those in a namespace are an agent's, and act."""
+    return bool(tool.name) and tool.type in _CALLED and tool.namespace is None
 
 
 def _count_words(value: Any) -> int:

@@ -92,10 +92,13 @@ class ResponseRequest(Asked, frozen=True, gc=False):
     def offered_names(self) -> frozenset[str] | None:
         """The names of the tools on offer; ``None`` where others may be called, too.
 
-        A stored prompt has tools of its own, and so may items have.
+        A stored prompt has tools of its own, and so may items have. Tools in a namespace share
+        their names with others.
         """
         tools = self.read_tools()
-        if any(tool.type not in _CLIENT_TOOLS for tool in tools) or self.body.get("prompt"):
+        if any(tool.type not in _CLIENT_TOOLS or tool.namespace is not None for tool in tools):
+            return None
+        if self.body.get("prompt"):
             return None
         kinds = [object_of(item).get("type") for item in self._items()]
         if any(kind in _BRINGS_TOOLS for kind in kinds if isinstance(kind, str)):
@@ -117,15 +120,20 @@ def read_tools(tools: Any) -> Sequence[Tool]:
 
     A namespace only groups tools: calls name the tools in it (OpenAI's ``NamespaceTool``).
     """
-    return ReadList([tool for each in list_of(tools) for tool in _split_group(each)], _read_tool)
+    return ReadList([pair for each in list_of(tools) for pair in _split_group(each)], _read_tool)
 
 
-def _split_group(tool: Any) -> Sequence[Any]:
-    inner = tool.get("tools") if type(tool) is dict and tool.get("type") == "namespace" else None
-    return inner if isinstance(inner, list) and inner else (tool,)
+def _split_group(value: Any) -> Sequence[tuple[Any, str | None]]:
+    """The tools in a namespace, each with its name; of any other tool, the tool without."""
+    if isinstance(value, dict) and value.get("type") == "namespace":
+        inner, name = list_of(value.get("tools")), text_of(value.get("name")) or ""
+        if inner:
+            return [(tool, name) for tool in inner]
+    return [(value, None)]
 
 
-def _read_tool(value: Any) -> Tool:
+def _read_tool(pair: tuple[Any, str | None]) -> Tool:
+    value, namespace = pair
     if not isinstance(value, dict):
         return Tool(type="", value=value)
     kind = text_of(value.get("type")) or "function"
@@ -133,6 +141,7 @@ def _read_tool(value: Any) -> Tool:
     return Tool(
         type=kind,
         name=text_of(value.get("server_label" if server else "name")),
+        namespace=namespace,
         description=text_of(value.get("server_description" if server else "description")),
         parameters=value.get("parameters"),
         value=value,

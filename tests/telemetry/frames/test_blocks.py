@@ -37,7 +37,7 @@ def test_what_is_packed_comes_out_again(pieces: list[bytes], copies: int) -> Non
 
 
 def test_a_stream_takes_a_small_part() -> None:
-    """Its chunks say the same around each word."""
+    """Chunks say the same around each word."""
     chunks = [b'data: {"choices":[{"delta":{"content":"word %d"}}]}\n\n' % n for n in range(2000)]
     assert len(b"".join(pack(chunks))) < len(b"".join(chunks)) / 8
 

@@ -310,7 +310,7 @@ def test_tools_that_an_item_brings() -> None:
 
 @pytest.mark.parametrize("inner", [[], None, "exec", {}])
 def test_a_namespace_without_tools_is_shown_as_it_is(inner: object) -> None:
-    """Its name and all that it says."""
+    """Show its name and all that it says."""
     namespace = {"type": "namespace", "name": "functions", "tools": inner}
     exchange = respond(
         {"input": "Hi", "tools": [namespace]},

@@ -106,12 +106,22 @@ def test_what_is_no_request_for_a_response_is_told(body: dict[str, Any]) -> None
     assert ResponseRequest(body).fault is not None
 
 
+@pytest.mark.parametrize("name", ["crm", None])
+def test_tools_in_a_namespace_say_so(name: str | None) -> None:
+    """Also where it has no name; the tools beside it have none."""
+    grouped = {"type": "namespace", "name": name, "tools": [{"type": "function", "name": "f"}]}
+    tools = ResponseRequest({"tools": [grouped, {"type": "custom", "name": "g"}]}).read_tools()
+    assert [(tool.name, tool.namespace) for tool in tools] == [("f", name or ""), ("g", None)]
+
+
 def test_what_may_be_called_is_known_where_all_tools_are_the_clients() -> None:
     """Not beside a tool of the provider's own, a stored prompt, or items that bring tools."""
     tools = [{"type": "function", "name": "f"}, {"type": "custom", "name": "g"}]
     brought = [{"type": "tool_search_output", "tools": []}]
+    grouped = {"type": "namespace", "name": "n", "tools": tools}
     assert ResponseRequest({"tools": tools}).offered_names == frozenset("fg")
     assert ResponseRequest({"tools": [*tools, {"type": "web_search"}]}).offered_names is None
+    assert ResponseRequest({"tools": [grouped]}).offered_names is None
     assert ResponseRequest({"tools": tools, "prompt": {"id": "p"}}).offered_names is None
     assert ResponseRequest({"tools": tools, "input": brought}).offered_names is None
 

@@ -357,7 +357,7 @@ def test_rule_2_events_that_are_decoded_together_are_what_each_is(
 @pytest.mark.parametrize("place", [0, 70, 149])
 @pytest.mark.parametrize("payload", ODD_PAYLOADS, ids=range(len(ODD_PAYLOADS)))
 def test_rule_2_one_odd_event_among_many(payload: bytes, place: int) -> None:
-    """It alone is read in another way, and so is half an object beside it."""
+    """The odd event alone is read in another way, and so is half an object beside it."""
     compare_with_the_slow_way([(place, payload)], is_named=True)
     compare_with_the_slow_way([(place, payload), (place + 1, b"{")], is_named=True)
 
