@@ -101,7 +101,11 @@ class Contestant:
     def pin(self) -> None:
         """Give the process that relays its core, and the others theirs."""
         for role, pid in self.pids.items():
-            _pin(pid, _RELAYING if role == "worker" else _OTHERS)
+            _pin(pid, self.cores(role))
+
+    def cores(self, role: str) -> set[int]:
+        """Those that a process may use, once it is pinned."""
+        return _RELAYING if role == "worker" else _OTHERS
 
 
 def pin_to_others(pid: int) -> None:

@@ -55,7 +55,8 @@ class Point:
 
     Attributes:
         count: of chunks, streams, messages or workers.
-        cpu_us: of all processes: for one exchange, or for all open streams together.
+        cpu_us: of all processes: for one exchange, or for all open streams together; of a nominal
+            core.
         memory_bytes: over idle: for one exchange, or for all open streams together; of workers,
             what each of them has.
     """

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tests.bench.speed import counting_cpu
 from tests.faults.beside import beside
 from tests.load.tool import ClientLoad
 
@@ -57,7 +58,7 @@ class Figures:
         answers: whole ones, of this load.
         chunk_delay_p50_ms: from the write of a chunk at the upstream to its arrival; None where
             chunks come as fast as they are taken: then it tells how far the reader is behind.
-        cpu_seconds_per_1000: by process, the backlog after the load included.
+        cpu_seconds_per_1000: by process, the backlog after the load included; of a nominal core.
         memory_bytes: resident, all its processes, at the end of the load.
         backlog_seconds: from the end of the load until the backend had every span.
         queue_bytes: the most that waited between worker and telemetry.
@@ -97,23 +98,22 @@ def measure(scene: Scene, work: Work) -> Figures:
     mode: Literal["json", "stream"] = "json" if work.api == "chat" else "stream"
     scene.run(ClientLoad(port=port, mode=mode, connections=8, requests=warming, api=work.api))
     scene.settle()
-    before = contestant.cpu_seconds()
-    with _watching_queue(scene) as queued:
-        result = scene.run(
-            ClientLoad(
-                port=port,
-                mode=work.mode,
-                connections=work.connections,
-                requests=work.requests,
-                seconds=work.seconds,
-                messages=work.messages,
-                rate=work.starts_per_second,
-                api=work.api,
+    with counting_cpu(contestant) as used:
+        with _watching_queue(scene) as queued:
+            result = scene.run(
+                ClientLoad(
+                    port=port,
+                    mode=work.mode,
+                    connections=work.connections,
+                    requests=work.requests,
+                    seconds=work.seconds,
+                    messages=work.messages,
+                    rate=work.starts_per_second,
+                    api=work.api,
+                )
             )
-        )
-    memory_bytes = sum(contestant.rss_bytes().values())
-    backlog_seconds = scene.settle()
-    after = contestant.cpu_seconds()
+        memory_bytes = sum(contestant.rss_bytes().values())
+        backlog_seconds = scene.settle()
     delay = result.chunk_delay if work.rate else None
     return Figures(
         start_seconds=contestant.start_seconds,
@@ -124,8 +124,7 @@ def measure(scene: Scene, work: Work) -> Figures:
         ttfb_p50_ms=result.ttfb.p50_ns / 1e6,
         ttfb_p99_ms=result.ttfb.p99_ns / 1e6,
         cpu_seconds_per_1000={
-            role: (after[role] - seconds) * 1000 / result.answered
-            for role, seconds in before.items()
+            role: seconds * 1000 / result.answered for role, seconds in used.items()
         },
         memory_bytes=memory_bytes,
         backlog_seconds=backlog_seconds,

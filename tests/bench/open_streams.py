@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.bench.speed import counting_cpu
 from tests.load.tool import ClientLoad
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class OpenStreams:
     Attributes:
         idle_bytes: resident memory by process before, after one answered request.
         open_bytes: likewise with all of them open, four fifths of their chunks sent.
-        cpu_seconds: of all processes, from before the first to the last span.
+        cpu_seconds: of all processes, from before the first to the last span; of a nominal core.
     """
 
     streams: int
@@ -45,16 +46,17 @@ def hold_open(scene: Scene, streams: int, *, chunks: int = CHUNKS) -> OpenStream
     """
     contestant = scene.contestant
     time.sleep(_QUIET_SECONDS)
-    idle_bytes, before = contestant.rss_bytes(), contestant.cpu_seconds()
+    idle_bytes = contestant.rss_bytes()
     load = ClientLoad(port=contestant.port, mode="stream", connections=streams, requests=streams)
-    with scene.loaded(load) as client:
-        time.sleep(0.8 * chunks / CHUNKS_PER_SECOND)
-        open_bytes = contestant.rss_bytes()
-        scene.finish(client)
-    scene.settle()
+    with counting_cpu(contestant) as used:
+        with scene.loaded(load) as client:
+            time.sleep(0.8 * chunks / CHUNKS_PER_SECOND)
+            open_bytes = contestant.rss_bytes()
+            scene.finish(client)
+        scene.settle()
     return OpenStreams(
         streams=streams,
         idle_bytes=idle_bytes,
         open_bytes=open_bytes,
-        cpu_seconds=sum(contestant.cpu_seconds().values()) - sum(before.values()),
+        cpu_seconds=sum(used.values()),
     )
