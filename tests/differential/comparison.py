@@ -76,6 +76,8 @@ def _compare_events(
 def _compare_attributes(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Difference]:
     for key in {**theirs, **ours}:
         one, other = theirs.get(key, ABSENT), ours.get(key, ABSENT)
+        if isinstance(one, str) and one == other:
+            continue
         if key in _JSON_KEYS or key.endswith(".json_schema"):
             yield from _compare(key, _decode(one), _decode(other), in_json=True)
         else:
