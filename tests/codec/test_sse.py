@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -192,6 +195,29 @@ def test_single_line_events_are_known() -> None:
     assert [event.is_single_line for raw in raws for event in decode(raw)] == [
         True, True, False, False, True,
     ]  # fmt: skip
+
+
+def test_the_end_of_an_event_is_two_line_ends() -> None:
+    """Whatever they are: the pattern that is quick finds what the plain one does, anywhere."""
+    plain = re.compile(rb"\r\r|(?>\r\n|\n)(?>\r\n|\n|\r)")
+    for length in range(8):
+        for letters in product(b"\r\nx", repeat=length):
+            text = bytes(letters)
+            found = [match.span() for match in sse._EVENT_END.finditer(text)]
+            assert found == [match.span() for match in plain.finditer(text)], text
+
+
+@pytest.mark.parametrize("read_bytes", [16, 1000, 10_000])
+def test_large_events_without_cr_are_not_looked_at_byte_by_byte(
+    monkeypatch: pytest.MonkeyPatch, read_bytes: int
+) -> None:
+    """A few KiB on the wire may be many events that are each near the limit: 28 MB took 1.2 s."""
+    monkeypatch.setattr(sse, "_EVENT_END", None)
+    stream = (b"data: " + b"x" * 900 + b"\n\n") * 20
+    decoder = SseDecoder(limit_bytes=1000)
+    found: list[ServerSentEvent] = []
+    feed_in_pieces(decoder, stream, read_bytes, found)
+    assert [event.data for event in found] == [b"x" * 900] * 20
 
 
 @pytest.mark.parametrize("read_bytes", [1, 7, 1000, 10_000])
