@@ -262,7 +262,7 @@ class Accumulator:
             if len(self._choices) == MAX_CHOICES or not self.budget.reserve(_CHOICE_BYTES):
                 self.note("observer_limit")
                 return
-            fold = self._choices[index] = ChoiceFold(index, self.budget, self.note)
+            fold = self._choices[index] = ChoiceFold(index, self.budget, self._anomalies.setdefault)
         if "usage" in choice:
             self._usage.feed(choice["usage"])  # Moonshot
         was_finished = fold.finish_reason is not None

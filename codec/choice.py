@@ -89,7 +89,7 @@ class ChoiceFold:
         "tool_calls",
     )
 
-    def __init__(self, index: int, budget: Budget, note: Callable[[str], None]) -> None:
+    def __init__(self, index: int, budget: Budget, note: Callable[[str], object]) -> None:
         self.index = index
         self.finish_reason: str | None = None
         self.tool_calls = ToolCallSlots(budget, note)

@@ -131,7 +131,7 @@ class ToolCallSlots:
 
     __slots__ = ("_budget", "_by_id", "_last", "_latest", "_note", "_slots")
 
-    def __init__(self, budget: Budget, note: Callable[[str], None]) -> None:
+    def __init__(self, budget: Budget, note: Callable[[str], object]) -> None:
         self._budget = budget
         self._note = note
         self._slots: list[CallSlot] = []  # in order of arrival

@@ -56,7 +56,7 @@ class ChoiceEvents:
         self,
         fold: ChoiceFold,
         budget: Budget,
-        note: Callable[[str], None],
+        note: Callable[[str], object],
         *,
         as_openai_python: bool,
     ) -> None:
@@ -211,7 +211,7 @@ class _TracedCalls(ToolCallSlots):
 
     __slots__ = ("touched",)
 
-    def __init__(self, budget: Budget, note: Callable[[str], None]) -> None:
+    def __init__(self, budget: Budget, note: Callable[[str], object]) -> None:
         super().__init__(budget, note)
         self.touched: list[tuple[CallSlot, int]] = []  # and how many pieces it then had
 

@@ -224,7 +224,7 @@ class _EventFold(Accumulator):
             choice_events = self._choice_events[index] = ChoiceEvents(
                 fold,
                 self.budget,
-                self.note,
+                self._anomalies.setdefault,
                 as_openai_python=self._order is EventOrder.OPENAI_PYTHON,
             )
         super()._feed_choice(position, choice)

@@ -141,6 +141,12 @@ class Observation:
         self._asked.release()
         self._holding.release()
 
+    def close(self) -> None:
+        """Forget all content, for good: a record that was made keeps its own."""
+        self._asked.close()
+        self._holding.close()
+        self._decoder = self._body = None
+
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))
 

@@ -83,7 +83,7 @@ class Observer:
             elif type(frame) is End:
                 return self._end(observation, frame)
             elif type(frame) is Begin:
-                observation.release()
+                observation.close()
                 self._open[frame.exchange] = self._begin(frame)
         except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
             self._on_failure(error)
@@ -113,7 +113,7 @@ class Observer:
     def forget(self, number: int) -> None:
         """Forget an exchange without a record; an unknown one is ignored."""
         if (observation := self._open.pop(number, None)) is not None:
-            observation.release()
+            observation.close()
 
     def forget_all(self) -> None:
         """Forget all that is open without a record."""
@@ -146,7 +146,7 @@ class Observer:
         except Exception as error:  # noqa: BLE001 - rule 2
             self._on_failure(error)
         finally:
-            observation.release()
+            observation.close()
         observation.give_up()
         return observation.end(end)
 

@@ -10,7 +10,7 @@ would let a thousand of them take a thousand times as much. Rules:
    one that would itself be the largest is refused. So many usual calls lose nothing beside a few
    huge ones.
 3. What is reserved belongs to a :class:`Holding`, which gives back all of it at once, so that
-   nothing is reserved and forgotten.
+   nothing is reserved and forgotten. It is free by then: no cycle of references keeps it longer.
 """
 
 from __future__ import annotations
@@ -104,6 +104,18 @@ class Holding:
         if self.held_bytes:
             self._bodies.release(self)
             self.held_bytes = 0
+
+    def close(self) -> None:
+        """Give back all, for good: nobody is told to give up any more.
+
+        Holding and body know each other. What is done must not wait for a search for cycles.
+        """
+        self.release()
+        self._on_give_up = _nothing
+
+
+def _nothing() -> None:
+    """Give up what is not there any more."""
 
 
 def _size(holding: Holding) -> int:

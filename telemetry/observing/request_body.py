@@ -115,3 +115,9 @@ class CapturedRequest:
         """Give back the room that it takes."""
         self._parts.clear()
         self._holding.release()
+
+    def close(self) -> None:
+        """Forget the request, for good."""
+        self._parts.clear()
+        self._holding.close()
+        self.body = self.request = None
