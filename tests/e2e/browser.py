@@ -61,7 +61,7 @@ class Page:
         """Go to an address; what is fetched later is not waited for."""
         await self._call("Page.navigate", url=url)
 
-    async def wait_for(self, *texts: str, seconds: float = 30.0) -> str:
+    async def wait_for(self, *texts: str, seconds: float = 90.0) -> str:
         """Wait until all these texts are to be read; all that is."""
         text = ""
         try:
