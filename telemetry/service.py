@@ -193,18 +193,18 @@ class TelemetryService:
 
     def commit(self) -> None:
         """Put what waits into the store, and see to the store's limits now and then."""
-        failure: StoreError | None = None
+        failure: str | None = None  # the error itself would hold the batch
         # What fails in the first may be what the second mends: it makes room.
         for step in (self._commit_waiting, self._prune):
             try:
                 step()
             except StoreError as error:
-                failure = failure or error
+                failure = failure or str(error)
             except Exception as error:  # noqa: BLE001 - rule 1
                 self._tell(error, "the store is not looked after")
         self._note_store(failure)
 
-    def _note_store(self, failure: StoreError | None) -> None:
+    def _note_store(self, failure: str | None) -> None:
         """Say when the store begins to fail, and when it no longer does."""
         if failure is not None:
             if not self._store_fails and self._may_say("store fails"):

@@ -134,7 +134,9 @@ class ContentDecoder:
                 for piece in self._decode(data):
                     decoded += piece
             except (LimitExceeded, UndecodableContent) as error:
-                self.error = error
+                # What was decoded is in its traceback: kept, it would be held for as long.
+                error.__context__ = None
+                self.error = error.with_traceback(None)
             except _DAMAGED as error:
                 self.error = UndecodableContent(f"the body is not encoded as it says: {error}")
             if self.error is not None:

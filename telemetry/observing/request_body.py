@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.errors import LimitExceeded, MalformedRequest
+from telemetry.observing.content_decoding import ContentDecoder, UndecodableContent
 from telemetry.observing.open_bodies import MAX_DECODED_BYTES, Holding
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
     from codec.call import Asked
-    from telemetry.observing.content_decoding import ContentDecoder
     from telemetry.observing.open_bodies import OpenBodies
 
 __all__ = ("CapturedRequest",)
@@ -76,8 +76,11 @@ class CapturedRequest:
         """
         if decoder is not None:
             body = decoder.feed(body)
+            # Others, for what is raised holds all of this, and the decoder keeps its own.
+            if isinstance(decoder.error, LimitExceeded):
+                raise LimitExceeded(decoder.error.limit, decoder.error.limit_bytes)
             if decoder.error is not None:
-                raise decoder.error
+                raise UndecodableContent(*decoder.error.args)
         size_bytes = self._holding.reserve_decoded(body)
         if size_bytes is None:
             raise LimitExceeded("MAX_DECODED_BYTES", MAX_DECODED_BYTES)
