@@ -132,9 +132,12 @@ class Observation:
 
     def _give_up_answer(self, anomaly: str = "observer_limit") -> None:
         """Forget the answer, by default because others need the room."""
-        self._decoder = self._body = None
-        self._first = b""
+        self._forget_answer()
         self._cut(anomaly)
+
+    def _forget_answer(self) -> None:
+        self._decoder = self._body = self._undecoded_body = None
+        self._first = b""
 
     def release(self) -> None:
         """Give back the room for the bodies."""
@@ -145,7 +148,7 @@ class Observation:
         """Forget all content, for good: a record that was made keeps its own."""
         self._asked.close()
         self._holding.close()
-        self._decoder = self._body = None
+        self._forget_answer()
 
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))

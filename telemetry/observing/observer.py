@@ -83,7 +83,7 @@ class Observer:
             elif type(frame) is End:
                 return self._end(observation, frame)
             elif type(frame) is Begin:
-                observation.close()
+                self.forget(frame.exchange)
                 self._open[frame.exchange] = self._begin(frame)
         except Exception as error:  # noqa: BLE001 - rule 2, at the outer edge
             self._on_failure(error)

@@ -10,7 +10,8 @@ would let a thousand of them take a thousand times as much. Rules:
    one that would itself be the largest is refused. So many usual calls lose nothing beside a few
    huge ones.
 3. What is reserved belongs to a :class:`Holding`, which gives back all of it at once, so that
-   nothing is reserved and forgotten. It is free by then: no cycle of references keeps it longer.
+   nothing is reserved and forgotten. What is given back is free memory: no cycle of references
+   keeps it any longer.
 """
 
 from __future__ import annotations

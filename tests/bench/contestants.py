@@ -104,7 +104,7 @@ class Contestant:
             _pin(pid, self.cores(role))
 
     def cores(self, role: str) -> set[int]:
-        """Those that a process may use, once it is pinned."""
+        """Cores that a process may use, once it is pinned."""
         return _RELAYING if role == "worker" else _OTHERS
 
 

@@ -77,7 +77,7 @@ def measure_growth(name: str, counts: Mapping[int, int], rounds: int) -> list[Po
 
 
 def _join(points: Sequence[Point]) -> Point:
-    """Rule 4."""
+    """Join the rounds of one count (rule 4)."""
     return Point(
         count=points[0].count,
         cpu_us=statistics.median(point.cpu_us for point in points),

@@ -5,7 +5,8 @@ seconds of CPU of the one cannot be compared with those of the other. So they ar
 a core that does a fixed piece of work in :data:`NOMINAL_SECONDS`:
 
 1. Ten times a second the piece of work runs on each core, beside what is measured. What a process
-   has used since the last time counts by how long the work took on the cores of that process.
+   has used since the last time counts by how long the work took on the cores of that process,
+   which it is taken to have used evenly.
 2. The work is of the kind that is measured: Python calls C, which makes small objects. It takes
    about a hundredth of each core, from every contestant alike.
 """
@@ -39,7 +40,7 @@ _CHUNKS = 275
 
 
 def find_slowness(core: int) -> float:
-    """How many times as long as on a nominal core the work takes on `core` right now.
+    """Measure how many times as long as on a nominal core the work takes on `core` right now.
 
     The calling thread stays on that core.
     """
@@ -68,7 +69,7 @@ def counting_cpu(contestant: Contestant) -> Iterator[dict[str, float]]:
             slowness = {core: find_slowness(core) for core in set().union(*cores.values())}
             now = contestant.cpu_seconds()
             for role, seconds in now.items():
-                around = statistics.fmean(slowness[core] for core in cores[role])
+                around = statistics.harmonic_mean([slowness[core] for core in cores[role]])
                 used[role] += (seconds - before[role]) / around
             before = now
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
+import threading
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,52 +16,72 @@ from tests.bench.speed import counting_cpu, find_slowness
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PER_SECOND = 10.0
-"""What the stand-in's processes use of a core each second."""
 
-
-class Steady(Contestant):
-    """A stand-in whose two processes use the same all the time."""
+class Scripted(Contestant):
+    """A stand-in that has used a second more of CPU, in each process, whenever it is asked."""
 
     def cpu_seconds(self) -> dict[str, float]:
-        """What each has used."""
-        return dict.fromkeys(self.pids, time.monotonic() * PER_SECOND)
+        """Count on; fail where nothing runs any more."""
+        if not self.pids["worker"]:
+            raise ProcessLookupError
+        self.pids.update({role: asked + 1 for role, asked in self.pids.items()})
+        return {role: float(asked) for role, asked in self.pids.items()}
 
     def cores(self, role: str) -> set[int]:
-        """One of a fast core, one of a slow one."""
-        return {0} if role == "worker" else {1}
+        """Name one core of the worker, two of telemetry."""
+        return {0} if role == "worker" else {1, 2}
 
 
 @pytest.fixture
-def contestant() -> Steady:
+def contestant() -> Scripted:
     """Nothing runs."""
-    return Steady(name="steady", port=0, pids={"worker": 0, "telemetry": 0}, start_seconds=0)
+    return Scripted(name="scripted", port=0, pids={"worker": 1, "telemetry": 1}, start_seconds=0)
 
 
 @pytest.fixture
 def own_cores() -> Iterator[set[int]]:
-    """Those this thread may use, again after the test."""
+    """Cores that this thread may use, again after the test."""
     cores = os.sched_getaffinity(0)
     yield cores
     os.sched_setaffinity(0, cores)
 
 
-def test_the_work_takes_time_on_the_core_that_is_named(own_cores: set[int]) -> None:
-    """Speed rule 1: the thread goes there, and the work is done there."""
+def test_the_work_takes_some_thousandths_of_a_second_on_the_core_that_is_named(
+    own_cores: set[int],
+) -> None:
+    """Speed rule 1: the thread goes there; on no machine is it a hundred times as slow or fast."""
     core = max(own_cores)
-    assert 0 < find_slowness(core) < 1000
+    assert 0.01 < find_slowness(core) < 100
     assert os.sched_getaffinity(0) == {core}
 
 
-def test_cpu_counts_by_the_speed_of_its_core(
-    monkeypatch: pytest.MonkeyPatch, contestant: Steady
+def test_cpu_counts_by_the_speed_of_its_cores_at_the_time(
+    monkeypatch: pytest.MonkeyPatch, contestant: Scripted
 ) -> None:
-    """Speed rule 1: on a core half as fast the same seconds are half as much, at every moment."""
-    monkeypatch.setattr(speed, "find_slowness", {0: 1.0, 1: 2.0}.__getitem__)
-    begun = time.monotonic()
+    """Speed rule 1: of two cores that are used evenly, half a second counts by each."""
+    rounds = count(1)
+    slowness = {0: (1.0, 2.0, 4.0), 1: (1.0, 1.0, 1.0), 2: (1.0, 4.0, 4.0)}
+    enough = threading.Event()
+
+    def find(core: int) -> float:
+        number = next(rounds) if core == 0 else at[0]
+        at[0] = number
+        if number == 3:
+            enough.set()
+        return slowness[core][number - 1] if number <= 3 else 1e9  # the rest hardly counts
+
+    at = [0]
+    monkeypatch.setattr(speed, "find_slowness", find)
     with counting_cpu(contestant) as used:
-        time.sleep(0.25)
-        least = (time.monotonic() - begun) * PER_SECOND
-    most = (time.monotonic() - begun) * PER_SECOND
-    assert 0.95 * least <= used["worker"] <= most
-    assert used["telemetry"] == pytest.approx(used["worker"] / 2)
+        assert enough.wait(10)
+    assert used["worker"] == pytest.approx(1 + 1 / 2 + 1 / 4)
+    assert used["telemetry"] == pytest.approx(1 + 2 * (0.5 + 0.5 / 4))
+
+
+def test_there_is_no_figure_of_who_has_ended(
+    monkeypatch: pytest.MonkeyPatch, contestant: Scripted
+) -> None:
+    """What cannot be counted to the end is raised, not told as less."""
+    monkeypatch.setattr(speed, "find_slowness", lambda _core: 1.0)
+    with pytest.raises(ProcessLookupError), counting_cpu(contestant):
+        contestant.pids["worker"] = 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.bench.budgets import judge
-from tests.bench.growth import Point, find_deviations, find_rises
+from tests.bench.growth import GROWTHS, Point, find_deviations, find_rises, measure_growth
 from tests.bench.measuring import Figures
 from tests.bench.open_streams import OpenStreams
 from tests.bench.plan import FULL, JSON
@@ -92,6 +92,20 @@ def test_a_unit_costs_what_is_more_than_before() -> None:
     assert find_rises(grown, "memory_bytes") == [None, None, None]
     assert find_rises(points((1, 1e5), (2, 2e5)), "memory_bytes") == [None, 1e5]
     assert find_rises(points((1, 100), (2, 90)), "cpu_us") == [None, None]
+
+
+def test_of_rounds_the_median_of_cpu_and_the_least_of_memory_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Growth rule 4."""
+    rounds = iter([(3.0, 30.0), (1.0, 20.0), (2.0, 10.0)])
+
+    def grow(count: int, _exchanges: int) -> Point:
+        cpu_us, memory_bytes = next(rounds)
+        return Point(count=count, cpu_us=cpu_us, memory_bytes=memory_bytes)
+
+    monkeypatch.setitem(GROWTHS, "workers", grow)
+    assert measure_growth("workers", {7: 1}, 3) == [Point(count=7, cpu_us=2.0, memory_bytes=10.0)]
 
 
 def test_growth_is_linear_where_no_unit_costs_more_than_before() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,15 @@ __all__ = ("beside",)
 
 @contextmanager
 def beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Let `work`, which is handed what ends it, go on while the block runs; wait for its end."""
+    """Let `work`, which is handed what ends it, go on while the block runs; wait for its end.
+
+    What it raises is raised after the block.
+    """
     over = threading.Event()
-    thread = threading.Thread(target=work, args=(over,))
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work, over)
+        try:
+            yield
+        finally:
+            over.set()
+        working.result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +139,32 @@ def test_rule_3_spans_wait_while_the_store_fails_and_are_committed_when_it_recov
         ("ERROR", "spans wait in memory: the disk is full"),
         ("WARNING", "the store takes spans again; 0 were dropped so far"),
     ]
+
+
+def test_what_could_not_be_stored_is_held_by_no_error() -> None:
+    """The error of a commit has the batch in its traceback: nobody keeps it."""
+
+    class Full(FailingStore):
+        is_full = False
+
+        def add(self, rows: Sequence[SpanRow]) -> int:
+            if self.is_full:
+                raise StoreUnavailable("the disk is full")  # each time another
+            return len(rows)
+
+    store = Full()
+    bench = Bench(store)
+    store.is_full = True
+    bench.feed_exchanges(1)
+    bench.service.commit()  # the first error is logged, and held by who keeps the log
+    gc.collect()
+    gc.disable()
+    try:
+        bench.service.commit()
+        assert bench.service.waiting == 1
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_rule_3_what_waits_is_bounded_and_the_oldest_goes_first(

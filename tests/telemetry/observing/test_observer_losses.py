@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from codec.jsontext import encode_json
 from telemetry.frames.ending import EndKind
-from telemetry.observing import answer_body
+from telemetry.observing import answer_body, observation
 from telemetry.observing.exchange import Outcome
+from telemetry.observing.judgement import judge
 from telemetry.observing.observer import Observer
 from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.sealing import OWN_SEAL
@@ -27,6 +28,9 @@ from tests.telemetry.tap_frames import (
     begin,
     exchange_frames,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 UNREAD: dict[str, tuple[str, list[bytes], dict[str, Any]]] = {
     "an unknown coding": (
@@ -196,6 +200,23 @@ def test_rule_2_a_defect_forgets_also_what_was_too_short_to_judge(
     monkeypatch.setattr("telemetry.observing.answer_body.PlainBody.feed", lambda *_: 1 // 0)
     exchange = observe(exchange_frames(b"dat"))
     assert exchange.anomalies == ("observer_failed",)
+    assert exchange.undecoded_body is None
+
+
+def test_rule_2_a_defect_at_the_end_forgets_what_could_not_be_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The record that is made after it has nothing of the body."""
+    frames = exchange_frames(b"<html>a page</html>")
+    assert observe(frames).undecoded_body == "<html>a page</html>"
+    judging: Iterator[Callable[..., Any]] = iter([lambda **_: 1 // 0, judge])
+
+    def judge_in_turn(**known: Any) -> Any:
+        return next(judging)(**known)
+
+    monkeypatch.setattr(observation, "judge", judge_in_turn)
+    exchange = observe(frames)
+    assert "observer_failed" in exchange.anomalies
     assert exchange.undecoded_body is None
 
 
