@@ -76,7 +76,7 @@ class CapturedRequest:
         """
         if decoder is not None:
             body = decoder.feed(body)
-            # Others, for what is raised holds all of this, and the decoder keeps its own.
+            # Never its own, which it keeps: what is raised holds this frame, and so the decoder.
             if isinstance(decoder.error, LimitExceeded):
                 raise LimitExceeded(decoder.error.limit, decoder.error.limit_bytes)
             if decoder.error is not None:
@@ -121,6 +121,5 @@ class CapturedRequest:
 
     def close(self) -> None:
         """Forget the request, for good."""
-        self._parts.clear()
+        self.forget()
         self._holding.close()
-        self.body = self.request = None
