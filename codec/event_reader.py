@@ -108,7 +108,7 @@ class EventReader(ABC, Generic[_Fold]):
     def _reserve_pending(self) -> None:
         """Set aside what the event under way holds; without room nothing more is read."""
         pending_bytes = self._decoder.pending_bytes
-        self._between_events = not (pending_bytes or self._is_lost)
+        self._between_events = self._decoder.is_between_events and not self._is_lost
         if pending_bytes > _SMALL_PENDING_BYTES or self._pending_bytes:
             if self._fold.budget.reserve(0, pending_bytes - self._pending_bytes):
                 self._pending_bytes = pending_bytes

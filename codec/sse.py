@@ -166,6 +166,11 @@ class SseDecoder:
         return [event + b"\n\n" for event in whole.split(b"\n\n")[:-1]]
 
     @property
+    def is_between_events(self) -> bool:
+        """The next byte begins an event."""
+        return self._begun and not (self._pending or self._exceeded)
+
+    @property
     def pending_bytes(self) -> int:
         """The size of the event under way."""
         return len(self._pending)

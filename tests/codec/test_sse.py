@@ -277,3 +277,13 @@ def test_what_waits_is_searched_once(line: bytes) -> None:
     for _ in range(100):
         decoder.feed(line * 1_000)
         assert len(decoder._pending) - decoder._searched <= len(b"\r\n\r")
+
+
+def test_between_events_the_next_byte_begins_one() -> None:
+    """Not before a byte order mark can have come, inside an event, or past the limit."""
+    decoder = SseDecoder(limit_bytes=20)
+    states = [decoder.is_between_events]
+    for read in (b"data: a\n\n", b"data: b", b"\n\ndata: c\n\n" + b"data: " + b"d" * 30):
+        decoder.feed(read)
+        states.append(decoder.is_between_events)
+    assert states == [False, True, False, False]

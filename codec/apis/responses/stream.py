@@ -4,18 +4,21 @@ Rules, besides those of :mod:`codec.event_reader`:
 
 1. The end is the end of the bytes. ``[DONE]``, which some gateways send, is passed over.
 2. Most events are one more word of the same text. They are read as no more than that
-   (:class:`_Delta`): their padding, ids and numbers are neither decoded nor kept.
+   (:mod:`codec.apis.responses.deltas`), and together where a read has a run of them. The general
+   way, event by event, is the oracle of both.
+3. An item that is told whole just before the end is read only if the end does not tell it again.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from io import BytesIO
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from codec.apis.responses.fold import ResponseFold
-from codec.apis.responses.item_fold import PARTS, WHOLES, OpenText
+from codec.apis.responses.deltas import read_delta, read_run, read_told
+from codec.apis.responses.fold import ENDS, ITEM_DONE, ResponseFold
+from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, OpenText
 from codec.base64_text import shorten_base64_text
 from codec.budget import FRAGMENT_BYTES, Budget
 from codec.event_reader import EventReader
@@ -41,40 +44,27 @@ _MAX_DELTA_BYTES: Final = 4_096
 _MOST_BYTES: Final = 4
 """The most that a character takes in memory."""
 
+_MIN_LINES_BYTES: Final = 8 * 1024
+_MAX_LINES_BYTES: Final = 1024 * 1024
+"""Reads that are looked at line by line: a smaller one has few events, and a larger one is not
+copied so often."""
+
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
-_BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch
+_BLANK: Final = b"\n"
+_LINES: Final = 3
+"""The lines of the usual event: its name, its data, and a blank one."""
+
+_DATA: Final = b"data: "
+_DATA_BYTES: Final = len(_DATA)
+_BEFORE_DATA: Final = re.compile(rb"(event: [^\r\n]*\n)?data: ").fullmatch
 _TOLD_AGAIN: Final = PARTS.union(WHOLES)
 """The names of events that mostly tell what the deltas told."""
 
+_MAX_HELD_BYTES: Final = 64 * 1024
+"""Largest item that waits for the end: larger ones count to the budget at once."""
+
 _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
-
-
-_Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-
-
-class _Delta(msgspec.Struct, gc=False):
-    """All that is read of an event that adds to a text."""
-
-    type: str
-    delta: str
-    output_index: _Index
-    content_index: _Index = 0
-    summary_index: _Index = 0
-
-
-class _Told(msgspec.Struct, gc=False):
-    """All that is read of an event that may tell a text again."""
-
-    type: str
-    output_index: _Index = -1
-    content_index: _Index = 0
-    summary_index: _Index = 0
-
-
-_decode_delta = msgspec.json.Decoder(_Delta).decode
-_decode_told = msgspec.json.Decoder(_Told).decode
-_NO_DELTA = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 class ResponseStream(EventReader[ResponseFold]):
@@ -90,7 +80,7 @@ class ResponseStream(EventReader[ResponseFold]):
     (Text(text='Hi'),)
     """
 
-    __slots__ = ("_before", "_before_bytes", "_text")
+    __slots__ = ("_before", "_before_bytes", "_held", "_name", "_text")
 
     def __init__(
         self,
@@ -102,7 +92,9 @@ class ResponseStream(EventReader[ResponseFold]):
         super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=shorten_base64_text))
         self._before = b""  # all of the last event that comes before its data, and
         self._before_bytes = _NONE  # how long that is
+        self._name = b""  # the line of it that has its name
         self._text = OpenText("", 0, 0, [])
+        self._held: ServerSentEvent | None = None  # tells an item whole (rule 3)
 
     @property
     def is_complete(self) -> bool:
@@ -113,14 +105,15 @@ class ResponseStream(EventReader[ResponseFold]):
         """Take one read of the (decompressed) body, cut anywhere."""
         if self._between_events and self._feed_alike(data):
             return  # the usual read is one event like the last one
-        for raw in self._split(data):
-            if not self._feed_alike(raw):
-                self._feed_other(raw)
+        if _MIN_LINES_BYTES <= len(data) <= _MAX_LINES_BYTES and _CR not in data:
+            data = self._feed_lines(data)
+        self._feed_events(data)
         self._reserve_pending()
 
     def finish(self) -> ResponseAnswer:
         """Take the end of the bytes and return what the stream said. Call it once."""
         self._read_end()
+        self._feed_held()
         return self._fold.answer()
 
     def _feed_alike(self, event: bytes) -> bool:
@@ -136,36 +129,97 @@ class ResponseStream(EventReader[ResponseFold]):
             and self._feed_delta(payload)
         )
 
+    def _feed_lines(self, data: bytes) -> bytes:
+        """Take events of a name and a line of data, as nearly all are; return what follows them."""
+        if not self._decoder.is_between_events:
+            begun, blank, data = data.partition(b"\n\n")
+            self._feed_events(begun + blank)
+        if self._is_lost or not self._decoder.is_between_events:
+            return data
+        lines = BytesIO(data).readlines()  # nothing finds lines as quickly
+        blanks = lines[_LINES - 1 :: _LINES]
+        if blanks.count(_BLANK) < len(blanks):
+            return data
+        count = len(blanks)
+        names, rows = lines[: _LINES * count : _LINES], lines[1::_LINES]
+        end = 0
+        for name, alike in groupby(names):
+            start, end = end, end + len([*alike])
+            if name != self._name or not self._text.kind:
+                self._feed_one(name + rows[start] + _BLANK)  # opens a text, if it is of such
+                start += 1
+            if not self._feed_run(rows[start:end]):
+                for row in rows[start:end]:
+                    self._feed_one(name + row + _BLANK)
+        return b"".join(lines[_LINES * count :])
+
+    def _feed_run(self, rows: list[bytes]) -> bool:
+        """Take lines of data that are one more word each of the open text; whether they are."""
+        if not (rows and self._text.kind):
+            return False
+        lines = [row[_DATA_BYTES:] for row in rows]
+        if _DATA + _DATA.join(lines) != b"".join(rows):
+            return False
+        pieces = read_run(lines, self._text)
+        if not (pieces and self._fold.add_pieces(pieces)):
+            return False
+        self.chunk_count += len(pieces)
+        return True
+
+    def _feed_events(self, data: bytes) -> None:
+        for raw in self._split(data):
+            self._feed_one(raw)
+
+    def _feed_one(self, raw: bytes) -> None:
+        if not self._feed_alike(raw):
+            self._feed_other(raw)
+
     def _feed_other(self, raw: bytes) -> None:
         self._before_bytes = _NONE
         if (event := read_event(raw)) is None:
             return
-        line = event.data or b""
-        is_told_again = event.event in _TOLD_AGAIN
-        if not is_told_again and len(line) <= _MAX_DELTA_BYTES and self._feed_delta(line):
+        line, name = event.data or b"", event.event
+        if name not in ENDS:
+            self._feed_held()
+        may_be_delta = len(line) <= _MAX_DELTA_BYTES and (name is None or name in DELTAS)
+        if may_be_delta and self._feed_delta(line):
             before = raw[: -len(line) - 2]
-            if _BEFORE_DATA(before):
+            if found := _BEFORE_DATA(before):
                 self._before, self._before_bytes = before, len(before)
-        elif not (is_told_again and self._feed_told(line)):
+                self._name = found[1] or b""
+        elif name == ITEM_DONE and self._may_be_told_again(line):
+            self._held = event
+        elif not (name in _TOLD_AGAIN and self._feed_told(line)):
             self._feed_event(event)
 
-    def _feed_told(self, payload: bytes) -> bool:
+    def _may_be_told_again(self, line: bytes) -> bool:
+        """Tell whether data tells an item whole of which the text has come already."""
+        if len(line) > _MAX_HELD_BYTES or not line.isascii():
+            return False
+        told = read_told(line)
+        return told is not None and self._fold.is_streamed(told.type, told.output_index)
+
+    def _feed_held(self) -> None:
+        """Take the item that was told whole, and that the end does not tell again."""
+        if (event := self._held) is not None:
+            self._held = None
+            self._feed_event(event)
+
+    def _feed_told(self, line: bytes) -> bool:
         """Take data that tells again what the deltas told; whether it is that."""
-        try:
-            told = _decode_told(payload)
-        except _NO_DELTA:
+        told = read_told(line)
+        if told is None or not line.isascii():
             return False
         part = told.content_index or told.summary_index
-        if not (payload.isascii() and self._fold.was_told(told.type, told.output_index, part)):
+        if not self._fold.was_told(told.type, told.output_index, part):
             return False
         self.chunk_count += 1
         return True
 
-    def _feed_delta(self, payload: bytes) -> bool:
+    def _feed_delta(self, line: bytes) -> bool:
         """Take data that is one more word; whether it is that."""
-        try:
-            delta = _decode_delta(payload)
-        except _NO_DELTA:
+        delta = read_delta(line)
+        if delta is None:
             return False
         part = delta.content_index or delta.summary_index
         text = self._text
@@ -186,4 +240,8 @@ class ResponseStream(EventReader[ResponseFold]):
         return True
 
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
+        if self._held is not None and self._fold.tells_all(value):
+            self._held = None
+            self.chunk_count += 1
+        self._feed_held()
         self.chunk_count += self._fold.feed(value, event.event)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.responses import stream as stream_module
+from codec.apis.responses.deltas import read_run
+from codec.apis.responses.item_fold import OpenText
 from codec.apis.responses.stream import ResponseStream
 from codec.call import Ending
 from codec.jsontext import encode_json
@@ -346,12 +348,13 @@ class SlowStream(ResponseStream):
 @given(
     odd=st.lists(st.tuples(st.integers(0, 150), st.sampled_from(ODD_PAYLOADS)), max_size=4),
     is_named=st.booleans(),
+    size=st.integers(1, 20_000),
 )
 def test_rule_2_events_that_are_decoded_together_are_what_each_is(
-    odd: list[tuple[int, bytes]], *, is_named: bool
+    odd: list[tuple[int, bytes]], size: int, *, is_named: bool
 ) -> None:
-    """Whatever is among them: the general way is the oracle."""
-    compare_with_the_slow_way(odd, is_named=is_named)
+    """Whatever is among them, wherever reads are cut: the general way is the oracle."""
+    compare_with_the_slow_way(odd, is_named=is_named, size=size)
 
 
 @pytest.mark.parametrize("place", [0, 70, 149])
@@ -362,8 +365,10 @@ def test_rule_2_one_odd_event_among_many(payload: bytes, place: int) -> None:
     compare_with_the_slow_way([(place, payload), (place + 1, b"{")], is_named=True)
 
 
-def compare_with_the_slow_way(odd: list[tuple[int, bytes]], *, is_named: bool) -> None:
-    """Read a stream of many deltas, with odd events at some places, in one piece."""
+def compare_with_the_slow_way(
+    odd: list[tuple[int, bytes]], *, is_named: bool, size: int = 1_000_000
+) -> None:
+    """Read a stream of many deltas, with odd events at some places, in reads of so many bytes."""
     name = b"event: response.output_text.delta\n" if is_named else b""
     texts = [
         b'{"type":"response.output_text.delta","delta":"%d ","output_index":0}' % number
@@ -372,11 +377,72 @@ def compare_with_the_slow_way(odd: list[tuple[int, bytes]], *, is_named: bool) -
     for at, payload in odd:
         texts.insert(at, payload)
     events = b"".join(b"%bdata: %b\n\n" % (name, text) for text in texts)
+    data = CREATED + added(0, MESSAGE) + events
     stream, slow = ResponseStream(), SlowStream()
     for each in (stream, slow):
-        each.feed(CREATED + added(0, MESSAGE) + events)
+        for at in range(0, len(data), size):
+            each.feed(data[at : at + size])
     assert stream.finish() == slow.finish()
     assert stream.chunk_count == slow.chunk_count
+
+
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf", b"\n\n", b": hello\n\n"])
+def test_rule_2_a_large_first_read_may_begin_with_anything(begin: bytes) -> None:
+    """A byte order mark, blank lines or a comment, and be it behind a read of nothing."""
+    deltas = [delta(f"{number:03} ") for number in range(150)]
+    (item,) = answer_of(b"", begin + CREATED + added(0, MESSAGE) + b"".join(deltas)).items
+    assert item["content"][0]["text"].split() == [f"{number:03}" for number in range(150)]
+
+
+@pytest.mark.parametrize("limit_bytes", range(2_000, 16_000, 1_700))
+def test_rule_2_a_run_ends_where_its_events_would(
+    limit_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past the limit as much is kept of events in one read as of events that come one by one."""
+    monkeypatch.setattr(stream_module, "MAX_RESPONSE_BYTES", limit_bytes)
+    events = [CREATED, added(0, MESSAGE), *[delta("some words") for _ in range(150)]]
+    answer = answer_of(b"".join(events))
+    assert answer == answer_of(*events)
+    assert ("observer_limit" in answer.anomalies) == (limit_bytes < 13_000)
+
+
+def test_rule_2_a_lender_is_asked_before_a_run_is_kept() -> None:
+    """What it refuses is not taken."""
+    text = delta("x" * 1_000)
+    begin = [CREATED, added(0, MESSAGE), text]
+    answer = answer_of(*begin, text * 100, lend=lambda _: False)
+    assert "observer_limit" in answer.anomalies
+    assert len(answer.items[0]["content"][0]["text"]) < 40_000
+
+
+VALUE = '{"type":"t","delta":"a","output_index":0}'
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [VALUE, ""],
+        [VALUE, VALUE + VALUE],
+        [VALUE, f"{VALUE},{VALUE}"],
+        [VALUE, f"{VALUE}],[{VALUE}"],
+        [VALUE[:-1], '"x":1}'],
+        [VALUE[:-1] + ",", '"x":1}' + VALUE],
+        [VALUE[:-1] + ",", f'"x":1}}],[{VALUE}'],
+        [VALUE[:-1] + ',"x":"', f'"}}],[{VALUE}'],
+        [VALUE, VALUE[:-1] + ',"type":"u"}'],
+        [VALUE, VALUE[:-1] + ',"output_index":1}'],
+        [VALUE, VALUE[:-1] + ',"content_index":2}'],
+        [VALUE, VALUE[:-1] + ',"summary_index":2}'],
+        [VALUE, VALUE.replace("a", "\xff")],
+        [VALUE, "[" * 2_000],
+    ],
+    ids=range(14),
+)
+def test_rule_2_lines_are_a_run_where_each_is_one_value_like_the_others(lines: list[str]) -> None:
+    """Not where a value takes two lines, and be there another to make up for it."""
+    text = OpenText("t", 0, 0, [])
+    assert read_run([VALUE.encode() + b"\n"] * 2, text) == ["a", "a"]
+    assert read_run([line.encode("latin-1") + b"\n" for line in lines], text) == []
 
 
 def test_rule_2_an_event_of_equal_length_that_is_no_data_is_passed_over() -> None:
@@ -386,6 +452,46 @@ def test_rule_2_an_event_of_equal_length_that_is_no_data_is_passed_over() -> Non
     (item,) = answer_of(CREATED, added(0, MESSAGE), b"".join(texts)).items
     said = item["content"][0]["text"].split()
     assert said == [f"{number:03}" for number in range(150) if number != 70]
+
+
+OTHER = MESSAGE | {"id": "m-2", "content": [{"type": "output_text", "text": "Bye"}]}
+ANNOTATED = MESSAGE | {"content": [{"type": "output_text", "text": "Hi there", "annotations": []}]}
+BEHIND_A_WHOLE_ITEM: tuple[list[bytes], ...] = (
+    [],
+    [ended(output=[OTHER])],
+    [ended(output=[])],
+    [ended()],
+    [ended("incomplete", output=[WHOLE])],
+    [added(1, OTHER), ended(output=[WHOLE])],
+    [done(0, OTHER), ended(output=[])],
+    [done(1, OTHER), ended(output=[OTHER])],
+    [delta("more"), ended(output=[])],
+    [CREATED, delta("again")],
+    [b"event: response.completed\ndata: {\n\n"],
+    [b'event: response.completed\ndata: {"response": {"output": []}}\n\n'],
+    [b'event: response.completed\ndata: {"type": "response.queued"}\n\n', ended(output=[])],
+    [b'event: error\ndata: {"error": {"message": "no"}}\n\n', ended("failed", output=[])],
+    [ended(output=[OTHER]), done(0, WHOLE), ended(output=[])],
+    [b'event: response.output_item.done\ndata: {"type": "error", "message": "no"}\n\n'],
+    [b'event: response.output_item.done\ndata: {"type": "response.output_item.done"}\n\n'],
+    [done(0, MESSAGE | {"x": "y" * 70_000}), ended(output=[])],
+    [done(0, MESSAGE | {"x": "\xe9"}), ended(output=[])],
+)
+
+
+@pytest.mark.parametrize("behind", BEHIND_A_WHOLE_ITEM, ids=range(len(BEHIND_A_WHOLE_ITEM)))
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_rule_3_what_waits_for_the_end_is_read_unless_told_again(
+    behind: list[bytes], *, is_streamed: bool
+) -> None:
+    """Whatever comes behind it: the general way is the oracle."""
+    begin = [CREATED, added(0, MESSAGE), *[delta("Hi"), delta(" there")] * is_streamed]
+    stream, slow = ResponseStream(), SlowStream()
+    for each in (stream, slow):
+        for event in [*begin, done(0, ANNOTATED), *behind]:
+            each.feed(event)
+    assert stream.finish() == slow.finish()
+    assert stream.chunk_count == slow.chunk_count
 
 
 @given(data=st.binary(max_size=200))
