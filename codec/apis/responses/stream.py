@@ -60,8 +60,9 @@ _BEFORE_DATA: Final = re.compile(rb"(event: [^\r\n]*\n)?data: ").fullmatch
 _TOLD_AGAIN: Final = PARTS.union(WHOLES)
 """The names of events that mostly tell what the deltas told."""
 
-_MAX_HELD_BYTES: Final = 64 * 1024
-"""Largest item that waits for the end: larger ones count to the budget at once."""
+_MAX_HELD_BYTES: Final = 16 * 1024
+"""Largest item that waits for the end. It counts to no budget, for an open stream takes as much
+anyway."""
 
 _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
@@ -145,7 +146,7 @@ class ResponseStream(EventReader[ResponseFold]):
         end = 0
         for name, alike in groupby(names):
             start, end = end, end + len([*alike])
-            if name != self._name or not self._text.kind:
+            if name != self._name or not self._text.kind or self._held is not None:
                 self._feed_one(name + rows[start] + _BLANK)  # opens a text, if it is of such
                 start += 1
             if not self._feed_run(rows[start:end]):
