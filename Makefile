@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients lock format clean
+.PHONY: help demo test slow coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -27,10 +27,17 @@ demo: $(VENV)/.demo.stamp  ## the main job on loopback: no key, no network
 # More at once than there are cores, for many wait: for processes to start, for timeouts to pass.
 TESTS := pytest -n 4 --dist worksteal
 
-test: $(VENV)/.dev.stamp  ## every test that needs no outside system
-	$(BIN)/$(TESTS)
+# They replay all recorded traffic, set the product beside others, or have a target of their own
+# further down: together they take as long again as all that is not here.
+SLOW := tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults
 
-coverage: $(VENV)/.dev.stamp  ## the same, and what they reach; takes half as long again
+test: $(VENV)/.dev.stamp  ## what the product does, in five minutes on two cores
+	$(BIN)/$(TESTS) $(SLOW:%=--ignore=%)
+
+slow: $(VENV)/.dev.stamp  ## the other tests that need no outside system, as long again
+	$(BIN)/$(TESTS) $(SLOW)
+
+coverage: $(VENV)/.dev.stamp  ## both, and what they reach; takes half as long again
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m $(TESTS) --ignore tests/faults
 	$(BIN)/coverage combine -q

@@ -37,7 +37,7 @@ _END_SECONDS = 60.0
 """How long SIGTERM may take: draining (30 s) and flushing (5 s) bound it."""
 
 _SHORT_SCALE = 0.03
-"""What `make test` has time for: 300 of 10,000."""
+"""What `make slow` has time for: 300 of 10,000."""
 
 _MARK = "FAULTS_STAGE"
 """A variable that tells our processes from all others, whoever their parent is by now."""
