@@ -190,6 +190,7 @@ class ResponseStream(EventReader[ResponseFold]):
                 self._name = found[1] or b""
         elif name == ITEM_DONE and self._may_be_told_again(line):
             self._held = event
+            self.chunk_count += 1  # it came now, whenever it is read
         elif not (name in _TOLD_AGAIN and self._feed_told(line)):
             self._feed_event(event)
 
@@ -204,6 +205,7 @@ class ResponseStream(EventReader[ResponseFold]):
         """Take the item that was told whole, and that the end does not tell again."""
         if (event := self._held) is not None:
             self._held = None
+            self.chunk_count -= 1  # reading counts it
             self._feed_event(event)
 
     def _feed_told(self, line: bytes) -> bool:
@@ -243,6 +245,5 @@ class ResponseStream(EventReader[ResponseFold]):
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
         if self._held is not None and self._fold.tells_all(value):
             self._held = None
-            self.chunk_count += 1
         self._feed_held()
         self.chunk_count += self._fold.feed(value, event.event)
