@@ -39,7 +39,6 @@ class Told(msgspec.Struct, gc=False):
 
 
 _decode_delta = msgspec.json.Decoder(Delta).decode
-_decode_deltas = msgspec.json.Decoder(list[tuple[Delta]]).decode
 _decode_told = msgspec.json.Decoder(Told).decode
 _OTHER = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
@@ -61,22 +60,14 @@ def read_told(data: bytes) -> Told | None:
 
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
-    """Read lines of data, line ends included, that all add to one text: the pieces, or none.
-
-    They are decoded together, each in brackets of its own. A line that is not one value would leave
-    a bracket open or empty, or put two values in one; and no string goes on in the next line, for
-    its end would be a control character in it (RFC 8259, section 7).
-    """
+    """Read lines of data that all add to one text: their pieces, or none where one does not."""
     try:
-        deltas = [delta for (delta,) in _decode_deltas(b"[[%b]]" % b"],[".join(lines))]
+        deltas = [*map(_decode_delta, lines)]
     except _OTHER:
         return []
-    if len(deltas) != len(lines) or not all(
-        (
-            {it.type for it in deltas} == {text.kind},
-            {it.output_index for it in deltas} == {text.index},
-            {it.content_index or it.summary_index for it in deltas} == {text.part},
-        )
-    ):
-        return []
-    return [it.delta for it in deltas]
+    is_run = (
+        {it.type for it in deltas} == {text.kind}
+        and {it.output_index for it in deltas} == {text.index}
+        and {it.content_index or it.summary_index for it in deltas} == {text.part}
+    )
+    return [it.delta for it in deltas] if is_run else []

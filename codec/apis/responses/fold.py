@@ -15,6 +15,7 @@ Rules (``apis.md`` 2.2):
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, OpenText, part_of
@@ -35,13 +36,16 @@ if TYPE_CHECKING:
     from codec.call import ErrorObject
     from codec.jsontext import JsonObject
 
-__all__ = ("ENDS", "ITEM_DONE", "ResponseFold")
+__all__ = ("ResponseFold",)
 
 _ITEM_BYTES: Final = 1_024
 """What an item takes before it says anything."""
 
 _ROOM_BYTES: Final = 32 * 1024
 """Room for some hundred pieces is asked of the lender at once."""
+
+_MOST_BYTES: Final = 4
+"""The most that a character takes in memory."""
 
 _MAX_ESSENTIAL_BYTES: Final = 64 * 1024
 """Largest member that is kept past the limit: a usage has 2 KiB."""
@@ -52,7 +56,7 @@ _ESSENTIALS: Final = (
 )
 
 _BEGINNINGS: Final = frozenset({"response.created", "response.in_progress", "response.queued"})
-ENDS: Final = {
+_ENDS: Final = {
     "response.completed": "completed",
     "response.incomplete": "incomplete",
     "response.failed": "failed",
@@ -67,7 +71,7 @@ _SPOKEN: Final = (
 """Members of an item that say something, where no delta did."""
 
 _ADDED: Final = "response.output_item.added"
-ITEM_DONE: Final = "response.output_item.done"
+_DONE: Final = "response.output_item.done"
 _PARTIAL_IMAGE: Final = "response.image_generation_call.partial_image"
 
 
@@ -133,18 +137,27 @@ class ResponseFold:
         self._make_room()
         return text
 
-    def add_pieces(self, pieces: list[str]) -> bool:
-        """Add pieces to the open text, all or none; whether there was room for them."""
+    def add_pieces(self, pieces: list[str]) -> int:
+        """Add pieces to the open text as far as there is room; how many were added.
+
+        Room is asked for as single pieces ask for it: for :data:`_ROOM_BYTES` at once at most.
+        """
         self._settle()
-        text = "".join(pieces)
-        needed_bytes = len(text) + FRAGMENT_BYTES * len(pieces)
-        is_open = self.has_content and needed_bytes <= self.budget.left_bytes
-        if not (is_open and self.budget.reserve_text(text, len(pieces))):
-            return False
-        self._text.pieces += pieces
-        self._text.settled += len(pieces)
+        text = self._text
+        largest_bytes = _MOST_BYTES * max(map(len, pieces), default=0) + FRAGMENT_BYTES
+        step = max(1, _ROOM_BYTES // largest_bytes)
+        added = 0
+        while added < len(pieces) and self.has_content and not self.budget.exceeded:
+            some = pieces[added : added + step]
+            if largest_bytes * len(some) > self.budget.left_bytes:
+                break
+            if not self.budget.reserve_text("".join(some), len(some)):
+                break
+            text.pieces += some
+            text.settled += len(some)
+            added += len(some)
         self._make_room()
-        return True
+        return added
 
     def _make_room(self) -> None:
         """Find out what further pieces of the open text may need without asking."""
@@ -157,18 +170,6 @@ class ResponseFold:
             return True
         item = self._items.get(index)
         return kind in WHOLES and item is not None and (DELTAS[WHOLES[kind]], part) in item.texts
-
-    def is_streamed(self, kind: str, index: int) -> bool:
-        """Tell whether an event of such a type ends an item that came in pieces."""
-        item = self._items.get(index)
-        is_open = item is not None and bool(item.texts) and not item.is_done
-        return kind == ITEM_DONE and is_open and self.has_content
-
-    def tells_all(self, event: Any) -> bool:
-        """Tell whether an event ends the response with as many items as came."""
-        members = object_of(event)
-        output = object_of(members.get("response")).get("output")
-        return text_of(members.get("type")) in ENDS and len(list_of(output)) >= len(self._items)
 
     def _find_pieces(self, place: Place, index: int, part: int) -> list[str] | None:
         """The pieces so far of a text of an item; ``None`` where none can be added."""
@@ -214,12 +215,12 @@ class ResponseFold:
             self._feed_piece(kind, members, members.get("delta"))
         elif (whole := WHOLES.get(kind)) is not None:
             self._feed_whole(whole, DELTAS[whole], members)
-        elif kind in {_ADDED, ITEM_DONE}:
-            self._feed_item(members, is_done=kind == ITEM_DONE)
+        elif kind in {_ADDED, _DONE}:
+            self._feed_item(members, is_done=kind == _DONE)
         elif kind in _BEGINNINGS:
             self._begin(object_of(members.get("response")), is_new=kind == "response.created")
-        elif kind in ENDS:
-            self._end(object_of(members.get("response")), ENDS[kind])
+        elif kind in _ENDS:
+            self._end(object_of(members.get("response")), _ENDS[kind])
         elif kind == _PARTIAL_IMAGE:
             self.has_content = True
         return True
@@ -313,7 +314,7 @@ class ResponseFold:
 
 def _held_bytes(item: ItemFold) -> int:
     """What was taken for what an item has said; of its texts, the least that they are."""
-    return size_bytes(item.value) + sum(len("".join(pieces)) for pieces in item.texts.values())
+    return size_bytes(item.value) + sum(map(len, chain.from_iterable(item.texts.values())))
 
 
 def _says_something(item: Mapping[str, Any]) -> bool:

@@ -6,7 +6,6 @@ Rules, besides those of :mod:`codec.event_reader`:
 2. Most events are one more word of the same text. They are read as no more than that
    (:mod:`codec.apis.responses.deltas`), and together where a read has a run of them. The general
    way, event by event, is the oracle of both.
-3. An item that is told whole just before the end is read only if the end does not tell it again.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.responses.deltas import read_delta, read_run, read_told
-from codec.apis.responses.fold import ENDS, ITEM_DONE, ResponseFold
+from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, OpenText
 from codec.base64_text import shorten_base64_text
 from codec.budget import FRAGMENT_BYTES, Budget
@@ -46,23 +45,20 @@ _MOST_BYTES: Final = 4
 
 _MIN_LINES_BYTES: Final = 8 * 1024
 _MAX_LINES_BYTES: Final = 1024 * 1024
-"""Reads that are looked at line by line: a smaller one has few events, and a larger one is not
-copied so often."""
+"""Reads that are looked at line by line: a smaller one has few events, and a larger one becomes
+hundreds of thousands of lines."""
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 _BLANK: Final = b"\n"
 _LINES: Final = 3
 """The lines of the usual event: its name, its data, and a blank one."""
 
+_NAME: Final = b"event: "
 _DATA: Final = b"data: "
 _DATA_BYTES: Final = len(_DATA)
-_BEFORE_DATA: Final = re.compile(rb"(event: [^\r\n]*\n)?data: ").fullmatch
+_BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch
 _TOLD_AGAIN: Final = PARTS.union(WHOLES)
 """The names of events that mostly tell what the deltas told."""
-
-_MAX_HELD_BYTES: Final = 16 * 1024
-"""Largest item that waits for the end. It counts to no budget, for an open stream takes as much
-anyway."""
 
 _NONE: Final = -1
 """The length of no bytes at all: the next read is not looked at as an event like the last one."""
@@ -81,7 +77,7 @@ class ResponseStream(EventReader[ResponseFold]):
     (Text(text='Hi'),)
     """
 
-    __slots__ = ("_before", "_before_bytes", "_held", "_name", "_text")
+    __slots__ = ("_before", "_before_bytes", "_text")
 
     def __init__(
         self,
@@ -93,9 +89,7 @@ class ResponseStream(EventReader[ResponseFold]):
         super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=shorten_base64_text))
         self._before = b""  # all of the last event that comes before its data, and
         self._before_bytes = _NONE  # how long that is
-        self._name = b""  # the line of it that has its name
         self._text = OpenText("", 0, 0, [])
-        self._held: ServerSentEvent | None = None  # tells an item whole (rule 3)
 
     @property
     def is_complete(self) -> bool:
@@ -114,7 +108,6 @@ class ResponseStream(EventReader[ResponseFold]):
     def finish(self) -> ResponseAnswer:
         """Take the end of the bytes and return what the stream said. Call it once."""
         self._read_end()
-        self._feed_held()
         return self._fold.answer()
 
     def _feed_alike(self, event: bytes) -> bool:
@@ -131,7 +124,10 @@ class ResponseStream(EventReader[ResponseFold]):
         )
 
     def _feed_lines(self, data: bytes) -> bytes:
-        """Take events of a name and a line of data, as nearly all are; return what follows them."""
+        """Take events of a name and a line of data, as nearly all are; return what follows them.
+
+        That is the whole read where its lines stand otherwise, behind a comment for example.
+        """
         if not self._decoder.is_between_events:
             begun, blank, data = data.partition(b"\n\n")
             self._feed_events(begun + blank)
@@ -146,26 +142,24 @@ class ResponseStream(EventReader[ResponseFold]):
         end = 0
         for name, alike in groupby(names):
             start, end = end, end + len([*alike])
-            if name != self._name or not self._text.kind or self._held is not None:
-                self._feed_one(name + rows[start] + _BLANK)  # opens a text, if it is of such
-                start += 1
-            if not self._feed_run(rows[start:end]):
-                for row in rows[start:end]:
-                    self._feed_one(name + row + _BLANK)
+            self._feed_one(name + rows[start] + _BLANK)  # opens a text, if it is of such
+            start += 1
+            if name.startswith(_NAME):
+                start += self._feed_run(rows[start:end])
+            for row in rows[start:end]:
+                self._feed_one(name + row + _BLANK)
         return b"".join(lines[_LINES * count :])
 
-    def _feed_run(self, rows: list[bytes]) -> bool:
-        """Take lines of data that are one more word each of the open text; whether they are."""
+    def _feed_run(self, rows: list[bytes]) -> int:
+        """Take lines of data that are one more word each of the open text; how many were taken."""
         if not (rows and self._text.kind):
-            return False
+            return 0
         lines = [row[_DATA_BYTES:] for row in rows]
         if _DATA + _DATA.join(lines) != b"".join(rows):
-            return False
-        pieces = read_run(lines, self._text)
-        if not (pieces and self._fold.add_pieces(pieces)):
-            return False
-        self.chunk_count += len(pieces)
-        return True
+            return 0
+        count = self._fold.add_pieces(read_run(lines, self._text))
+        self.chunk_count += count
+        return count
 
     def _feed_events(self, data: bytes) -> None:
         for raw in self._split(data):
@@ -180,32 +174,12 @@ class ResponseStream(EventReader[ResponseFold]):
         if (event := read_event(raw)) is None:
             return
         line, name = event.data or b"", event.event
-        if name not in ENDS:
-            self._feed_held()
         may_be_delta = len(line) <= _MAX_DELTA_BYTES and (name is None or name in DELTAS)
         if may_be_delta and self._feed_delta(line):
             before = raw[: -len(line) - 2]
-            if found := _BEFORE_DATA(before):
+            if _BEFORE_DATA(before):
                 self._before, self._before_bytes = before, len(before)
-                self._name = found[1] or b""
-        elif name == ITEM_DONE and self._may_be_told_again(line):
-            self._held = event
-            self.chunk_count += 1  # it came now, whenever it is read
         elif not (name in _TOLD_AGAIN and self._feed_told(line)):
-            self._feed_event(event)
-
-    def _may_be_told_again(self, line: bytes) -> bool:
-        """Tell whether data tells an item whole of which the text has come already."""
-        if len(line) > _MAX_HELD_BYTES or not line.isascii():
-            return False
-        told = read_told(line)
-        return told is not None and self._fold.is_streamed(told.type, told.output_index)
-
-    def _feed_held(self) -> None:
-        """Take the item that was told whole, and that the end does not tell again."""
-        if (event := self._held) is not None:
-            self._held = None
-            self.chunk_count -= 1  # reading counts it
             self._feed_event(event)
 
     def _feed_told(self, line: bytes) -> bool:
@@ -243,7 +217,4 @@ class ResponseStream(EventReader[ResponseFold]):
         return True
 
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
-        if self._held is not None and self._fold.tells_all(value):
-            self._held = None
-        self._feed_held()
         self.chunk_count += self._fold.feed(value, event.event)

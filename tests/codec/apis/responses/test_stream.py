@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.responses import stream as stream_module
-from codec.apis.responses.deltas import read_run
+from codec.apis.responses.deltas import read_delta, read_run
 from codec.apis.responses.item_fold import OpenText
 from codec.apis.responses.stream import ResponseStream
 from codec.call import Ending
@@ -406,13 +407,64 @@ def test_rule_2_a_run_ends_where_its_events_would(
     assert ("observer_limit" in answer.anomalies) == (limit_bytes < 13_000)
 
 
-def test_rule_2_a_lender_is_asked_before_a_run_is_kept() -> None:
-    """What it refuses is not taken."""
-    text = delta("x" * 1_000)
-    begin = [CREATED, added(0, MESSAGE), text]
-    answer = answer_of(*begin, text * 100, lend=lambda _: False)
-    assert "observer_limit" in answer.anomalies
-    assert len(answer.items[0]["content"][0]["text"]) < 40_000
+@pytest.mark.parametrize("texts", [["some words"] * 4_000 + ["\xe9"], ["x" * 1_000] * 300])
+@pytest.mark.parametrize("lent_bytes", [0, 256 * 1024, 640 * 1024])
+def test_rule_2_a_run_takes_what_a_lender_has(texts: list[str], lent_bytes: int) -> None:
+    """As much as single events do, but for what is asked for at once; and no more."""
+    events = [CREATED, added(0, MESSAGE), *map(delta, texts)]
+
+    def said(*reads: bytes) -> int:
+        left_bytes = lent_bytes
+
+        def lend(size_bytes: int) -> bool:
+            nonlocal left_bytes
+            left_bytes -= size_bytes
+            return left_bytes >= 0
+
+        return len(answer_of(*reads, lend=lend).items[0]["content"][0]["text"])
+
+    assert abs(said(b"".join(events)) - said(*events)) < 40_000
+    assert said(b"".join(events)) < lent_bytes + 80_000
+
+
+@pytest.mark.parametrize("name", [b"data: x\n", b"datX: y\n", b": hello\n", b"id: 3\n"])
+def test_rule_2_other_lines_than_a_name_are_no_part_of_a_run(name: bytes) -> None:
+    """A line of data before the data belongs to it."""
+    line = delta("more").partition(b"\n")[2]
+    events = [CREATED, added(0, MESSAGE), *[delta("a")] * 150, *[name + line] * 20, delta("b")]
+    compare(b"".join(events))
+
+
+@pytest.mark.parametrize("kind", [b"datX: ", b"data:", b"data:  "])
+def test_rule_2_lines_that_are_other_data_are_no_part_of_a_run(kind: bytes) -> None:
+    """Nor is what only looks like data."""
+    event = delta("more").replace(b"data: ", kind)
+    compare(b"".join([CREATED, added(0, MESSAGE), *[delta("a")] * 150, *[event] * 20, delta("b")]))
+
+
+def test_rule_2_a_run_without_a_word_is_no_content() -> None:
+    """Empty deltas say nothing, in one read or in many."""
+    compare(b"".join([CREATED, added(0, MESSAGE), *[delta("")] * 150]))
+
+
+def test_rule_2_few_events_of_a_large_read_are_read_alone() -> None:
+    """The quick way is taken: of 1,000 deltas in one read nearly none goes the other."""
+    stream = ResponseStream()
+    data = CREATED + added(0, MESSAGE) + b"".join(delta(f"{n} ") for n in range(1_000))
+    with mock.patch.object(stream_module, "read_delta", wraps=read_delta) as read:
+        stream.feed(data)
+    assert stream.chunk_count == 1_002
+    assert read.call_count < 5
+
+
+def compare(data: bytes) -> None:
+    """One read is what the general way makes of its events."""
+    stream, slow = ResponseStream(), SlowStream()
+    for each in (stream, slow):
+        each.feed(data)
+    assert stream.has_content == slow.has_content
+    assert stream.chunk_count == slow.chunk_count
+    assert stream.finish() == slow.finish()
 
 
 VALUE = '{"type":"t","delta":"a","output_index":0}'
@@ -425,6 +477,7 @@ VALUE = '{"type":"t","delta":"a","output_index":0}'
         [VALUE, VALUE + VALUE],
         [VALUE, f"{VALUE},{VALUE}"],
         [VALUE, f"{VALUE}],[{VALUE}"],
+        [f"{VALUE}],[{VALUE}", VALUE[:-1] + ',"x":[[1', "2]]}"],
         [VALUE[:-1], '"x":1}'],
         [VALUE[:-1] + ",", '"x":1}' + VALUE],
         [VALUE[:-1] + ",", f'"x":1}}],[{VALUE}'],
@@ -436,10 +489,10 @@ VALUE = '{"type":"t","delta":"a","output_index":0}'
         [VALUE, VALUE.replace("a", "\xff")],
         [VALUE, "[" * 2_000],
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_rule_2_lines_are_a_run_where_each_is_one_value_like_the_others(lines: list[str]) -> None:
-    """Not where a value takes two lines, and be there another to make up for it."""
+    """Not where a value takes two lines, even with another to make up for it."""
     text = OpenText("t", 0, 0, [])
     assert read_run([VALUE.encode() + b"\n"] * 2, text) == ["a", "a"]
     assert read_run([line.encode("latin-1") + b"\n" for line in lines], text) == []
@@ -483,7 +536,7 @@ BEHIND_A_WHOLE_ITEM: tuple[list[bytes], ...] = (
 
 @pytest.mark.parametrize("behind", BEHIND_A_WHOLE_ITEM, ids=range(len(BEHIND_A_WHOLE_ITEM)))
 @pytest.mark.parametrize("is_streamed", [True, False])
-def test_rule_3_what_waits_for_the_end_is_read_unless_told_again(
+def test_rule_2_what_comes_behind_a_whole_item_is_read_as_it_would_be_alone(
     behind: list[bytes], monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
 ) -> None:
     """Whatever comes behind it, event by event or in one read: the general way is the oracle."""
