@@ -20,12 +20,15 @@ What a provider answered, whole or as a stream
 
 from __future__ import annotations
 
-from codec.accumulator import Accumulator
-from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.apis.api import Api
 from codec.apis.table import find_api
 from codec.call import Asked, ErrorObject, Said
-from codec.completion import build_completion
+from codec.chat.accumulator import Accumulator
+from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
+from codec.chat.completion import build_completion
+from codec.chat.request import ChatRequest, decode_request
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 from codec.cost import Cost
 from codec.errors import (
     CodecError,
@@ -38,12 +41,9 @@ from codec.errors import (
     MalformedResponse,
 )
 from codec.finish import normalise_finish_reason
-from codec.request import ChatRequest, decode_request
-from codec.response import decode_response
 from codec.rewrite import Rewrite, UsagePolicy, rewrite_request
-from codec.scan import BodyScan, RequestScanner, scan_request
-from codec.sse import ServerSentEvent, SseDecoder
-from codec.stream import ChatStream
+from codec.text.scan import BodyScan, RequestScanner, scan_request
+from codec.text.sse import ServerSentEvent, SseDecoder
 from codec.usage import Usage, UsageEstimate
 from codec.usage_filter import UsageFilter
 

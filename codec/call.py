@@ -22,8 +22,8 @@ import msgspec
 
 from codec.cost import Cost
 from codec.embeddings import decode_vector
-from codec.jsontext import JsonObject
 from codec.parts import Part, ToolCall
+from codec.text.jsontext import JsonObject
 from codec.usage import Usage
 
 __all__ = (

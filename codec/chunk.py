@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from codec.call import ErrorObject
-from codec.jsontext import compact_text
+from codec.text.jsontext import compact_text
 
 __all__ = (
     "ERROR_FINISH_REASONS",

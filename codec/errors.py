@@ -12,9 +12,9 @@
     └── LimitExceeded          a named limit was passed (R5)
 
 ``MalformedRequest`` says that the client was wrong, ``MalformedResponse`` that the provider was; it
-comes from :func:`codec.response.decode_response` alone. What is wrong with an event stream becomes
-an anomaly of its answer (:mod:`codec.stream`); only who decodes single events is told by a
-``MalformedEvent``, and only who asks for a checked final answer by an ``IncompleteAnswer``.
+comes from :func:`codec.chat.response.decode_response` alone. What is wrong with an event stream
+becomes an anomaly of its answer (:mod:`codec.chat.stream`); only who decodes single events is told
+by a ``MalformedEvent``, and only who asks for a checked final answer by an ``IncompleteAnswer``.
 The caller decides what follows; the relay never depends on it (R2).
 """
 

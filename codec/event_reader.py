@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from codec.call import ErrorObject
 from codec.chunk import find_error, is_done
 from codec.errors import LimitExceeded
-from codec.json_size import decoded_bytes
-from codec.jsontext import decode_json
-from codec.sse import SseDecoder
+from codec.text.json_size import decoded_bytes
+from codec.text.jsontext import decode_json
+from codec.text.sse import SseDecoder
 
 if TYPE_CHECKING:
     from codec.budget import Budget
-    from codec.sse import ServerSentEvent
+    from codec.text.sse import ServerSentEvent
 
 __all__ = ("EventReader", "Fold")
 

@@ -27,7 +27,7 @@ from codec.token_logprobs import TokenLogprob, chat_logprobs, text_logprobs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = (
     "MAX_CHOICES",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from codec.budget import Budget
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = (
     "list_of",

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.blocks import Blocks
-from codec.scan import scan_request
+from codec.text.blocks import Blocks
+from codec.text.scan import scan_request
 
 if TYPE_CHECKING:
-    from codec.scan import BodyScan, Member
+    from codec.text.scan import BodyScan, Member
 
 __all__ = (
     "MAX_STREAM_OPTIONS_BYTES",

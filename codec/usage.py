@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
-from codec.integers import count_of
 from codec.members import object_of
+from codec.text.integers import count_of
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = (
     "MAX_USAGE_BYTES",

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 
 from codec.chunk import is_usage_only
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 
 __all__ = ("MAX_HELD_BYTES", "UsageFilter")
 

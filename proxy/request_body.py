@@ -17,8 +17,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from codec.blocks import Blocks
-from codec.scan import MAX_WHOLE_BYTES
+from codec.text.blocks import Blocks
+from codec.text.scan import MAX_WHOLE_BYTES
 from proxy.clock import SystemClock
 from proxy.errors import broken_request_body, late_request_body
 from proxy.logging.logs import limit_lines, log_limited

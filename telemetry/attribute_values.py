@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.json_size import decoded_bytes
-from codec.jsontext import encode_json
+from codec.text.json_size import decoded_bytes
+from codec.text.jsontext import encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.metrics.instruments import INSTRUMENTS, Kind, prometheus_label
 
 DASHBOARD = decode_json((Path(__file__).parents[1] / "deploy/grafana/spantap.json").read_bytes())

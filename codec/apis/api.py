@@ -7,7 +7,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from codec.request import decode_request_object
+from codec.bodies import decode_request_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable

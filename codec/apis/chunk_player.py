@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from codec.apis.player import Player, Script
     from codec.call import Asked
     from codec.dialects import Dialect
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 
 __all__ = ("CHAT_PLAYER", "COMPLETION_PLAYER")

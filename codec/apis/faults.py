@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from codec.generator import MAX_CHOICES
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("MAX_ALTERNATIVES", "build_error", "find_chat_fault", "find_completion_fault")
 

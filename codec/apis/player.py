@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from codec.call import Asked
     from codec.dialects import Dialect
     from codec.generator import Answer
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("Performance", "Player", "Script")
 

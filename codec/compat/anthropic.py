@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codec.integers import count_of
+from codec.text.integers import count_of
 from codec.usage import Usage
 
 __all__ = ("decode_anthropic_usage", "normalise_stop_reason")

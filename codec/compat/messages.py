@@ -6,10 +6,10 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from codec.errors import MalformedRequest
-from codec.jsontext import compact_text
+from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ROLES_WITH_IMAGES", "convert_message", "image_data_url")
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from codec.accumulator import Accumulator
+from codec.chat.accumulator import Accumulator
 from codec.compat.choices import text_of_choice
 from codec.compat.stop_reasons import StopReason, stop_reason_of_chat, stop_reason_of_completion
-from codec.integers import index_of
 from codec.members import list_of, object_of
+from codec.text.integers import index_of
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse
+    from codec.chat.answer import ChatResponse
 
 __all__ = ("AnswerProgress", "ProgressKind", "ProgressStep")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from codec.compat.tool_progress import ParsedCall, parse_call
-from codec.jsontext import compact_text
 from codec.members import list_of, object_of, string_of
+from codec.text.jsontext import compact_text
 
 __all__ = ("find_response_calls", "normalise_response_status")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("greedy_options", "top_k_options", "top_p_options")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.events.kinds import ArgumentsDelta, ArgumentsDone, ContentDelta
 from codec.events.stream import ChatEventStream
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

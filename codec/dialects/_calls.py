@@ -8,7 +8,7 @@ from codec.dialects.profile import CallIndex
 
 if TYPE_CHECKING:
     from codec.dialects.profile import CallShape
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("CallShaper",)
 

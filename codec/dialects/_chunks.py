@@ -19,7 +19,7 @@ from codec.generator import UsagePolicy
 
 if TYPE_CHECKING:
     from codec.dialects.profile import Dialect
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ChunkShaper", "shape_error", "shape_head")
 

@@ -16,7 +16,7 @@ from codec.dialects.profile import CallIndex, RolePlace
 
 if TYPE_CHECKING:
     from codec.dialects.profile import Dialect, ReasoningShape
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("DeltaShaper", "shape_message")
 

@@ -125,4 +125,4 @@ ENGINES = (
     _GPUSTACK,
     replace(_VLLM, name="crusoe", usage=UsageShape(), error=ErrorShape(done=True)),
 )
-"""Their dialects, and those of hosts that show the engine as it is."""
+"""The dialects of the engines, and those of hosts that show the engine as it is."""

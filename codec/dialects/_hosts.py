@@ -209,4 +209,5 @@ HOSTS = (
     _VENICE,
     _DOUBLEWORD,
 )
-"""Their dialects. Hugging Face's router is shown with Cerebras behind it, without end marker."""
+"""The dialects of the hosts. Hugging Face's router is shown with Cerebras behind it, without
+end marker."""

@@ -196,4 +196,4 @@ MAKERS = (
         bare_values=True,
     ),
 )
-"""Their dialects. Writer's is that of its legacy completions."""
+"""The dialects of the makers. Writer's is that of its legacy completions."""

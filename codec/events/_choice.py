@@ -1,7 +1,7 @@
 """The events of one choice: what its fold has that it did not have before.
 
-The fold is the observer's own (:class:`codec.choice.ChoiceFold`), so that all deltas together are
-the values of the answer. The rules are those of :mod:`codec.events.stream`.
+The fold is the observer's own (:class:`codec.chat.choice.ChoiceFold`), so that all deltas together
+are the values of the answer. The rules are those of :mod:`codec.events.stream`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from codec.chat.tool_calls import ToolCallSlots
 from codec.events.kinds import (
     ArgumentsDelta,
     ArgumentsDone,
@@ -22,17 +23,16 @@ from codec.events.kinds import (
     RefusalDelta,
     RefusalDone,
 )
-from codec.jsontext import decode_json_object, join_text
-from codec.tool_calls import ToolCallSlots
+from codec.text.jsontext import decode_json_object, join_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from codec.budget import Budget
-    from codec.choice import ChoiceFold
+    from codec.chat.choice import ChoiceFold
+    from codec.chat.tool_calls import CallSlot
     from codec.events.kinds import ChatEvent
-    from codec.jsontext import JsonObject
-    from codec.tool_calls import CallSlot
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ChoiceEvents",)
 

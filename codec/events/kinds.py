@@ -23,7 +23,7 @@ import msgspec
 
 from codec.call import ErrorObject
 from codec.events.partial_json import parse_payload
-from codec.jsontext import JsonObject, join_text
+from codec.text.jsontext import JsonObject, join_text
 
 __all__ = (
     "ArgumentsDelta",

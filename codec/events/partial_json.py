@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 
 __all__ = ("MAX_NESTING", "PartialJson", "parse_partial_json", "parse_payload")
 

@@ -20,8 +20,8 @@ Rules:
 5. An error is the last event. What is in its chunk comes before it, without done events; what
    follows is not read (S1.10).
 6. All deltas of one kind together are the value of the answer, unless it is found out to repeat
-   itself (:mod:`codec.choice`, rule 5). Past the limits of :mod:`codec.accumulator` there are no
-   more of them.
+   itself (:mod:`codec.chat.choice`, rule 5). Past the limits of :mod:`codec.chat.accumulator` there
+   are no more of them.
 7. Nothing raises, whatever chunks or bytes come: another value is noted in the answer's
    ``anomalies``, and has no event.
 8. The work for a chunk follows the chunk, however much came before it.
@@ -32,20 +32,20 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from codec.accumulator import Accumulator
+from codec.chat.accumulator import Accumulator
+from codec.chat.completion import build_completion
+from codec.chat.stream import ChatStream
 from codec.chunk import is_bare_value, is_chunk
-from codec.completion import build_completion
 from codec.errors import ContentFiltered, LengthReached
 from codec.events._choice import ChoiceEvents
 from codec.events.kinds import ChunkEvent, ErrorEvent
 from codec.finish import normalise_finish_reason
-from codec.integers import index_of
-from codec.stream import ChatStream
+from codec.text.integers import index_of
 
 if TYPE_CHECKING:
-    from codec.answer import ChatMessage, ChatResponse, ToolCall
+    from codec.chat.answer import ChatMessage, ChatResponse, ToolCall
     from codec.events.kinds import ChatEvent
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ChatEventStream", "EventOrder")
 

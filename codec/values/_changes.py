@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codec.jsontext import is_too_deep
+from codec.text.jsontext import is_too_deep
 
 __all__ = ("MAX_CHANGE_DEPTH", "common_ends", "is_same", "merge_changes")
 

@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codec.finish import normalise_finish_reason
-from codec.integers import index_of
-from codec.jsontext import decode_json, encode_json
 from codec.members import object_of, string_of
+from codec.text.integers import index_of
+from codec.text.jsontext import decode_json, encode_json
 from codec.values._members import Members, insert_at, others, put, without_nulls
 from codec.values.parts import ContentPart, TextPart, decode_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("AnsweredCall", "AnsweredChoice", "decode_call", "decode_choice")
 
@@ -143,7 +143,7 @@ class AnsweredChoice:
 def decode_choice(choice: JsonObject, *, place: int) -> AnsweredChoice:
     """Read one choice, of a chat or of a legacy completion.
 
-    A delta is read where there is no message, as :func:`codec.response.decode_response` does;
+    A delta is read where there is no message, as :func:`codec.chat.response.decode_response` does;
     beside a message it repeats it (Perplexity). Its place is its index where it has none.
     """
     index, finish_reason = index_of(choice.get("index")), string_of(choice.get("finish_reason"))

@@ -16,7 +16,7 @@ from codec.values._members import Members, others, put
 from codec.values.parts import ContentPart, decode_part
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ChatMessage", "MessageCall", "OtherMessage", "decode_message")
 

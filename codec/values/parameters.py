@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from codec.integers import count_of
+from codec.text.integers import count_of
 from codec.values._members import put
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("GenerationParameters", "decode_parameters")
 

@@ -15,7 +15,7 @@ from codec.values._members import Members, others, put
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = (
     "AudioPart",

@@ -1,6 +1,6 @@
 """A chat request as one value, and back to the bytes it came from.
 
-:class:`codec.request.ChatRequest` is the observer's cheap view of a body. This is what library
+:class:`codec.chat.request.ChatRequest` is the observer's cheap view of a body. This is what library
 users read and change: everything by name, immutable, nothing lost.
 
 Rules:
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codec.errors import MalformedRequest
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from codec.values._changes import merge_changes
 from codec.values._members import Members, others, put
 from codec.values.messages import ChatMessage, OtherMessage, decode_message
@@ -26,7 +26,7 @@ from codec.values.splice import splice_json
 from codec.values.tools import ToolChoice, ToolDefinition, decode_tool, decode_tool_choice
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("RequestValues", "decode_request_values", "encode_request_values")
 

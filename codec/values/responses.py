@@ -1,7 +1,7 @@
 """An answer as one value, from a stream or a plain body alike, and back to a body's bytes.
 
-:class:`codec.answer.ChatResponse` is what the observer's fold gives. This is the library's full
-value of it: calls with their arguments parsed, finish reasons normalised, nothing lost.
+:class:`codec.chat.answer.ChatResponse` is what the observer's fold gives. This is the library's
+full value of it: calls with their arguments parsed, finish reasons normalised, nothing lost.
 
 Rules:
 
@@ -22,20 +22,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codec.completion import fold_completion
-from codec.integers import index_of
-from codec.jsontext import decode_json
+from codec.chat.completion import fold_completion
+from codec.chat.response import decode_response
 from codec.members import list_of, object_of
-from codec.response import decode_response
+from codec.text.integers import index_of
+from codec.text.jsontext import decode_json
 from codec.values._changes import merge_changes
 from codec.values._members import Members, insert_at, others, put, without_nulls
 from codec.values.choices import AnsweredCall, AnsweredChoice, decode_choice
 from codec.values.splice import splice_json
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse
+    from codec.chat.answer import ChatResponse
     from codec.cost import Cost
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 
 __all__ = (

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json, encode_json, is_too_deep
+from codec.text.jsontext import decode_json, encode_json, is_too_deep
 from codec.values._changes import MAX_CHANGE_DEPTH, common_ends, is_same
 from codec.values._spans import scan_spans
 
@@ -34,7 +34,7 @@ def splice_json(original: bytes, value: Any) -> bytes:
     r"""Return the document that says a value, with the bytes of the original where it agrees.
 
     Args:
-        original: one JSON document, as :func:`codec.jsontext.decode_json` takes it.
+        original: one JSON document, as :func:`codec.text.jsontext.decode_json` takes it.
         value: any JSON value; it is not changed.
 
     Raises:

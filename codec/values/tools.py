@@ -12,7 +12,7 @@ from codec.members import object_of, string_of
 from codec.values._members import Members, others, put
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ToolChoice", "ToolDefinition", "decode_tool", "decode_tool_choice")
 

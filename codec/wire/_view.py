@@ -16,7 +16,7 @@ from codec.members import list_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("Member", "View", "number_of", "view_of", "views_of")
 

@@ -7,9 +7,9 @@ provider's chunks, for nothing in them is required.
 from __future__ import annotations
 
 from codec.errors import MalformedEvent
-from codec.integers import count_of, index_of
-from codec.jsontext import decode_json_object
 from codec.members import string_of
+from codec.text.integers import count_of, index_of
+from codec.text.jsontext import decode_json_object
 from codec.wire._view import Member, View, number_of, view_of, views_of
 from codec.wire.usage import UsageCounts
 
@@ -124,7 +124,8 @@ def decode_chunk(data: bytes) -> Chunk:
     """Decode the data of one event.
 
     Raises:
-        MalformedEvent: it is no JSON object (S2.7). The stream goes on; the next event may be one.
+        MalformedEvent: it is not a JSON object (S2.7). The stream goes on; the
+            next event may be one.
     """
     try:
         return Chunk(decode_json_object(data))

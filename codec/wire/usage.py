@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from codec.integers import count_of
+from codec.text.integers import count_of
 from codec.wire._view import Member, View, view_of
 
 __all__ = ("CompletionDetails", "PromptDetails", "UsageCounts")

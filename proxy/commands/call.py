@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from openinference.semconv.trace import SpanAttributes
 
 from codec.call import Tool
-from codec.jsontext import decode_json
 from codec.parts import ToolCall
+from codec.text.jsontext import decode_json
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.encoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
@@ -23,7 +23,7 @@ from telemetry.store.checksum import DAMAGED_WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from telemetry.store.rows import SpanSummary
 
 __all__ = ("ContentPart", "RecordedCall", "RecordedMessage", "decode_call")

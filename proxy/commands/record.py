@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from proxy.commands.call import RecordedCall
 
 __all__ = ("SCHEMA_VERSION", "build_call_record", "build_summary_record", "encode_line")

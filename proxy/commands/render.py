@@ -19,7 +19,7 @@ from openinference.semconv.trace import SpanAttributes
 from rich.console import Console
 from rich.text import Text
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from proxy.commands.table import cell, format_duration, local_time, outcome_cell
 from proxy.commands.unobserved import describe_unobserved
 from proxy.escape import escape, escape_line

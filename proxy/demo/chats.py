@@ -10,14 +10,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.clients import CHATS, RESPONSES, ChatError, is_sdk_installed, open_client
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL, REASONING_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from proxy.demo.clients import ChatClient
 
 __all__ = ("CALL_COUNT", "run_chats")

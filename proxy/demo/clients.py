@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
     from openai import AsyncOpenAI
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("CHATS", "RESPONSES", "ChatClient", "ChatError", "is_sdk_installed", "open_client")
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.call import Asked, Message, Tool
-    from codec.jsontext import JsonObject
     from codec.parts import Part
+    from codec.text.jsontext import JsonObject
 
 __all__ = (
     "ENDLESS_MODEL",

@@ -20,7 +20,7 @@ from aiohttp import web
 from codec.apis.faults import build_error
 from codec.apis.table import APIS
 from codec.dialects import Dialect, find_dialect, play_error
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.script import ERROR_MODEL, MODELS, write_script
 from proxy.downstream.listening import listen
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from codec.apis.api import Api
     from codec.apis.player import Performance, Player
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("HOST", "Pace", "create_demo_upstream", "serving_demo_upstream")
 

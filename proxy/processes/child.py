@@ -242,7 +242,7 @@ class Child:
                         since = asyncio.get_running_loop().time()
                     self._note(message)
         except ValueError as error:  # of msgspec, too
-            _log.error("the %s process says what is no message: %s", self.name, error)
+            _log.error("the %s process sent something that is not a message: %s", self.name, error)
             self.kill()
         except OSError:
             pass  # it is gone

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from codec.scan import MAX_WHOLE_BYTES, RequestScanner, scan_request
+from codec.text.scan import MAX_WHOLE_BYTES, RequestScanner, scan_request
 
 if TYPE_CHECKING:
-    from codec.scan import BodyScan
+    from codec.text.scan import BodyScan
     from proxy.headers import Head
 
 __all__ = ("BodyScans", "may_be_long")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
-from codec.scan import BodyScan, RequestScanner
+from codec.text.scan import BodyScan, RequestScanner
 from codec.usage_filter import UsageFilter
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from codec.apis.api import Api
-    from codec.blocks import Blocks
+    from codec.text.blocks import Blocks
     from proxy.downstream.downstream import Answered, Downstream
     from proxy.headers import Head
     from proxy.relay.body_scan import BodyScans

@@ -43,7 +43,7 @@ from telemetry.privacy.head_credentials import find_head_credentials, read_field
 from telemetry.privacy.json_strings import REDACTED
 
 if TYPE_CHECKING:
-    from codec.blocks import Blocks
+    from codec.text.blocks import Blocks
     from proxy.clock import Clock
     from proxy.downstream.downstream import Downstream
     from proxy.headers import Head, Shape

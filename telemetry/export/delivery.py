@@ -30,7 +30,7 @@ from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

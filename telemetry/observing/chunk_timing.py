@@ -32,7 +32,7 @@ class ChunkTiming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The chunks of a stream in time.
 
     Attributes:
-        count: how many chunks (:attr:`codec.stream.ChatStream.chunk_count`) came.
+        count: how many chunks (:attr:`codec.chat.stream.ChatStream.chunk_count`) came.
         first_ns: when the first came, nanoseconds since the epoch.
         longest_wait_ns: for a chunk after the first.
         wait_counts: chunks after the first by their wait, for each of

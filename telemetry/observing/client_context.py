@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from telemetry.errors import ConfigurationError
 from telemetry.observing.exchange import ClientContext
 from telemetry.privacy.credential_names import (

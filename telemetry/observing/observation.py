@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from codec.anomalies import calls_tool_not_offered
 from codec.apis.table import get_api
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
-from codec.jsontext import is_json
+from codec.text.jsontext import is_json
 from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseHead

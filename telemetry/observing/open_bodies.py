@@ -4,8 +4,8 @@ A request is held from its arrival until its answer has ended, so a limit for ea
 would let a thousand of them take a thousand times as much. Rules:
 
 1. What counts is memory: a body's bytes while it is gathered, its values once decoded
-   (:mod:`codec.json_size`), of a stream what is folded beyond the little that each has, and what
-   decoders of content codings remember.
+   (:mod:`codec.text.json_size`), of a stream what is folded beyond the little that each has, and
+   what decoders of content codings remember.
 2. When there is too little room, the largest holding gives up what it has, until there is enough;
    one that would itself be the largest is refused. So many usual calls lose nothing beside a few
    huge ones.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codec.json_size import decoded_bytes
+from codec.text.json_size import decoded_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 Rules:
 
-1. The size of its values is estimated before they are made (:mod:`codec.json_size`). A body that
-   would take more than :data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than
+1. The size of its values is estimated before they are made (:mod:`codec.text.json_size`). A body
+   that would take more than :data:`telemetry.observing.open_bodies.MAX_DECODED_BYTES`, or more than
    there is room for beside all others, is left out as a whole (R5).
 2. A large body is not held beside its values: what is shown of it is written from them.
 """
@@ -71,7 +71,7 @@ class CapturedRequest:
 
         Raises:
             LimitExceeded: there is no room.
-            MalformedRequest: it is no JSON object; it is kept all the same.
+            MalformedRequest: it is not a JSON object; it is kept all the same.
             UndecodableContent: it is not encoded as it says.
         """
         if decoder is not None:

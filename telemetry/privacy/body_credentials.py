@@ -21,7 +21,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
     MIN_CREDENTIAL_CHARS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from codec.json_size import decoded_bytes
-from codec.jsontext import decode_json, encode_json
+from codec.text.json_size import decoded_bytes
+from codec.text.jsontext import decode_json, encode_json
 
 __all__ = (
     "MAX_HEADER_JSON_BYTES",

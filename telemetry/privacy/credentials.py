@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from codec.jsontext import is_json
+from codec.text.jsontext import is_json
 from telemetry.privacy.json_strings import REDACTED, looks_like_json, splice
 
 if TYPE_CHECKING:

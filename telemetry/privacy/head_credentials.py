@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.privacy.body_credentials import plain_name
 from telemetry.privacy.credential_names import has_many_values, looks_like_credential
 from telemetry.privacy.credentials import (

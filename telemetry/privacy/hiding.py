@@ -39,7 +39,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.apis.table import APIS
-from codec.jsontext import decode_json, decode_json_object
+from codec.text.jsontext import decode_json, decode_json_object
 from telemetry.attribute_values import json_text
 from telemetry.privacy.images import may_hold_image, redact_image_parts, redact_images
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED

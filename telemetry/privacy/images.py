@@ -21,7 +21,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.attribute_values import is_readable, json_text
 from telemetry.privacy.json_strings import (
     MAX_JSON_DEPTH,

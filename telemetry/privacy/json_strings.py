@@ -16,7 +16,7 @@ import re
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
-from codec.jsontext import decode_json, encode_json, is_json
+from codec.text.jsontext import decode_json, encode_json, is_json
 from telemetry.attribute_values import clean_text
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from codec.call import Answer, Message, Tool
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
 

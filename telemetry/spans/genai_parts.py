@@ -28,8 +28,8 @@ from telemetry.spans.flattening import MAX_FLATTENED_PARTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from codec.jsontext import JsonObject
     from codec.parts import Part
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("build_parts", "build_text_part")
 
@@ -130,7 +130,7 @@ def _blob(modality: str, data: str, mime_type: str | None) -> JsonObject:
 
 
 def _parse(arguments: str) -> Any:
-    # As strict as its readers are: codec.jsontext would let NaN pass, which JSON has no word for.
+    # As strict as its readers are: codec.text.jsontext lets NaN pass, which JSON does not have.
     if not is_readable(arguments):
         return arguments
     try:

@@ -155,7 +155,7 @@ def _function_call(prefix: str, call: ToolCall) -> AttributePairs:
 
 
 def _is_json_for_browsers(text: str) -> bool:
-    # As strict as JSON.parse: codec.jsontext would let NaN and a BOM pass.
+    # As strict as JSON.parse: codec.text.jsontext would let NaN and a BOM pass.
     try:
         _check(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):

@@ -26,7 +26,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.apis.api import SpanKind
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.attribute_values import json_text, strict_json_text
 from telemetry.spans.flattening import (
     MAX_FLATTENED_MESSAGES,

@@ -33,7 +33,7 @@ from openinference.semconv.trace import (
     ToolAttributes,
 )
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.attribute_values import NUMBER_CHARS, count_chars, is_readable, json_text
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH
 from telemetry.privacy.mask import MIME_TYPES

@@ -15,9 +15,9 @@ import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
+from codec.chat.stream import ChatStream
 from codec.events.stream import ChatEventStream
-from codec.sse import SseDecoder
-from codec.stream import ChatStream
+from codec.text.sse import SseDecoder
 from codec.wire.chunks import decode_chunk
 from tests.bench.streams import CHUNKS, STREAMS, events_of, payloads_of, reads_of
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("CHUNKS", "READ_BYTES", "STREAMS", "events_of", "payloads_of", "reads_of")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from codec.apis.faults import build_error
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.upstream import Pace, create_demo_upstream
 from tests.proxy.harness import ObservingSink, running_proxy
 

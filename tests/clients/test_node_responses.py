@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json, decode_json_object
+from codec.text.jsontext import decode_json, decode_json_object
 from proxy.demo.script import MODEL
 from tests.docs.test_quickstarts import node_packages, read_spans
 from tests.e2e.processes import clean_environment

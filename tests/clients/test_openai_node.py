@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from telemetry.observing.exchange import Outcome
 from tests.clients.stage import open_stage
 

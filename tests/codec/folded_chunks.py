@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.accumulator import Accumulator
+from codec.chat.accumulator import Accumulator
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse
+    from codec.chat.answer import ChatResponse
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 

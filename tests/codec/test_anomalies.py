@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codec.anomalies import calls_tool_not_offered
-from codec.request import decode_request
-from codec.response import decode_response
+from codec.chat.request import decode_request
+from codec.chat.response import decode_response
 
 OFFERED = {"type": "function", "function": {"name": "sail"}}
 

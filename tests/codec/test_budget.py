@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from codec.budget import Budget, size_bytes
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from tests.codec.test_chunk import json_values
 
 

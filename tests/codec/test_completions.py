@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from codec.completion import build_completion
-from codec.response import decode_response
-from codec.stream import ChatStream
+from codec.chat.completion import build_completion
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 from tests.fixtures.wire import DONE, counts, sse, usage_of
 
 HEAD = {"id": "cmpl-1", "object": "text_completion", "created": 5, "model": "davinci-3"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from codec.chat.response import decode_response
 from codec.cost import Cost, decode_cost
-from codec.response import decode_response
 
 
 @pytest.mark.parametrize(

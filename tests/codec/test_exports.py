@@ -17,10 +17,17 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _TOP = [module for module in pkgutil.iter_modules(codec.__path__) if module.name[0] != "_"]
-PACKAGES = [module.name for module in _TOP if module.ispkg and module.name != "apis"]
-"""For those who use the codec as a library; each has a surface of its own."""
+_ROOMS = ("apis", "chat", "text")
+"""Rooms of the product, of which the package itself exports what a library user needs."""
 
-MODULES = [module.name for module in _TOP if not module.ispkg]
+PACKAGES = [module.name for module in _TOP if module.ispkg and module.name not in _ROOMS]
+"""Rooms for library users; each has a surface of its own."""
+
+MODULES = [module.name for module in _TOP if not module.ispkg] + [
+    f"{room}.{module.name}"
+    for room in ("chat", "text")
+    for module in pkgutil.iter_modules([f"{codec.__path__[0]}/{room}"])
+]
 _ALL = [module.name for module in pkgutil.walk_packages(codec.__path__, "codec.")]
 WITH_EXAMPLES = [
     name

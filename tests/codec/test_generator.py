@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 from codec.generator import (
     MAX_CHOICES,
     Answer,
@@ -19,15 +21,13 @@ from codec.generator import (
     UsagePolicy,
     find_usage_policy,
 )
-from codec.jsontext import compact_text
-from codec.response import decode_response
-from codec.stream import ChatStream
+from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.answer import ChatResponse
-    from codec.jsontext import JsonObject
+    from codec.chat.answer import ChatResponse
+    from codec.text.jsontext import JsonObject
 
 IDENTITY = Identity(
     id="chatcmpl-oar", created=1_764_111_222, model="oar-2", members={"service_tier": None}

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from codec.completion import build_completion
-from codec.response import decode_response
-from codec.stream import ChatStream
+from codec.chat.completion import build_completion
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 from tests.fixtures.wire import DONE, sse, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
     Draw = Callable[[st.SearchStrategy[Any]], Any]
 

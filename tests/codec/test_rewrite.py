@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec import rewrite as rewrite_module
-from codec.jsontext import decode_json
 from codec.rewrite import (
     _MAX_COPIED_BYTES,
     MAX_STREAM_OPTIONS_BYTES,
@@ -22,8 +21,9 @@ from codec.rewrite import (
     names_usage_option,
     rewrite_request,
 )
-from codec.scan import scan_request
-from tests.codec.test_scan import json_values, layouts
+from codec.text.jsontext import decode_json
+from codec.text.scan import scan_request
+from tests.codec.text.test_scan import json_values, layouts
 
 ALWAYS, IF_ABSENT, NEVER = UsagePolicy
 INSERTED = b',"stream_options":{"include_usage":true}'

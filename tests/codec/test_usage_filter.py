@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from codec import usage_filter as usage_filter_module
 from codec.chunk import is_usage_only
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
-from tests.codec.test_scan import cut
+from tests.codec.text.test_scan import cut
 
 BOM = b"\xef\xbb\xbf"
 USAGE = b'data: {"id":"c","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}'

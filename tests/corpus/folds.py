@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse, Choice
+    from codec.chat.answer import ChatResponse, Choice
     from codec.usage import Usage
 
 __all__ = ("describe_response",)

@@ -12,11 +12,11 @@ import pytest
 from msgspec import structs
 
 from codec import usage, usage_filter
-from codec.accumulator import Accumulator
-from codec.choice import ChoiceFold
-from codec.jsontext import decode_json
+from codec.chat.accumulator import Accumulator
+from codec.chat.choice import ChoiceFold
+from codec.chat.tool_calls import CallSlot, ToolCallSlots
 from codec.rewrite import rewrite_request
-from codec.tool_calls import CallSlot, ToolCallSlots
+from codec.text.jsontext import decode_json
 from codec.usage_filter import UsageFilter
 from proxy.downstream import downstream
 from proxy.downstream.downstream import Downstream
@@ -32,10 +32,10 @@ from tests.fixtures.dialects import DIALECTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from codec.answer import Choice, ToolCall
     from codec.budget import Budget
-    from codec.jsontext import JsonObject
+    from codec.chat.answer import Choice, ToolCall
     from codec.rewrite import Rewrite
+    from codec.text.jsontext import JsonObject
     from proxy.headers import Head
 
 _ASKED = b'{"model":"m-1", "stream": true, "messages":[{"role":"user","content":"Where to?"}]}'

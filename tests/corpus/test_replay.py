@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.stream import ChatStream
+from codec.chat.stream import ChatStream
 from tests.corpus.oracle import fold_answer, is_stream, without_usage_events
 from tests.corpus.recordings import (
     FOLDER,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
-from codec.completion import build_completion
-from codec.response import decode_response
-from codec.stream import ChatStream
+from codec.chat.completion import build_completion
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 from tests.corpus.oracle import is_stream
 from tests.corpus.recordings import NEEDS_RECORDINGS, Recording, load_all, load_chats, load_dynamo
 from tests.corpus.sdk import fold_plain, fold_stream
@@ -24,7 +24,7 @@ from tests.corpus.sdk import fold_plain, fold_stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from codec.answer import ChatResponse, Choice
+    from codec.chat.answer import ChatResponse, Choice
 
 pytestmark = NEEDS_RECORDINGS
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from codec.chat.response import decode_response
 from codec.errors import MalformedRequest, MalformedResponse
-from codec.response import decode_response
 from codec.values.requests import decode_request_values, encode_request_values
 from codec.values.responses import (
     decode_response_values,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from codec.sse import SseDecoder
+from codec.text.sse import SseDecoder
 from codec.wire.chunks import decode_chunk
 from tests.corpus.oracle import is_stream, parse_json
 from tests.corpus.recordings import (

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from codec.chat.stream import ChatStream
 from codec.rewrite import UsagePolicy, rewrite_request
-from codec.scan import scan_request
-from codec.stream import ChatStream
+from codec.text.scan import scan_request
 from codec.usage_filter import UsageFilter
 from proxy.processes.frame_intake import FrameIntake
 from telemetry.export.delivery import Answer, Verdict

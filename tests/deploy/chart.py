@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json, encode_json
+from codec.text.jsontext import decode_json, encode_json
 from tests.deploy.tools import ROOT, tool
 
 if TYPE_CHECKING:

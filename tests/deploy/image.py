@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from tests.deploy.tools import ROOT
 from tests.e2e.processes import ServerProcess, clean_environment
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from tests.deploy.chart import (
     CHART,
     README,

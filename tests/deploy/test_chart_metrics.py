@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.errors import SpoolFull
 from telemetry.frames.spool import FrameSpool, measure_spool
 from telemetry.store.rows import Retention

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.export.otel_environment import _SAMPLERS
 from telemetry.privacy.switches import PrivacySwitches
 from tests.deploy.chart import CHART, HelmError, ask, read_values

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.upstream import HOST as UPSTREAM_HOST
 from proxy.processes import supervisor
 from proxy.settings.settings import Settings, load_settings

@@ -9,7 +9,7 @@ import re
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from proxy.commands.healthcheck import TIMEOUT_SECONDS
 from proxy.settings.settings import load_settings
 from tests.deploy.image import read_lock

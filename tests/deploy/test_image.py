@@ -18,7 +18,7 @@ import openai
 import pytest
 
 from codec._version import __version__
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from tests.deploy.image import (
     BASE,
     UID,

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from proxy.app import CUT_SECONDS
 from proxy.demo.upstream import Pace, create_demo_upstream
 from proxy.processes.supervisor import CLOSE_SECONDS, FLUSH_SECONDS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec._version import __version__
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from tests.deploy.tools import ROOT, run, tool
 from tests.e2e.processes import clean_environment
 

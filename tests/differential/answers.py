@@ -11,7 +11,7 @@ from codec.generator import Answer, CallFragment, ChunkGenerator, Delta, Identit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = (
     "build_error",

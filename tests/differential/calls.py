@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codec.apis.api import Api
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.corpus.recordings import Recording
 
 __all__ = ("EVENTS", "JSON", "Call", "load_recorded_calls")

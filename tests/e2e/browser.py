@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("Page", "open_page")
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("CALLS", "TOOL", "Call", "Client", "ask", "have_chats", "open_client")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("Collector",)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.e2e.calls import Call
 
 __all__ = ("expected_attributes", "expected_cost", "expected_genai_attributes", "prune")

@@ -19,7 +19,7 @@ from tests.e2e.processes import ServerProcess, find_free_port, get, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("Jaeger", "ShownEvent", "ShownReference", "ShownSpan")
 

@@ -21,7 +21,7 @@ from tests.e2e.processes import ServerProcess, find_free_port, get, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("Phoenix", "StoredEvent", "StoredSpan")
 

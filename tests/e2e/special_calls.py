@@ -12,7 +12,7 @@ from tests.e2e.calls import ask, open_client
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.e2e.calls import Call, Client
     from tests.e2e.spantap import RunningProxy, Upstream
 

@@ -27,7 +27,7 @@ from tests.e2e.special_calls import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.e2e.browser import Page
     from tests.e2e.calls import Call
     from tests.e2e.phoenix import Phoenix

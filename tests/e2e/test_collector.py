@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from tests.e2e.calls import CALLS, have_chats, open_client
 from tests.e2e.collector import PROGRAM, Collector
 from tests.e2e.outbox import wait_for_delivery
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 pytestmark = [
     pytest.mark.e2e,

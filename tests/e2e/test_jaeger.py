@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import SpanKind
 
 from codec._version import __version__
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.script import MODEL
 from telemetry.store.reader import StoreReader
 from tests.e2e.calls import CALLS, Call, ask, have_chats, open_client
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
     from opentelemetry.trace import SpanContext
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 pytestmark = [
     pytest.mark.e2e,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from proxy.demo.script import MODEL
 from tests.e2e.calls import TOOL, Call, open_client
 from tests.e2e.spantap import Upstream, running_proxy
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.e2e.phoenix import Phoenix, StoredSpan
 
 pytestmark = pytest.mark.e2e

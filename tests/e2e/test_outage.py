@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.script import MODEL
 from tests.e2e.calls import open_client
 from tests.e2e.phoenix import Phoenix

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.jsontext import decode_json, encode_json
+from codec.text.jsontext import decode_json, encode_json
 from tests.docs.blocks import DOCS, Page
 from tests.e2e.calls import CALLS, Call, ask, have_chats, open_client
 from tests.e2e.expected import expected_attributes, expected_cost, prune
@@ -30,7 +30,7 @@ from tests.e2e.special_calls import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.e2e.phoenix import Phoenix, StoredEvent, StoredSpan
     from tests.e2e.spantap import Upstream
 

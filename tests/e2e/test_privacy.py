@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.e2e.calls import Call, Client
     from tests.e2e.phoenix import Phoenix, StoredSpan
 

@@ -16,7 +16,7 @@ from tests.e2e.test_browser import open_shown, take_picture
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.e2e.phoenix import Phoenix, StoredSpan
 
 pytestmark = pytest.mark.e2e

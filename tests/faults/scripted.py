@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from tests.e2e.processes import find_free_port, wait_until
 from tests.faults.raw import ASK_SECONDS, ask_all, make_call, seen_alike, wait_for_spans
 from tests.faults.stage import RunningSpantap, running_spantap

@@ -97,7 +97,7 @@ NO_ANSWER = {
     "hang": ("hangs before its head", 504, "upstream_timeout", "timeout"),
     "closes": ("closes instead of answering", *CLOSED),
     "half_a_head": ("closes within its head", *CLOSED),
-    "no_http": ("answers what is no HTTP", 502, "upstream_invalid_response", "upstream_error"),
+    "no_http": ("does not answer in HTTP", 502, "upstream_invalid_response", "upstream_error"),
 }
 """Script: what it does, status and code of the error, outcome of the span."""
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from contextlib import suppress
 from unittest import mock
 
-from codec import stream as stream_module
-from codec.completion import build_completion
+from codec.chat import stream as stream_module
+from codec.chat.completion import build_completion
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 from codec.errors import MalformedRequest, MalformedResponse
 from codec.events.partial_json import parse_partial_json
-from codec.jsontext import decode_json
-from codec.response import decode_response
 from codec.rewrite import UsagePolicy, rewrite_request
-from codec.scan import RequestScanner, scan_request
-from codec.sse import ServerSentEvent, SseDecoder
-from codec.stream import ChatStream
+from codec.text.jsontext import decode_json
+from codec.text.scan import RequestScanner, scan_request
+from codec.text.sse import ServerSentEvent, SseDecoder
 from codec.usage_filter import UsageFilter
 from codec.values.requests import decode_request_values, encode_request_values
 from codec.values.responses import decode_response_values, encode_response_values

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from tests.e2e.processes import find_free_port
 from tests.load.tool import LOAD_TOOL_OBSTACLE, ClientLoad, ClientResult, run_client
 

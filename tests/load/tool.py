@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +93,7 @@ class UpstreamCounts:
     Attributes:
         requests: whole ones.
         aborted: answers whose connection went away before they were sent whole.
-        broken: connections closed for what is no HTTP, or was pipelined.
+        broken: connections closed for bytes that are not HTTP, or was pipelined.
     """
 
     connections: int

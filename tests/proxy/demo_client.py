@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.script import MODEL
 from proxy.demo.upstream import Pace, create_demo_upstream
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
     Client = TestClient[web.Request, web.Application]
 

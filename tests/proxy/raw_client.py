@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits
 
-from codec.answer import ChatMessage, ToolCall
+from codec.chat.answer import ChatMessage, ToolCall
 from codec.usage import Usage
 from proxy.commands.call import RecordedCall, decode_call
 from telemetry.identity import SpanIdentity
@@ -27,7 +27,7 @@ from tests.telemetry.exchanges import make_response
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from telemetry.observing.exchange import Exchange
 
 START_NS = 1_763_647_445_123_456_789

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
+from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from proxy.commands.call import ContentPart, RecordedCall, RecordedMessage
 from proxy.commands.record import build_call_record, encode_line
 from tests.proxy.recorded_calls import (
@@ -22,7 +22,7 @@ from tests.proxy.recorded_calls import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec.dialects import DIALECTS
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.__main__ import main
 from tests.proxy.recorded_calls import make_exchange, make_store, span_id_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.proxy.harness import DONE, Connection, relaying

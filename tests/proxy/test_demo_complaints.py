@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec.dialects import DIALECTS
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.script import ERROR_MODEL, MODEL
 from proxy.demo.upstream import create_demo_upstream
 from tests.proxy.demo_client import ask, demo_client, prompt
@@ -15,7 +15,7 @@ from tests.proxy.demo_client import ask, demo_client, prompt
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from tests.proxy.demo_client import Client
 
 

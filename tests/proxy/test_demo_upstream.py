@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.demo.script import (
     ENDLESS_MODEL,
     ERROR_MODEL,

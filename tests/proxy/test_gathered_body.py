@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.blocks import Blocks
 from codec.rewrite import UsagePolicy, rewrite_request
-from codec.scan import MAX_WHOLE_BYTES, scan_request
+from codec.text.blocks import Blocks
+from codec.text.scan import MAX_WHOLE_BYTES, scan_request
 from proxy.errors import GatewayError, late_request_body
 from proxy.headers import Head
 from proxy.request_body import BLOCK_BYTES, GatheredBody

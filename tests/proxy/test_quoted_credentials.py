@@ -10,7 +10,7 @@ import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 from msgspec.structs import replace
 
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseData
 from telemetry.privacy.json_strings import REDACTED
 from tests.proxy.harness import ANSWER, Connection, relaying, request_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.commands.record import (
     SCHEMA_VERSION,
     build_call_record,

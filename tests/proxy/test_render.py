@@ -14,11 +14,11 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.apis.table import get_api
 from codec.call import Tool
+from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.cost import Cost
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from proxy.commands import render
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import format_duration, print_table

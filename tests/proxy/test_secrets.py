@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from proxy.settings.settings import Settings, UpstreamConfig
 from telemetry.frames.frame import RequestBody
 from telemetry.privacy.json_strings import REDACTED

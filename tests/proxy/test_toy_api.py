@@ -17,7 +17,7 @@ import pytest
 import codec
 import proxy
 import telemetry
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from tests import toy
 from tests.e2e.processes import ServerProcess, find_free_port
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec.apis.table import OBSERVED
-from codec.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object
 from proxy.commands import traces
 from proxy.commands.traces import POLL_SECONDS, latest_calls, run_traces
 from telemetry.store import reader as store_reader

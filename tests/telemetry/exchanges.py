@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.apis.table import get_api
-from codec.jsontext import encode_json
+from codec.chat.answer import ChatMessage, ChatResponse, Choice
+from codec.text.jsontext import encode_json
 from codec.usage import Usage
 from telemetry.attribute_values import AttributeValue, clean_attributes
 from telemetry.identity import SpanIdentity

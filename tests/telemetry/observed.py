@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codec.answer import ChatResponse
+from codec.chat.answer import ChatResponse
 from telemetry.observing.observer import Observer
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from telemetry.attribute_values import (
     AttributeValue,
     clean_attributes,

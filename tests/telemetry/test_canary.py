@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.frames.ending import EndKind

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from codec.jsontext import decode_json, encode_json
+from codec.text.jsontext import decode_json, encode_json
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.encoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits

@@ -9,7 +9,7 @@ from typing import Any
 import openinference.semconv.trace as openinference
 import pytest
 
-from codec.answer import ChatMessage, ToolCall
+from codec.chat.answer import ChatMessage, ToolCall
 from codec.usage import Usage
 from telemetry import semconv
 from telemetry.spans.exchange_attributes import build_exchange_attributes

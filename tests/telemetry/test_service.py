@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry import service as service_module
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.ending import EndKind
@@ -265,7 +265,7 @@ def test_rule_1_a_defect_of_the_observer_is_counted_and_leaves_a_span(
     bench: Bench, failing: FailingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The content is missing from it, and it says so."""
-    monkeypatch.setattr("codec.response.decode_json", _fail)
+    monkeypatch.setattr("codec.bodies.decode_json", _fail)
     bench.feed_exchanges(1)
     bench.service.commit()
     assert b"observer_failed" in failing.rows[0].span

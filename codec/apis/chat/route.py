@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from codec.apis.api import Api, load_player
-from codec.request import ChatRequest
-from codec.response import decode_response
-from codec.stream import ChatStream
+from codec.chat.request import ChatRequest
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 
 __all__ = ("CHAT",)
 

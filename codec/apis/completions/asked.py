@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.accumulator import MAX_CHOICES
-from codec.request import ChatRequest
+from codec.chat.accumulator import MAX_CHOICES
+from codec.chat.request import ChatRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from functools import partial
 
 from codec.apis.api import Api, Content, load_player
 from codec.apis.completions.asked import CompletionRequest
-from codec.response import decode_response
-from codec.stream import ChatStream
+from codec.chat.response import decode_response
+from codec.chat.stream import ChatStream
 
 __all__ = ("COMPLETIONS",)
 

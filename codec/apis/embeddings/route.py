@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codec.apis.api import Api, Content, SpanKind
 from codec.apis.embeddings.vectors import EmbeddingRequest, read_embeddings
-from codec.stream import ChatStream
+from codec.chat.stream import ChatStream
 
 __all__ = ("EMBEDDINGS",)
 

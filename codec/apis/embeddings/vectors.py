@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.call import Asked, Said, Vector
-from codec.integers import index_of
+from codec.chat.request import list_inputs
+from codec.chat.response import decode_response
 from codec.members import list_of
-from codec.request import list_inputs
-from codec.response import decode_response
+from codec.text.integers import index_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("EmbeddingRequest", "EmbeddingResponse", "read_embeddings")
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, OpenText, part_of
 from codec.apis.responses.said import make_answer
-from codec.base64_text import shorten_base64
 from codec.budget import FRAGMENT_BYTES, size_bytes
 from codec.chunk import find_error
-from codec.integers import index_of
-from codec.jsontext import compact_text
 from codec.members import list_of, object_of, text_of
+from codec.text.base64_text import shorten_base64
+from codec.text.integers import index_of
+from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from codec.apis.responses.said import ResponseAnswer
     from codec.budget import Budget
     from codec.call import ErrorObject
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ResponseFold",)
 

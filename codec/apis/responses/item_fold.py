@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from codec.integers import index_of
-from codec.jsontext import join_text
+from codec.text.integers import index_of
+from codec.text.jsontext import join_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "OpenText", "Place", "part_of")
 

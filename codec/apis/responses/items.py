@@ -15,18 +15,18 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.base64_text import MAX_KEPT_CHARS
 from codec.call import Message
-from codec.jsontext import compact_text
+from codec.media import read_audio, read_file
 from codec.members import list_of, object_of, text_of
-from codec.messages import read_audio, read_file
 from codec.parts import MAX_READ_PARTS, Media, Other, Reasoning, Text, ToolCall, ToolResult
+from codec.text.base64_text import MAX_KEPT_CHARS
+from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from codec.jsontext import JsonObject
     from codec.parts import Part
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("read_input_item", "read_output_item")
 

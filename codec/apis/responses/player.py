@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.faults import build_error
-from codec.jsontext import JsonObject
+from codec.text.jsontext import JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,21 +16,21 @@ import msgspec
 
 from codec.apis.responses.asked import read_tools
 from codec.apis.responses.items import read_output_item
-from codec.base64_text import shorten_base64
+from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
 from codec.chunk import find_error
 from codec.cost import decode_cost
-from codec.integers import count_of
-from codec.jsontext import is_json
 from codec.members import list_of, object_of, text_of
-from codec.response import decode_body
+from codec.text.base64_text import shorten_base64
+from codec.text.integers import count_of
+from codec.text.jsontext import is_json
 from codec.usage import decode_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from codec.call import ErrorObject, Tool
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 
 __all__ = ("ResponseAnswer", "make_answer", "read_response")
@@ -100,7 +100,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     @property
     def failed_choice(self) -> tuple[int, str] | None:
-        """That it failed, where nothing else says so."""
+        """The error of an answer that failed without one."""
         return (0, "failed") if self.status == "failed" else None
 
     @property
@@ -133,7 +133,7 @@ def read_response(body: bytes) -> ResponseAnswer:
     Raises:
         MalformedResponse: it is not a JSON object.
     """
-    value = decode_body(body)
+    value = decode_response_object(body)
     for item in list_of(value.get("output")):
         shorten_base64(object_of(item))
     is_response = value.get("object") == "response" or isinstance(value.get("output"), list)

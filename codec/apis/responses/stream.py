@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.responses.deltas import read_delta, read_run, read_told
 from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, OpenText
-from codec.base64_text import shorten_base64_text
 from codec.budget import FRAGMENT_BYTES, Budget
 from codec.event_reader import EventReader
-from codec.sse import SseDecoder, read_event
+from codec.text.base64_text import shorten_base64_text
+from codec.text.sse import SseDecoder, read_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codec.apis.responses.said import ResponseAnswer
-    from codec.sse import ServerSentEvent
+    from codec.text.sse import ServerSentEvent
 
 __all__ = ("MAX_EVENT_BYTES", "MAX_RESPONSE_BYTES", "ResponseStream")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codec.chat.stream import ChatStream
 from codec.dialects import DIALECTS, play_stream
 from codec.generator import (
     Answer,
@@ -14,11 +15,10 @@ from codec.generator import (
     Identity,
     UsagePolicy,
 )
-from codec.stream import ChatStream
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse
-    from codec.jsontext import JsonObject
+    from codec.chat.answer import ChatResponse
+    from codec.text.jsontext import JsonObject
 
 __all__ = ("ERROR", "POLICIES", "SCRIPTS", "Script", "fold", "play", "said")
 

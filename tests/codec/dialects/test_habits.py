@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from codec.chat.response import decode_response
 from codec.dialects import DIALECTS, play_body
 from codec.generator import Answer, ChunkGenerator, Delta, Identity, UsagePolicy
-from codec.jsontext import decode_json_object
-from codec.response import decode_response
+from codec.text.jsontext import decode_json_object
 from tests.codec.dialects.scripts import SCRIPTS, Script, fold, play, said
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 
 def _chunks(stream: bytes) -> list[JsonObject]:

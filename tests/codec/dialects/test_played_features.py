@@ -15,7 +15,7 @@ from tests.corpus.recordings import explain_absence, find_folder
 from tests.fixtures.dialects import DIALECTS as HAND_WRITTEN
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 
 _ALIKE = (

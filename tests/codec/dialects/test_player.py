@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.chat.response import decode_response
 from codec.dialects import DIALECTS, StreamPlayer, play_body, play_error, play_stream
 from codec.generator import Answer, ChunkGenerator, Delta, Identity, TokenLogprob, UsagePolicy
-from codec.jsontext import decode_json
-from codec.response import decode_response
+from codec.text.jsontext import decode_json
 from tests.codec.dialects.scripts import ERROR, POLICIES, SCRIPTS, Script, fold, play, said
 
 if TYPE_CHECKING:
-    from codec.answer import ChatResponse, Choice
+    from codec.chat.answer import ChatResponse, Choice
 USAGE_UNASKED = {
     "copilot", "deepseek", "mistral", "gemini", "moonshot", "zai", "perplexity", "gpustack",
     "openrouter", "vercel", "groq", "together", "fireworks", "cerebras", "huggingface",

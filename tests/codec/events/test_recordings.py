@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.chat.stream import ChatStream
 from codec.events import ChatEventStream
-from codec.jsontext import decode_json
-from codec.sse import SseDecoder
-from codec.stream import ChatStream
+from codec.text.jsontext import decode_json
+from codec.text.sse import SseDecoder
 from tests.codec.events.test_stream_sdk import ours, theirs, without_parsed
 from tests.codec.events.told_events import short, sums, values
 from tests.corpus.oracle import is_stream
 from tests.corpus.recordings import NEEDS_RECORDINGS, Recording, load_all, load_chats, load_dynamo
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 pytestmark = NEEDS_RECORDINGS
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import accumulator
+from codec.chat import accumulator
+from codec.chat.stream import ChatStream
 from codec.events import (
     ArgumentsDelta,
     ArgumentsDone,
@@ -19,7 +20,6 @@ from codec.events import (
     ErrorEvent,
     EventOrder,
 )
-from codec.stream import ChatStream
 from tests.codec.events.told_events import (
     CHUNK,
     DELTAS,
@@ -30,7 +30,7 @@ from tests.codec.events.told_events import (
     sums,
     values,
 )
-from tests.codec.test_sse import split
+from tests.codec.text.test_sse import split
 from tests.fixtures.wire import DONE, call, sse, usage_of
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.answer import ToolCall
+from codec.chat.answer import ToolCall
 from codec.events import (
     ArgumentsDelta,
     ArgumentsDone,
@@ -19,7 +19,7 @@ from tests.codec.events.told_events import CHUNK, called, dones, everything, sai
 from tests.fixtures.wire import call, sse
 
 if TYPE_CHECKING:
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 
 def test_a_whole_call_is_done_when_the_next_begins() -> None:

@@ -37,7 +37,7 @@ from tests.fixtures.wire import call, calls, open_stream, usage_of
 
 if TYPE_CHECKING:
     from codec.events import ChatEvent
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 CHUNK = open_stream("kettle-1", system_fingerprint="fp_1")
 ROLE = {"role": "assistant", "content": "", "refusal": None}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from codec.answer import ToolCall
+from codec.chat.answer import ToolCall
 from codec.errors import ContentFiltered, IncompleteAnswer, LengthReached
 from codec.events import (
     ArgumentsDelta,

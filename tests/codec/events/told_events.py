@@ -19,9 +19,9 @@ from tests.fixtures.wire import calls, open_stream
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from codec.answer import ChatResponse
+    from codec.chat.answer import ChatResponse
     from codec.events import ChatEvent
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 DELTAS = (ArgumentsDelta, ContentDelta, LogprobsContentDelta, LogprobsRefusalDelta, RefusalDelta)
 CHUNK = open_stream("kettle-1")

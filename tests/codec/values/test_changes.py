@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codec.jsontext import MAX_JSON_DEPTH
+from codec.text.jsontext import MAX_JSON_DEPTH
 from codec.values._changes import MAX_CHANGE_DEPTH, merge_changes
 
 _LATER = [{"a": 3}, {"x": 1}, {"x": 2}]  # what was there moved on, and took along what it had

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from codec.chat.stream import ChatStream
 from codec.errors import MalformedResponse
-from codec.jsontext import decode_json
-from codec.stream import ChatStream
+from codec.text.jsontext import decode_json
 from codec.values.choices import AnsweredCall, AnsweredChoice
 from codec.values.responses import (
     ResponseValues,

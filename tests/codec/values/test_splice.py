@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from codec.values.splice import splice_json
 
 scalars = st.one_of(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.accumulator import Accumulator
+from codec.chat.accumulator import Accumulator
+from codec.chat.stream import ChatStream
 from codec.errors import MalformedEvent
-from codec.stream import ChatStream
 from codec.wire.chunks import Chunk, decode_chunk
 from codec.wire.usage import UsageCounts
 from tests.codec.test_chunk import json_values

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from proxy.clock import SystemClock
 from proxy.logging.lines import MAX_LINE_BYTES, format_for_people, format_for_programs
 from proxy.logging.logs import MAX_LINES, LogFormat, limit_lines, set_up_logging

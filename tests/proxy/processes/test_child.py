@@ -168,7 +168,7 @@ async def test_one_that_talks_nonsense_is_ended(
     async with running(behaviour) as (child, future):
         await future
         assert child.status == -signal.SIGKILL
-    assert "says what is no message" in caplog.text
+    assert "sent something that is not a message" in caplog.text
     async with running("control.sock.close()\ntime.sleep(60)") as (
         child,
         future,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.blocks import Blocks
 from codec.rewrite import USAGE_REWRITE
-from codec.scan import MAX_WHOLE_BYTES, RequestScanner, scan_request
+from codec.text.blocks import Blocks
+from codec.text.scan import MAX_WHOLE_BYTES, RequestScanner, scan_request
 from proxy.clock import SystemClock
 from proxy.relay.body_scan import SCAN_BYTES, BodyScans
 from proxy.relay.rejections import MAX_KEY_BYTES, Rejections

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.blocks import Blocks
+from codec.text.blocks import Blocks
 from proxy.headers import Head
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.relay.tap import RecordedHeaders, Tap, TapSource

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.request import ChatRequest
+from codec.chat.request import ChatRequest
 from telemetry.errors import ConfigurationError
 from telemetry.frames.content_header import asks_no_content
 from telemetry.observing.client_context import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatMessage
+from codec.chat.answer import ChatMessage
 from codec.usage import Usage
 from telemetry.metrics.instruments import (
     ANOMALIES,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.call import ErrorObject
+from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.usage import Usage
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import End

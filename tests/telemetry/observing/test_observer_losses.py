@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from telemetry.frames.ending import EndKind
 from telemetry.observing import answer_body, observation
 from telemetry.observing.exchange import Outcome
@@ -164,8 +164,8 @@ def test_rule_2_no_content_makes_it_raise_or_fail(
     ("defect", "kept"),
     [
         ("codec.apis.api.decode_request_object", True),
-        ("codec.stream.ChatStream.feed", False),
-        ("codec.stream.ChatStream.finish", False),
+        ("codec.chat.stream.ChatStream.feed", False),
+        ("codec.chat.stream.ChatStream.finish", False),
     ],
 )
 def test_rule_2_a_defect_costs_the_content_and_not_the_record(
@@ -189,7 +189,7 @@ def test_rule_2_a_defect_costs_the_content_and_not_the_record(
 
 def test_without_anybody_to_tell_a_defect_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     """The record is there."""
-    monkeypatch.setattr("codec.response.decode_json", lambda _: 1 // 0)
+    monkeypatch.setattr("codec.bodies.decode_json", lambda _: 1 // 0)
     assert observe(exchange_frames(ANSWER)).anomalies == ("observer_failed",)
 
 

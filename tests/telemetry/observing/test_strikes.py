@@ -133,7 +133,7 @@ def _serve(tmp_path: Path, store: Store, frames: list[Frame]) -> TelemetryServic
     "step",
     [
         "codec.apis.api.decode_request_object",
-        "codec.response.decode_json",
+        "codec.bodies.decode_json",
     ],
 )
 def test_the_third_time_a_span_is_made_without_bodies(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 from telemetry.privacy.body_credentials import MAX_LOOKED_VALUES, find_body_credentials
 from telemetry.privacy.credentials import MAX_CREDENTIALS, Credentials
 from telemetry.privacy.json_strings import REDACTED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.api import Content
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED
 from telemetry.privacy.switches import PrivacySwitches

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.privacy import images
 from telemetry.privacy.images import redact_images, redact_long_images
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.privacy import json_strings
 from telemetry.privacy.json_strings import (
     MAX_NESTED_TEXTS,

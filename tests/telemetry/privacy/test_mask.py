@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openinference.instrumentation import TraceConfig
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.attribute_values import clean_attributes, json_text
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import Mask

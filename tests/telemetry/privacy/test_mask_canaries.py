@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import decode_json
-from codec.response import decode_response
+from codec.chat.response import decode_response
+from codec.text.jsontext import decode_json
 from telemetry.privacy.redaction import READY_MADE, Redaction
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.telemetry.exchanges import make_exchange

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.table import get_api
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.telemetry.exchanges import make_exchange

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatMessage, ToolCall
-from codec.request import ChatRequest
+from codec.chat.answer import ChatMessage, ToolCall
+from codec.chat.request import ChatRequest
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans import exchange_attributes, message_attributes, request_attributes

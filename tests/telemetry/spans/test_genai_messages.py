@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
-from codec.request import ChatRequest
+from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
+from codec.chat.request import ChatRequest
 from telemetry.errors import ConfigurationError
 from telemetry.spans.flattening import (
     MAX_FLATTENED_ATTRIBUTES,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codec.messages import read_message
+from codec.chat.messages import read_message
 from codec.parts import ToolCall
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS
 from telemetry.spans.genai_parts import build_parts

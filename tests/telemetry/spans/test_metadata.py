@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatMessage, ChatResponse
-from codec.jsontext import decode_json
+from codec.chat.answer import ChatMessage, ChatResponse
+from codec.text.jsontext import decode_json
 from codec.usage import Usage
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import SpanLimits
 from opentelemetry.trace import SpanKind, Status, StatusCode, TraceState
 
 from codec._version import __version__
-from codec.answer import ChatMessage
+from codec.chat.answer import ChatMessage
 from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.answer import ChatMessage, ChatResponse, Choice, ToolCall
-from codec.jsontext import decode_json
+from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
+from codec.text.jsontext import decode_json
 from telemetry.spans import response_attributes
 from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.spans.response_attributes import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.jsontext import decode_json, encode_json
+from codec.text.jsontext import decode_json, encode_json
 from telemetry.observing.exchange import Outcome
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.exchange_attributes import build_exchange_attributes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.jsontext import decode_json
+from codec.text.jsontext import decode_json
 from telemetry.spans import size_limits
 from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.size_limits import (

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.answer import ChatMessage, ChatResponse, Choice
 from codec.apis.table import APIS
+from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.usage import Usage
 from telemetry.observing.exchange import ClientContext
 from telemetry.spans.concept_reading import OfRequest

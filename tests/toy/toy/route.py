@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from codec.apis.api import Api
 from codec.call import Answer, Asked, Ending, Message, Said, Stop, Tool
 from codec.errors import MalformedResponse
-from codec.jsontext import decode_json_object
-from codec.sse import SseDecoder
+from codec.text.jsontext import decode_json_object
+from codec.text.sse import SseDecoder
 from codec.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from codec.apis.player import Script
-    from codec.jsontext import JsonObject
+    from codec.text.jsontext import JsonObject
 
 
 class ToyAsked(Asked, frozen=True, gc=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codec.apis.responses.stream import ResponseStream
-from codec.jsontext import encode_json
+from codec.text.jsontext import encode_json
 
 __all__ = ("MESSAGE", "added", "answer_of", "delta", "done", "ended", "write_event")
 

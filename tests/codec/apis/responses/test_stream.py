@@ -14,8 +14,8 @@ from codec.apis.responses.deltas import read_delta, read_run
 from codec.apis.responses.item_fold import OpenText
 from codec.apis.responses.stream import ResponseStream
 from codec.call import Ending
-from codec.jsontext import encode_json
-from codec.sse import read_event
+from codec.text.jsontext import encode_json
+from codec.text.sse import read_event
 from tests.codec.apis.responses.events import (
     MESSAGE,
     added,

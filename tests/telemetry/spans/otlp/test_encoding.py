@@ -12,7 +12,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValu
 from opentelemetry.sdk.resources import Resource
 
 from codec._version import __version__
-from codec.answer import ChatMessage
+from codec.chat.answer import ChatMessage
 from telemetry.identity import SpanIdentity
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.otlp.encoding import DecodedEvent, DecodedSpan, decode_spans, encode_span

@@ -1,0 +1,12 @@
+"""Chats: what their requests and answers hold, and the fold that joins a stream's chunks.
+
+Chat completions, legacy completions and embeddings (:mod:`codec.apis`) read by it, and so do the
+rooms for library users: :mod:`codec.events`, :mod:`codec.values`, :mod:`codec.compat`.
+
+Doors
+    :func:`codec.chat.request.decode_request` reads a request,
+    :func:`codec.chat.response.decode_response` a whole answer,
+    :class:`codec.chat.stream.ChatStream` a streamed one; below it
+    :class:`codec.chat.accumulator.Accumulator` joins what is decoded already.
+    :func:`codec.chat.completion.build_completion` writes the joined answer as a provider would.
+"""

@@ -1,0 +1,315 @@
+"""Chunks to one answer, incrementally and within bounds.
+
+Rules:
+
+1. Choices are known by their ``index`` (:func:`codec.text.integers.index_of`), never by position;
+   one without an index takes its place in the list (``dialects.md`` section 1, rule 2).
+2. ``id``, ``model``, ``created``, ``system_fingerprint`` and ``service_tier`` keep the first value
+   that is not empty (rule 10): Azure's first chunk has ``""`` and ``0``.
+3. Usage is taken from ``usage``, ``x_groq.usage`` and ``choices[i].usage`` (rule 4), and comes
+   also after finish reasons, and after the limit.
+4. Finish reasons do not end anything: what follows is folded as well (rule 5).
+5. A value that is neither chunk nor error is noted (``foreign_chunk``) and passed over.
+6. No JSON value raises.
+7. Past :data:`MAX_ACCUMULATED_BYTES` nothing grows any more, past :data:`MAX_CHOICES` no choice is
+   added (anomaly ``observer_limit``), but finish reasons, usage and errors are still taken (R5).
+8. The work for a chunk follows the chunk, however much came before it.
+9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
+10. What is judged of the whole is judged when it is asked for (``span-contract.md`` 1.8): a finish
+    reason that promises calls where none came, argument text that is not JSON in a choice that
+    was not cut (``dialects.md`` section 7.6), content that repeats itself.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from codec.budget import Budget, size_bytes
+from codec.chat.answer import ChatResponse
+from codec.chat.choice import ChoiceFold
+from codec.chunk import ERROR_FINISH_REASONS, find_error, is_bare_value, is_chunk, is_plain_chunk
+from codec.cost import decode_cost
+from codec.members import merge_members
+from codec.text.integers import index_of
+from codec.usage import UsageFold, decode_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from codec.call import ErrorObject
+    from codec.text.jsontext import JsonObject
+    from codec.usage import Usage
+
+__all__ = ("MAX_ACCUMULATED_BYTES", "MAX_CHOICES", "Accumulator")
+
+MAX_ACCUMULATED_BYTES = 16 * 1024 * 1024
+"""What the answer of one stream may take in memory, as :mod:`codec.budget` estimates it: some
+240,000 deltas of one token each, about twice what the longest answers of today have, or 16 million
+characters in whole deltas."""
+
+MAX_CHOICES = 4096
+"""Choices of one answer, each of which is looked at in the end. OpenAI takes an ``n`` up to 128,
+and up to 2,048 prompts in one legacy completion."""
+
+_MAX_IDENTITY_CHARACTERS = 1024
+"""What an identity may have, which is kept past the limit: model names that are file paths have
+less (``dialects.md`` section 3, llama.cpp)."""
+
+_WORST_GROWTH = 4
+"""The shortest event that has text takes 45 bytes on the wire, and twice that in memory."""
+
+_CHOICE_BYTES = 2048  # what a choice takes before it says anything
+_IDENTITY = (
+    ("id", str),
+    ("model", str),
+    ("created", int),
+    ("system_fingerprint", str),
+    ("service_tier", str),
+)
+_NOT_MERGED = frozenset({"choices"})
+_OF_USAGE_EVENTS = _NOT_MERGED | {"object", "usage", "obfuscation", "p", *dict(_IDENTITY)}
+_IS_CUMULATIVE = attrgetter("is_cumulative")
+_LACKS_CALLS = attrgetter("lacks_calls")
+_CUT_REASONS = ERROR_FINISH_REASONS | {None, "length", "content_filter"}
+
+
+class Accumulator:
+    """Folds the chunks of one stream, or one whole body. Not safe for concurrent calls.
+
+    Args:
+        choice_count: how many choices were asked for, at least 1.
+        lend: see :class:`codec.budget.Budget`.
+
+    Attributes:
+        budget: what is kept is reserved of it.
+        has_content: text, reasoning, a refusal or a tool call was seen.
+
+    >>> accumulator = Accumulator()
+    >>> accumulator.feed({"choices": [{"index": 0, "delta": {"content": "Hel"}}]})
+    >>> accumulator.feed({"choices": [{"index": 0, "delta": {"content": "lo"}}]})
+    >>> accumulator.response().choices[0].message.content
+    'Hello'
+    """
+
+    __slots__ = (
+        "_anomalies",
+        "_body",
+        "_choice_count",
+        "_choices",
+        "_error",
+        "_finished_count",
+        "_hidden",
+        "_identity",
+        "_is_whole",
+        "_usage",
+        "budget",
+        "has_content",
+    )
+
+    def __init__(self, *, choice_count: int = 1, lend: Callable[[int], bool] | None = None) -> None:
+        self.has_content = False
+        self._choice_count = choice_count
+        self._finished_count = 0
+        self.budget = Budget(MAX_ACCUMULATED_BYTES, lend)
+        self._choices: dict[int, ChoiceFold] = {}
+        self._usage = UsageFold()
+        self._error: ErrorObject | None = None
+        self._identity: JsonObject = {}
+        self._body: JsonObject = {}
+        self._hidden: JsonObject = {}  # what hidden usage events say besides
+        self._is_whole = False  # the body is there, and nothing is merged into it
+        self._anomalies: dict[str, None] = {}  # a set that keeps its order
+
+    @property
+    def has_usage(self) -> bool:
+        """A usage with a count of completion tokens was seen, wherever it rode.
+
+        Databricks sends usage with every chunk, of nulls until the end (``dialects.md`` section 3).
+        """
+        return self._usage.has_completion
+
+    @property
+    def has_error(self) -> bool:
+        """An error was noted."""
+        return self._error is not None
+
+    @property
+    def finished(self) -> bool:
+        """All choices that were asked for have finished, and no other was seen."""
+        return self._choice_count <= self._finished_count == len(self._choices)
+
+    def feed(
+        self, chunk: Any, *, event_name: str | None = None, hidden_usage: bool = False
+    ) -> None:
+        """Fold one chunk.
+
+        Args:
+            chunk: the decoded JSON of one event, of any type; it is not changed.
+            event_name: the name of that event; whatever an ``error`` event carries is an error.
+            hidden_usage: the client did not receive this chunk, a usage-only one: its usage counts,
+                and its cost, but the body does not show it (``span-contract.md`` 1.1,
+                ``output.value``).
+        """
+        try:
+            self._feed(chunk, event_name, hidden_usage=hidden_usage)
+        except RecursionError:  # nested just within what the parser takes
+            self.note("observer_limit")
+
+    def feed_body(self, chunk: JsonObject, *, body: JsonObject) -> None:
+        """Fold a whole answer, in the place of all chunks. Neither object is changed.
+
+        Args:
+            chunk: what it says, as one chunk would.
+            body: the answer as it came, which :meth:`response` returns so.
+        """
+        self._is_whole = True
+        self.feed(chunk)
+        self._body = body
+
+    def room_bytes(self, index: int) -> int:
+        """How many bytes of events that add text to a choice will fit; none to an unknown one."""
+        if self.budget.exceeded or index not in self._choices:
+            return 0
+        return self.budget.left_bytes // _WORST_GROWTH
+
+    def feed_texts(self, index: int, member: str, texts: list[str]) -> None:
+        """Fold chunks of a choice in which nothing is new but a text each, for which there is room.
+
+        The texts are those of one member of their deltas (:mod:`codec.chat.template`).
+        """
+        self._choices[index].feed_texts(member, [*filter(None, texts)])
+
+    def _merge(self, members: JsonObject, *, hidden: bool = False) -> None:
+        into, skip = (self._hidden, _OF_USAGE_EVENTS) if hidden else (self._body, _NOT_MERGED)
+        merge_members(into, members, skip=skip, budget=self.budget, extend_lists=False)
+
+    def note(self, anomaly: str) -> None:
+        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+        self._anomalies[anomaly] = None
+
+    def note_error(self, error: ErrorObject) -> None:
+        """Note an error; the first one is kept."""
+        self._error = self._error or error
+
+    def _feed(self, chunk: Any, event_name: str | None, *, hidden_usage: bool) -> None:
+        if event_name is not None or not is_plain_chunk(chunk):
+            self._feed_unusual(chunk, event_name)
+        if not isinstance(chunk, dict):
+            return
+        if len(self._identity) < len(_IDENTITY):
+            self._feed_identity(chunk)
+        choices = chunk.get("choices")
+        if isinstance(choices, list):
+            for position, choice in enumerate(choices):
+                if isinstance(choice, dict):
+                    self._feed_choice(position, choice)
+        self._feed_usage(chunk, choices)
+        if not self._is_whole:
+            self._merge(chunk, hidden=hidden_usage)
+        if self.budget.exceeded or self._usage.exceeded:
+            self.note("observer_limit")
+
+    def _feed_unusual(self, chunk: Any, event_name: str | None) -> None:
+        """Take what makes a value no plain chunk."""
+        if error := find_error(chunk, event_name):
+            self.note_error(error)
+        elif is_bare_value(chunk):
+            self._feed_choice(0, {"text": chunk["value"]})
+        elif not is_chunk(chunk):
+            self.note("foreign_chunk")
+
+    def _feed_identity(self, chunk: JsonObject) -> None:
+        identity = self._identity
+        for key, kind in _IDENTITY:
+            value = chunk.get(key)
+            if not value or type(value) is not kind or key in identity:
+                continue
+            size = len(value) if isinstance(value, str) else size_bytes(value)
+            if size <= _MAX_IDENTITY_CHARACTERS:
+                identity[key] = value
+            else:
+                self.note("observer_limit")
+
+    def _feed_usage(self, chunk: JsonObject, choices: Any) -> None:
+        groq = chunk.get("x_groq")
+        if isinstance(groq, dict):
+            self._usage.feed(groq.get("usage"))
+        usage = chunk.get("usage")
+        if usage:
+            self._usage.feed(
+                usage,
+                alone_after=self._finished_count if choices == [] else 0,
+                prompt_of=self._finishing_completion(choices),
+            )
+
+    def _finishing_completion(self, choices: Any) -> int | None:
+        """Return the index of the one choice that a chunk of a legacy completion finishes."""
+        if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], dict)):
+            return None
+        choice = choices[0]
+        index = index_of(choice.get("index"))
+        fold = self._choices.get(index) if index is not None else None
+        finishes = fold is not None and fold.is_completion and bool(choice.get("finish_reason"))
+        return index if finishes else None
+
+    def _feed_choice(self, position: int, choice: JsonObject) -> None:
+        index = index_of(choice.get("index"))
+        if index is None:
+            index = position
+        fold = self._choices.get(index)
+        if fold is None:
+            if len(self._choices) == MAX_CHOICES or not self.budget.reserve(_CHOICE_BYTES):
+                self.note("observer_limit")
+                return
+            fold = self._choices[index] = ChoiceFold(index, self.budget, self._anomalies.setdefault)
+        if "usage" in choice:
+            self._usage.feed(choice["usage"])  # Moonshot
+        was_finished = fold.finish_reason is not None
+        fold.feed(choice)
+        self._finished_count += fold.finish_reason is not None and not was_finished
+        self.has_content = self.has_content or fold.has_content
+
+    def response(self, *, done: bool = False, event_count: int = 0) -> ChatResponse:
+        """Return the answer as it stands.
+
+        More chunks may follow; they then show in ``body``, ``logprobs`` and ``usage.raw`` of this
+        one, too.
+        """
+        choices = [self._choices[index] for index in sorted(self._choices)]
+        usage = decode_usage(self._usage.whole())
+        body, hidden = self._body, self._hidden
+        return ChatResponse(
+            **self._identity,
+            choices=tuple(choice.choice() for choice in choices),
+            choice_count=self._choice_count,
+            usage=usage,
+            cost=decode_cost(usage.raw if usage else {}, body | hidden if hidden else body),
+            error=self._error,
+            done=done,
+            event_count=event_count,
+            anomalies=(*self._anomalies, *self._final_anomalies(choices, usage)),
+            hidden_members=tuple([name for name in hidden if body.get(name) != hidden[name]]),
+            body=body if self._is_whole else self._whole_body(choices),
+        )
+
+    def _final_anomalies(self, choices: list[ChoiceFold], usage: Usage | None) -> Iterator[str]:
+        """Judge the whole. Beside an error, what is missing is not an anomaly."""
+        if any(map(_IS_CUMULATIVE, choices)):
+            yield "cumulative_content"
+        if any(map(_LACKS_CALLS, choices)):
+            yield "missing_tool_calls"
+        whole = [choice for choice in choices if choice.finish_reason not in _CUT_REASONS]
+        if self._error is None and any(choice.has_bad_arguments for choice in whole):
+            yield "bad_tool_arguments"
+        if usage is not None and usage.total_inconsistent:
+            yield "total_inconsistent"
+        unfinished = not self._choices or self._finished_count < len(self._choices)
+        if self._error is None and unfinished:
+            yield "no_finish_reason"
+        if self._error is None and usage is None:
+            yield "no_usage"
+
+    def _whole_body(self, choices: list[ChoiceFold]) -> JsonObject:
+        body = {"choices": [choice.body() for choice in choices]} if choices else {}
+        return self._body | body

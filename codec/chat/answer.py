@@ -1,0 +1,187 @@
+"""The values of a chat completion's answer. Immutable, and nothing is invented (R6).
+
+:mod:`codec.chat.response` has the way to them from a plain body, :mod:`codec.chat.stream` that from
+an event stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from codec.call import Answer, Ending, Message, Said, Stop
+from codec.chunk import ERROR_FINISH_REASONS
+from codec.parts import Reasoning, Refusal, ToolCall
+
+__all__ = ("ChatMessage", "ChatResponse", "Choice", "ToolCall", "whole_object")
+
+_STOPS: Final = {
+    "stop": Stop.STOP,
+    "length": Stop.LENGTH,
+    "tool_calls": Stop.TOOL_CALL,
+    "function_call": Stop.TOOL_CALL,
+    "content_filter": Stop.CONTENT_FILTER,
+    **dict.fromkeys(ERROR_FINISH_REASONS, Stop.ERROR),
+}
+
+_OBJECTS: Final = {
+    "chat.completion.chunk": "chat.completion",
+    "text_completion.chunk": "text_completion",
+}
+
+
+class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The message of one choice.
+
+    Attributes:
+        role: as sent; ``assistant`` is not assumed.
+        content: the text; of a legacy completion, its ``text``.
+        reasoning: from ``reasoning_content``, ``reasoning`` and the thinking parts of ``content``,
+            equal texts counted once.
+        tool_calls: in order of their index, or of arrival where that is missing.
+        function_call: the legacy single call; its ``id`` is ``None``.
+    """
+
+    role: str | None = None
+    content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    function_call: ToolCall | None = None
+
+    def read(self) -> Message:
+        """The message as the record has it: reasoning, content, refusal, then the calls."""
+        calls = self.tool_calls
+        if self.function_call is not None:
+            calls = (*calls, replace(self.function_call, type="function_call"))
+        if not (self.reasoning or self.refusal or calls):
+            return Message(self.role, self.content)
+        parts = (
+            *((Reasoning(text=self.reasoning),) if self.reasoning else ()),
+            *((self.content,) if self.content else ()),
+            *((Refusal(self.refusal),) if self.refusal else ()),
+            *calls,
+        )
+        return Message(self.role, parts)
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One choice, known by its own ``index``, not by its position.
+
+    Attributes:
+        finish_reason: verbatim, ``None`` where none came; never invented.
+        logprobs: ``{"content": [...], "refusal": [...]}`` as sent and concatenated.
+    """
+
+    index: int
+    message: ChatMessage
+    finish_reason: str | None = None
+    logprobs: Mapping[str, Any] | None = None
+
+
+class ChatResponse(Said, frozen=True, kw_only=True, gc=False):
+    """One chat completion.
+
+    Of several values that a stream brings, ``id``, ``model`` and ``created`` are the first that is
+    not empty.
+
+    Attributes:
+        choices: sorted by index.
+        choice_count: how many choices were asked for, as far as known.
+        done: the end marker ``[DONE]`` was seen (streams only).
+        event_count: events with data, end marker excluded (streams only).
+        body: of a stream, the accumulated object of ``span-contract.md`` 1.5.
+    """
+
+    choices: tuple[Choice, ...] = ()
+    choice_count: int = 1
+    done: bool = False
+    event_count: int = 0
+
+    @property
+    def finished(self) -> bool:
+        """Every choice that was seen has a finish reason, and there is at least one."""
+        return bool(self.choices) and all(c.finish_reason is not None for c in self.choices)
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing of this streamed answer is missing (``design.md`` section 6).
+
+        That is: the end marker was seen, or a finish reason of every choice, of as many as were
+        asked for, and a usage with a count of completion tokens.
+        """
+        return self.done or (
+            self.finished
+            and len(self.choices) >= self.choice_count
+            and self.usage is not None
+            and self.usage.completion is not None
+        )
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """The messages of the choices."""
+        return [
+            Answer(
+                index=choice.index,
+                message=choice.message.read(),
+                finish_reason=choice.finish_reason,
+                stop=_STOPS.get(choice.finish_reason or ""),
+            )
+            for choice in self.choices
+        ]
+
+    @property
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls of all choices, without making answers of these: most have none."""
+        calls: list[ToolCall] = []
+        for choice in self.choices:
+            calls += choice.message.tool_calls
+            if choice.message.function_call is not None:
+                calls.append(choice.message.function_call)
+        return calls
+
+    @property
+    def finish_reasons(self) -> Sequence[tuple[int, str]]:
+        """Why it ended: the index of each choice that says so, and its word."""
+        return [
+            (choice.index, choice.finish_reason)
+            for choice in self.choices
+            if choice.finish_reason is not None
+        ]
+
+    @property
+    def failed_choice(self) -> tuple[int, str] | None:
+        """The first choice whose finish reason says that the answer failed, and that word."""
+        for choice in self.choices:
+            if choice.finish_reason in ERROR_FINISH_REASONS:
+                return choice.index, choice.finish_reason
+        return None
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """The index of each choice that declines to answer."""
+        return [choice.index for choice in self.choices if choice.message.refusal]
+
+    def ending(self, *, streamed: bool) -> Ending:
+        """How far it came.
+
+        A plain answer that finished is whole: nothing more of it can come. Of a stream one finish
+        reason is enough where its bytes end: some server finishes one choice of several.
+        """
+        if self.is_complete if streamed else self.finished:
+            return Ending.COMPLETE
+        return Ending.STOPPED if not streamed or self.finish_reasons else Ending.OPEN
+
+    def output(self, *, streamed: bool) -> Mapping[str, Any]:
+        """The answer as one JSON object, named as a whole and not as a chunk."""
+        if streamed and isinstance(name := self.body.get("object"), str):
+            return {**self.body, "object": whole_object(name)}
+        return self.body
+
+
+def whole_object(name: str) -> str:
+    """Return the ``object`` of what chunks of that name make; another word stands for itself."""
+    return _OBJECTS.get(name, name)

@@ -1,0 +1,382 @@
+"""One choice of an answer, folded from deltas or read from a whole message.
+
+A stream and a plain body go through the same code, so that the same answer gives the same values
+(``seeds.md`` N3). Text is kept as the fragments that came and joined once, at the end; that of many
+chunks that are taken together is one fragment, unless rule 5 may still be about them.
+
+Rules:
+
+1. Content, refusal and reasoning are appended; the role is replaced (it may come with every
+   delta, S0.2); of the finish reasons the first that is not empty is kept (S1.1), and an empty
+   one is none (``dialects.md`` section 1, rule 5).
+2. Content may be text or a list of parts, changing within one stream (Mistral). Thinking parts
+   are reasoning.
+3. Reasoning may come several times, as ``reasoning_content``, ``reasoning`` (vLLM's renaming) and
+   thinking parts. Equal texts are counted once: those of one delta, and those of the whole answer
+   where each way said the same in deltas of its own. Texts that differ are all kept.
+4. A ``message`` beside a ``delta`` repeats what the deltas said (Perplexity): it is never read.
+   ``text`` is read where there is neither: a legacy completion (``seeds.md`` S3.2; Together's
+   chats have ``text`` beside the delta).
+5. Where every fragment of content begins with the one before, and at least
+   :data:`_MIN_CUMULATIVE` of them grew, each is the text so far (gateways before Qwen,
+   ``dialects.md`` section 3): the last one is the content. The body stays what the client received.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any
+
+from codec.budget import FRAGMENT_BYTES, size_bytes
+from codec.chat.answer import ChatMessage, Choice
+from codec.chat.tool_calls import CallSlot, ToolCallSlots
+from codec.members import list_of, merge_members, text_of, without_empty
+from codec.text.jsontext import is_json, join_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.budget import Budget
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("ChoiceFold",)
+
+_MAX_REASON_CHARACTERS = 256
+"""A finish reason is a word. It is taken past the limit (R5), so it has one of its own."""
+
+_MIN_CUMULATIVE = 4
+"""Fewer fragments may grow from each other by chance: three dashes, say."""
+
+_CHOICE_MEMBERS = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
+_COMPLETION_MEMBERS = _CHOICE_MEMBERS | {"text"}
+_DELTA_MEMBERS = frozenset({
+    "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
+})  # fmt: skip
+
+
+class ChoiceFold:
+    """What is known of one choice.
+
+    Args:
+        index: the choice's own index.
+        budget: what its growth is reserved of.
+        note: is told the names of anomalies (``span-contract.md`` 1.8).
+
+    Attributes:
+        finish_reason: ``None`` until one came.
+        is_completion: it is a choice of a legacy completion, with ``text`` and no message.
+        has_content: text, reasoning, a refusal or a call was seen.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_content",
+        "_extra",
+        "_function_call",
+        "_joined",
+        "_logprobs",
+        "_message_extra",
+        "_note",
+        "_parts",
+        "_reasoning",
+        "_reasoning_by_name",
+        "_refusal",
+        "_role",
+        "finish_reason",
+        "has_content",
+        "index",
+        "is_completion",
+        "tool_calls",
+    )
+
+    def __init__(self, index: int, budget: Budget, note: Callable[[str], object]) -> None:
+        self.index = index
+        self.finish_reason: str | None = None
+        self.tool_calls = ToolCallSlots(budget, note)
+        self.has_content = False
+        self.is_completion = False
+        self._budget = budget
+        self._note = note
+        self._role: str | None = None
+        self._content: list[str] = []
+        self._joined = 0, ""  # how many fragments of content, and their text
+        self._refusal: list[str] = []
+        self._reasoning: list[str] = []
+        self._reasoning_by_name: dict[str, list[str]] = {}
+        self._parts: list[tuple[str, Any]] | None = None  # (kind, text), once a list came
+        self._function_call: CallSlot | None = None
+        self._logprobs: JsonObject = {}
+        self._extra: JsonObject = {}
+        self._message_extra: JsonObject = {}
+
+    def feed(self, choice: JsonObject) -> None:
+        """Take one entry of ``choices``: a delta, a whole message, or text."""
+        delta = choice.get("delta")
+        if "delta" not in choice and not self.has_content:
+            delta = choice.get("message")
+        known = _CHOICE_MEMBERS
+        if isinstance(delta, dict):
+            if delta:
+                self._feed_delta(delta)
+        elif isinstance(text := choice.get("text"), str) and self._may_be_completion:
+            known = _COMPLETION_MEMBERS
+            self.is_completion = True
+            if text:
+                self._append(self._content, text)
+        finish_reason = choice.get("finish_reason")
+        if finish_reason and self.finish_reason is None and isinstance(finish_reason, str):
+            self._finish(finish_reason)
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict):
+            self._merge(self._logprobs, logprobs)
+        if not choice.keys() <= known:
+            self._merge(self._extra, choice, known)
+
+    def feed_texts(self, member: str, texts: list[str]) -> None:
+        """Fold deltas of which nothing but one text each is new (:mod:`codec.chat.template`).
+
+        No text is empty, there is room for all, and they are of ``content`` or a name of reasoning.
+        """
+        if not texts:
+            return
+        whole = "".join(texts)
+        self._budget.reserve_text(whole, len(texts))
+        if member != "content":
+            self._reasoning_by_name.setdefault(member, []).append(whole)
+            self._reasoning.append(whole)
+            self._budget.spare(FRAGMENT_BYTES * len(texts))
+            return
+        if self._parts is not None:
+            self._parts.append(("text", whole))
+        begin = [*self._content[:2], *texts[:2]][:2]
+        if begin[-1].startswith(begin[0]):
+            self._content += texts  # each may be the text so far (rule 5)
+            return
+        apart = texts[: max(0, 2 - len(self._content))]
+        self._content += [*apart, "".join(texts[len(apart) :])]
+        self._budget.spare(FRAGMENT_BYTES * len(texts))
+
+    def _finish(self, finish_reason: str) -> None:
+        if len(finish_reason) <= _MAX_REASON_CHARACTERS:
+            self.finish_reason = finish_reason
+        else:
+            self._note("observer_limit")
+
+    def _feed_delta(self, delta: JsonObject) -> None:
+        thinking = ""
+        content = delta.get("content")
+        if content:
+            if isinstance(content, str):
+                if self._append(self._content, content) and self._parts is not None:
+                    self._parts.append(("text", content))
+            elif isinstance(content, list):
+                thinking = self._feed_parts(content)
+        if len(delta) == 1 and "content" in delta:
+            return  # all there is in nearly every delta
+        role = delta.get("role")
+        if (
+            role
+            and isinstance(role, str)
+            and self._budget.reserve(len(role) - len(self._role or ""))
+        ):
+            self._role = role
+        refusal = delta.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self._append(self._refusal, refusal)
+        self._feed_reasoning(delta, thinking)
+        if delta.get("tool_calls"):
+            self.tool_calls.feed(delta["tool_calls"])
+            self.has_content = self.has_content or bool(self.tool_calls)
+        function_call = delta.get("function_call")
+        if isinstance(function_call, dict) and any(function_call.values()):
+            # Snowflake sends one of empty strings where nothing is called.
+            self._feed_function_call(function_call)
+        if not delta.keys() <= _DELTA_MEMBERS:
+            self._merge(self._message_extra, delta, _DELTA_MEMBERS)
+
+    def _feed_reasoning(self, delta: JsonObject, thinking: str) -> None:
+        said = {thinking}
+        for name in ("reasoning_content", "reasoning"):
+            text = delta.get(name)
+            if not text or not isinstance(text, str):
+                continue
+            kept = self._append(self._reasoning_by_name.setdefault(name, []), text)
+            if kept and text not in said:
+                self._reasoning.append(text)
+            said.add(text)
+
+    def _feed_parts(self, parts: list[Any]) -> str:
+        """Take content that is a list of parts (rule 2) and return the thinking among it."""
+        thinking = []
+        if self._parts is None:
+            self._parts = [("text", text) for text in self._content]
+        for part in parts:
+            if isinstance(part, str):
+                kind, text = "text", part
+            elif isinstance(part, dict):
+                kind, text = _text_of_part(part)
+            else:
+                continue
+            target = {"text": self._content, "thinking": self._reasoning}.get(kind)
+            if target is None:
+                if self._budget.reserve(size_bytes(part) + FRAGMENT_BYTES):
+                    self._parts.append(("", part))
+            elif text and self._append(target, text):
+                self._parts.append((kind, text))
+                if kind == "thinking":
+                    thinking.append(text)
+        return "".join(thinking)
+
+    def _feed_function_call(self, function_call: JsonObject) -> None:
+        slot = self._function_call = self._function_call or CallSlot()
+        slot.identify(self._budget, name=text_of(function_call.get("name")))
+        slot.feed(function_call, self._budget)
+        self.has_content = True
+
+    def _append(self, fragments: list[str], text: str) -> bool:
+        self.has_content = True
+        if kept := self._budget.reserve_text(text):
+            fragments.append(text)
+        return kept
+
+    def _merge(
+        self, into: JsonObject, members: JsonObject, skip: frozenset[str] = frozenset()
+    ) -> None:
+        merge_members(into, members, skip=skip, budget=self._budget, extend_lists=True)
+
+    @property
+    def _may_be_completion(self) -> bool:
+        """Nothing came that only a message has."""
+        return self.is_completion or not (self.has_content or self._role or self._message_extra)
+
+    @property
+    def is_cumulative(self) -> bool:
+        """Each fragment of content was the whole text so far (rule 5); a list of parts never is."""
+        fragments = self._content if self._parts is None else []
+        if len(fragments) < _MIN_CUMULATIVE or not fragments[1].startswith(fragments[0]):
+            return False
+        if len(fragments[-1]) - len(fragments[0]) < _MIN_CUMULATIVE - 1:
+            return False  # nothing that grew so often
+        grown = 1
+        for text, longer in pairwise(fragments):
+            if not longer.startswith(text):
+                return False
+            grown += len(text) < len(longer)  # the last text may be repeated
+        return grown >= _MIN_CUMULATIVE
+
+    @property
+    def lacks_calls(self) -> bool:
+        """The finish reason says that something is called, and nothing is."""
+        calls = self.tool_calls or self._function_call
+        return self.finish_reason in {"tool_calls", "function_call"} and not calls
+
+    @property
+    def has_bad_arguments(self) -> bool:
+        """The arguments of some call are neither JSON nor empty (which stands for none)."""
+        legacy = self._function_call
+        if not (self.tool_calls or legacy):
+            return False
+        calls = (*self.tool_calls.calls(), *((legacy.call(),) if legacy else ()))
+        return any(
+            call.type == "function" and call.arguments.strip() and not is_json(call.arguments)
+            for call in calls
+        )
+
+    def choice(self) -> Choice:
+        """Return the choice as it stands."""
+        function_call, tool_calls = self._function_call, self.tool_calls
+        content = self._content[-1] if self.is_cumulative else self._joined_content()
+        return Choice(
+            index=self.index,
+            message=ChatMessage(
+                role=self._role,
+                content=content or None,
+                reasoning=self._joined_reasoning() or None if self._reasoning else None,
+                refusal=join_text(self._refusal) or None,
+                tool_calls=tool_calls.calls() if tool_calls else (),
+                function_call=function_call.call() if function_call else None,
+            ),
+            finish_reason=self.finish_reason,
+            logprobs=self._logprobs or None,
+        )
+
+    def _joined_content(self) -> str:
+        count = len(self._content)
+        if self._joined[0] != count:
+            self._joined = count, join_text(self._content)
+        return self._joined[1]
+
+    def _joined_reasoning(self) -> str:
+        """Return the reasoning, once where it came several times in different deltas (rule 3)."""
+        ways = list(self._reasoning_by_name.values())
+        ways.append([text for kind, text in self._parts or () if kind == "thinking"])
+        said = {join_text(texts) for texts in ways if texts}
+        return said.pop() if len(said) == 1 else join_text(self._reasoning)
+
+    def body(self) -> JsonObject:
+        """Return the choice of the accumulated object (``span-contract.md`` 1.5)."""
+        body: JsonObject = {"index": self.index}
+        if self.is_completion:
+            body["text"] = self._joined_content()
+        elif message := self._message():
+            body["message"] = message
+        if self.finish_reason:
+            body["finish_reason"] = self.finish_reason
+        if self._logprobs:
+            body["logprobs"] = self._logprobs
+        return body | self._extra if self._extra else body
+
+    def _message(self) -> JsonObject:
+        """Return the message of the accumulated object."""
+        function_call, tool_calls = self._function_call, self.tool_calls
+        message: JsonObject = {
+            "role": self._role,
+            "content": self._joined_content() if self._parts is None else self._joined_parts(),
+            "refusal": join_text(self._refusal),
+        }
+        if self._reasoning_by_name:
+            for name, texts in self._reasoning_by_name.items():
+                message[name] = join_text(texts)
+        if function_call:
+            message["function_call"] = function_call.function_body()
+        if tool_calls:
+            message["tool_calls"] = tool_calls.body()
+        message = without_empty(message)
+        return message | self._message_extra if self._message_extra else message
+
+    def _joined_parts(self) -> list[Any]:
+        """Return the parts in order, as the message would have them unstreamed."""
+        parts: list[Any] = []
+        for kind, group in groupby(self._parts or (), key=lambda part: part[0]):
+            values = [value for _, value in group]
+            if kind == "text":
+                parts.append({"type": "text", "text": join_text(values)})
+            elif kind == "thinking":
+                text = {"type": "text", "text": join_text(values)}
+                parts.append({"type": "thinking", "thinking": [text]})
+            else:
+                parts += values
+        return parts
+
+
+def _text_of_part(part: JsonObject) -> tuple[str, str]:
+    """Return the kind of a content part (``text``, ``thinking`` or another) and its text."""
+    kind = part.get("type")
+    if kind == "thinking":
+        return "thinking", _joined_text(part.get("thinking"))
+    if kind == "reasoning":  # Databricks
+        return "thinking", _joined_text(part.get("summary"))
+    text = part.get("text")
+    return ("text", text) if isinstance(text, str) else ("", "")
+
+
+def _joined_text(value: Any) -> str:
+    """Return the text of a string, or of a list of strings and text parts."""
+    if isinstance(value, str):
+        return value
+    texts = []
+    for item in list_of(value):
+        text = item.get("text") if isinstance(item, dict) else item
+        if isinstance(text, str):
+            texts.append(text)
+    return "".join(texts)

@@ -1,0 +1,72 @@
+"""What a plain (not streamed) chat completion says.
+
+:func:`decode_response` folds the body as if it were the one chunk of a stream, so that the same
+answer gives the same values whether it was streamed or not (``seeds.md`` S4.19). For an answer of
+the usual form there is a shorter way to them (:mod:`codec.chat.usual_answer`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codec.bodies import decode_response_object
+from codec.chat.accumulator import Accumulator
+from codec.chat.usual_answer import read_usual_answer
+
+if TYPE_CHECKING:
+    from codec.chat.answer import ChatResponse
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("decode_response", "fold_body")
+
+
+def decode_response(body: bytes) -> ChatResponse:
+    """Decode the body of a response, one that reports an error included.
+
+    White space around the JSON is ignored: DeepSeek sends blank lines while a request is queued
+    (``dialects.md`` section 3). The object is kept as it came in ``body``.
+
+    Raises:
+        MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
+            (Google front ends, ``dialects.md`` section 4.8) is taken for that object.
+    """
+    value = decode_response_object(body)
+    return read_usual_answer(value, len(body)) or _fold(value)
+
+
+def _fold(body: JsonObject) -> ChatResponse:
+    """Fold an answer of any form; its ``body`` is what came."""
+    accumulator = Accumulator()
+    accumulator.feed_body(_without_deltas(body), body=body)
+    return accumulator.response()
+
+
+def fold_body(body: JsonObject) -> ChatResponse:
+    """Fold a whole answer, its ``body`` included; that one, folded again, says the same.
+
+    Args:
+        body: of a plain answer, or of a folded stream; it is not changed.
+    """
+    accumulator = Accumulator()
+    accumulator.feed(_without_deltas(body))
+    return accumulator.response()
+
+
+def _without_deltas(body: JsonObject) -> JsonObject:
+    """Leave out the delta that stands beside a whole message (Perplexity sends an empty one)."""
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not any(map(_has_both, choices)):
+        return body
+    return body | {"choices": [_without_delta(choice) for choice in choices]}
+
+
+def _has_both(choice: Any) -> bool:
+    return (
+        isinstance(choice, dict) and "delta" in choice and isinstance(choice.get("message"), dict)
+    )
+
+
+def _without_delta(choice: Any) -> Any:
+    if not _has_both(choice):
+        return choice
+    return {key: value for key, value in choice.items() if key != "delta"}

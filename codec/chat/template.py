@@ -1,0 +1,210 @@
+"""Chunks that differ from the one before in their text only, known by their bytes.
+
+Most chunks of a stream are the one before with another word in it. Once such a chunk was parsed
+and folded, the next one need not be: only its word is new.
+
+Rules:
+
+1. A chunk becomes a template only if folding it a second time would change nothing but append its
+   text: no usage, no finish reason, no log probabilities, no list but that of its one choice (lists
+   are concatenated), and one piece of text: content or reasoning.
+2. No guess about JSON is trusted (keys that occur twice, or are written with escapes, or stand
+   inside a string). The place of the text is *tried*: with another text there, the parser must find
+   just that text changed.
+3. An event matches where every byte outside the places is equal, and the text is a JSON string that
+   the strict parser takes.
+4. Padding behind the text (``obfuscation`` of OpenAI, ``p`` of Mistral) may differ, too.
+5. What was folded after a template was made may have changed what it stands on, so it is
+   forgotten whenever another chunk is folded.
+
+The fold of every chunk is the oracle: ``tests/codec/chat/test_template.py`` compares.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from itertools import takewhile
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from codec.text.integers import index_of
+from codec.text.jsontext import NO_STRING, decode_json, decode_string, decode_strings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MAX_RUN", "ChunkTemplate", "decode_line", "learn_template")
+
+_SPOKEN = ("content", "reasoning_content", "reasoning")
+"""The members of a delta that carry text, one of which a template is about."""
+
+_PADDING = ("obfuscation", "p")
+_UNSPOKEN = ("refusal", "tool_calls", "function_call")
+_FIND_STRING = {
+    name: re.compile(rb'"%b"[ \t]*:[ \t]*"([^"\\]*(?:\\.[^"\\]*)*)"' % name.encode()).search
+    for name in (*_SPOKEN, *_PADDING)
+}
+_TRIAL = "a text that nobody sends"
+
+
+MAX_RUN = 64
+"""Events that are looked at together: what is not like the template is looked at again."""
+
+
+class ChunkTemplate:
+    """The bytes of one event, with a place for its text. Immutable.
+
+    Args:
+        index: the choice's index.
+        member: the member of its delta that carries the text.
+        before: the event's bytes up to and with the quote that opens the text.
+        between: from the text's closing quote on to the one that opens the padding; empty where
+            there is no padding.
+        behind: the bytes from the last closing quote on.
+    """
+
+    __slots__ = (
+        "_before",
+        "_behind",
+        "_between",
+        "_cut",
+        "_frame_bytes",
+        "_seam",
+        "index",
+        "member",
+    )
+
+    def __init__(
+        self, index: int, member: str, *, before: bytes, between: bytes, behind: bytes
+    ) -> None:
+        self.index = index
+        self.member = member
+        self._before = before
+        self._between = between
+        self._behind = behind
+        self._frame_bytes = len(before) + len(behind)
+        self._seam = behind + before  # what is between two texts
+        self._cut: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))
+
+    def fill(self, text: str) -> bytes:
+        """Return the event that has this text in each place."""
+        between = self._between + text.encode() if self._between else b""
+        return self._before + text.encode() + between + self._behind
+
+    def match(self, event: bytes) -> str | None:
+        """The text of an event that is like the first; ``None`` where it is another (rule 3)."""
+        literal = event.removeprefix(self._before).removesuffix(self._behind)
+        if len(event) - len(literal) != self._frame_bytes:
+            return None
+        if self._between:
+            literal, found, padding = literal.partition(self._between)
+            if not found or not (padding.isalnum() or not padding):
+                return None
+        try:
+            return decode_string(b'"%b"' % literal)
+        except NO_STRING:
+            return None
+
+    def match_run(self, events: list[bytes], start: int) -> list[str]:
+        """The texts of the events from one on, up to the first that does not :meth:`match`.
+
+        At most :data:`MAX_RUN` of these, which are decoded as one list.
+        """
+        if not self._frames(events[start]):
+            return []
+        run = events[start : start + MAX_RUN]
+        while not self._frames(run[-1]):  # the usual others are the stream's end
+            run.pop()
+        literals = [*map(self._cut, run)]
+        # Put together again they must be what is there: this proves all that is between them.
+        if self._before + self._seam.join(literals) + self._behind != b"".join(run):
+            literals = [self._cut(event) for event in takewhile(self._frames, run)]
+        return _decode_literals(self._without_padding(literals))
+
+    def _frames(self, event: bytes) -> bool:
+        """Tell whether an event is like the first but for what stands in its places."""
+        return self._before + self._cut(event) + self._behind == event
+
+    def _without_padding(self, literals: list[bytes]) -> list[bytes]:
+        """Leave the padding out, up to the first that has something else there (rule 4)."""
+        if not self._between:
+            return literals
+        texts = []
+        for each in literals:
+            literal, found, padding = each.partition(self._between)
+            if not found or not (padding.isalnum() or not padding):
+                break
+            texts.append(literal)
+        return texts
+
+
+def _decode_literals(literals: list[bytes]) -> list[str]:
+    """Decode what stands between the quotes of JSON strings, up to the first that is none."""
+    joined = b'","'.join(literals)
+    # Where none has a quote or ends in a backslash, each is a string if all of them are a list.
+    if joined.count(b'"') == 2 * (len(literals) - 1) and b'\\"' not in joined:
+        with suppress(*NO_STRING):
+            return decode_strings(b'["%b"]' % joined)
+    texts = []
+    with suppress(*NO_STRING):
+        for literal in literals:
+            texts.append(decode_string(b'"%b"' % literal))  # noqa: PERF401 - those before it stay
+    return texts
+
+
+def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:
+    """Make a template of a chunk and its event of one line; ``None`` where it cannot be one."""
+    try:
+        return _learn(event, chunk)
+    except RecursionError:  # nested just within what the parser takes
+        return None
+
+
+def decode_line(event: bytes) -> Any:
+    """Decode the data of an event that is one ``data`` line and nothing else."""
+    return decode_json(event.removeprefix(b"data:"))
+
+
+def _learn(event: bytes, chunk: Any) -> ChunkTemplate | None:
+    choice = _find_plain_choice(chunk)
+    if choice is None or event.count(b"[") != 1:
+        return None
+    delta = choice["delta"]
+    said = [*filter(delta.get, _SPOKEN)]
+    text = _FIND_STRING[said[0]](event) if len(said) == 1 else None
+    if text is None:
+        return None
+    member = said[0]
+    expected = chunk | {"choices": [choice | {"delta": delta | {member: _TRIAL}}]}
+    before, between, behind = event[: text.start(1)], b"", event[text.end(1) :]
+    if name := next(filter(chunk.get, _PADDING), None):
+        expected[name] = _TRIAL
+        padding = _FIND_STRING[name](behind)
+        if padding is None:
+            return None
+        between, behind = behind[: padding.start(1)], behind[padding.end(1) :]
+    index = index_of(choice.get("index"))
+    template = ChunkTemplate(index or 0, member, before=before, between=between, behind=behind)
+    try:
+        return template if decode_line(template.fill(_TRIAL)) == expected else None
+    except ValueError:
+        return None
+
+
+def _find_plain_choice(chunk: Any) -> JsonObject | None:
+    """The one choice of a chunk that rule 1 allows, but for its texts and for other lists."""
+    if not isinstance(chunk, dict) or chunk.get("usage") or "x_groq" in chunk:
+        return None
+    choices = chunk.get("choices")
+    if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], dict)):
+        return None
+    choice: JsonObject = choices[0]
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or "usage" in choice:
+        return None
+    if choice.get("finish_reason") or choice.get("logprobs") or any(map(delta.get, _UNSPOKEN)):
+        return None
+    return choice

@@ -1,0 +1,239 @@
+"""Tool calls of one choice, from deltas or whole (``dialects.md`` section 7, ``seeds.md`` S0.11).
+
+Rules:
+
+1. With an ``index`` (:func:`codec.text.integers.index_of`), the calls at that index are looked at.
+   A known id is that call; a new id **with a name** is a new call (anomaly ``tool_index_reused``);
+   anything else continues the latest call there.
+2. Without an ``index``, an entry continues the last call unless its id (or, without an id, its
+   name) is another one, or it stands beside another entry without index in the same delta.
+3. Of id, name and type the first non-empty one is kept. A later one that differs is no new call
+   by rules 1 and 2, so it is noted: anomaly ``tool_identity_conflict``.
+4. Argument text is concatenated exactly as sent. An object in its place is re-encoded compactly.
+5. A call of a custom tool has ``custom`` with free ``input`` in the place of ``function`` with
+   ``arguments``, and is put together like one; the body has it as it came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from codec.chat.answer import ToolCall
+from codec.members import merge_members, text_of
+from codec.text.integers import index_of
+from codec.text.jsontext import compact_text, join_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.budget import Budget
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("CallSlot", "ToolCallSlots")
+
+_CALL_MEMBERS = frozenset({"index", "id", "type", "function"})
+_CUSTOM_CALL_MEMBERS = _CALL_MEMBERS | {"custom"}
+_FUNCTION_MEMBERS = frozenset({"name", "arguments"})
+_SLOT_BYTES = 1024  # what an empty slot takes of the budget, so that empty calls end somewhere
+
+
+class CallSlot:
+    """One call that is being put together, a tool call or the legacy ``function_call``.
+
+    Of ``id``, ``name`` and ``type`` it has the first that is not empty.
+
+    Attributes:
+        index: its ``index`` on the wire, ``None`` where there was none.
+        is_custom: it came as a call of a custom tool (rule 5).
+    """
+
+    __slots__ = (
+        "_arguments",
+        "_extra",
+        "_function_extra",
+        "id",
+        "index",
+        "is_custom",
+        "name",
+        "type",
+    )
+
+    def __init__(self, index: int | None = None) -> None:
+        self.index = index
+        self.id: str | None = None
+        self.name: str | None = None
+        self.type: str | None = None
+        self.is_custom = False
+        self._arguments: list[str] = []
+        self._extra: JsonObject = {}
+        self._function_extra: JsonObject = {}
+
+    def identify(self, budget: Budget, **words: str | None) -> bool:
+        """Take over what is not known yet of ``id``, ``name`` and ``type``.
+
+        False where something differs (rule 3).
+        """
+        same = True
+        for attribute, word in words.items():
+            known = getattr(self, attribute)
+            if known:
+                same = same and word in {None, known}
+            elif word and budget.reserve(len(word)):
+                setattr(self, attribute, word)
+        return same
+
+    def feed(self, function: JsonObject, budget: Budget) -> None:
+        """Take the arguments and the unknown members of a ``function`` object."""
+        arguments = function.get("arguments")
+        if arguments is not None and arguments != "":
+            text = arguments if isinstance(arguments, str) else compact_text(arguments)
+            if budget.reserve_text(text):
+                self._arguments.append(text)
+        if not function.keys() <= _FUNCTION_MEMBERS:
+            merge_members(
+                self._function_extra,
+                function,
+                skip=_FUNCTION_MEMBERS,
+                budget=budget,
+                extend_lists=True,
+            )
+
+    def feed_extra(self, entry: JsonObject, budget: Budget, known: frozenset[str]) -> None:
+        """Keep the unknown members of a ``tool_calls`` entry (Gemini's ``extra_content``)."""
+        merge_members(self._extra, entry, skip=known, budget=budget, extend_lists=True)
+
+    def call(self) -> ToolCall:
+        """Return the call as it stands."""
+        return ToolCall(
+            id=self.id,
+            name=self.name,
+            arguments=join_text(self._arguments),
+            type=self.type or "function",
+        )
+
+    def function_body(self) -> JsonObject:
+        """Return the ``function`` object of ``span-contract.md`` 1.5, or the ``custom`` one."""
+        member = "input" if self.is_custom else "arguments"
+        body: JsonObject = {"name": self.name, member: join_text(self._arguments)}
+        known = {key: value for key, value in body.items() if value}
+        return known | self._function_extra | known  # an unknown "input" hides no text
+
+    def body(self, index: int) -> JsonObject:
+        """Return the ``tool_calls`` entry of ``span-contract.md`` 1.5, with this number."""
+        member = "custom" if self.is_custom else "function"
+        body: JsonObject = {"id": self.id, "type": self.type, member: self.function_body()}
+        known = {key: value for key, value in body.items() if value}
+        return {"index": index} | known | self._extra
+
+
+class ToolCallSlots:
+    """The tool calls of one choice, and what notes the anomalies of it by their names."""
+
+    __slots__ = ("_budget", "_by_id", "_last", "_latest", "_note", "_slots")
+
+    def __init__(self, budget: Budget, note: Callable[[str], object]) -> None:
+        self._budget = budget
+        self._note = note
+        self._slots: list[CallSlot] = []  # in order of arrival
+        self._latest: dict[int, CallSlot] = {}  # by index
+        self._by_id: dict[tuple[int, str], CallSlot] = {}  # by index and id
+        self._last: CallSlot | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def feed(self, entries: Any) -> None:
+        """Fold the ``tool_calls`` of a delta or a message; other values count as none."""
+        if not isinstance(entries, list):
+            return
+        unnumbered = 0
+        for entry in entries:
+            if not isinstance(entry, dict) or not entry:
+                continue
+            index = index_of(entry.get("index"))
+            unnumbered += index is None
+            self._feed_entry(entry, index, beside_another=unnumbered > 1)
+
+    def _feed_entry(self, entry: JsonObject, index: int | None, *, beside_another: bool) -> None:
+        function, is_custom = _function_of(entry)
+        call_id = text_of(entry.get("id"))
+        if call_id == "null":  # Mistral writes a missing id so
+            call_id = None
+        name = text_of(function.get("name"))
+        if index is None:
+            slot = self._continued(call_id, name, beside_another=beside_another)
+        else:
+            slot = self._continued_at(index, call_id, name)
+        if slot is None:
+            if not self._budget.reserve(_SLOT_BYTES):
+                return
+            slot = CallSlot(index)
+            self._slots.append(slot)
+            if index is not None:
+                self._latest[index] = slot
+        if not slot.identify(self._budget, id=call_id, name=name, type=text_of(entry.get("type"))):
+            self._note("tool_identity_conflict")
+        if index is not None and slot.id is not None:
+            self._by_id.setdefault((index, slot.id), slot)
+        slot.is_custom = slot.is_custom or is_custom
+        slot.feed(function, self._budget)
+        known = _CUSTOM_CALL_MEMBERS if is_custom else _CALL_MEMBERS
+        if not entry.keys() <= known:
+            slot.feed_extra(entry, self._budget, known)
+        self._last = slot
+
+    def _continued_at(self, index: int, call_id: str | None, name: str | None) -> CallSlot | None:
+        """Return the call that an entry with an index continues (rule 1)."""
+        latest = self._latest.get(index)
+        if latest is None or not call_id or call_id == latest.id:
+            return latest
+        if known := self._by_id.get((index, call_id)):
+            return known
+        if name and latest.id:
+            self._note("tool_index_reused")
+            return None
+        return latest
+
+    def _continued(
+        self, call_id: str | None, name: str | None, *, beside_another: bool
+    ) -> CallSlot | None:
+        """Return the call that an entry without index continues (rule 2)."""
+        last = self._last
+        if last is None or not (call_id or name):
+            return last
+        if beside_another:
+            return None
+        same = call_id == last.id if call_id else name == last.name
+        return last if same else None
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls, by index where all have one (``seeds.md`` S1.2), else as they came."""
+        return tuple([slot.call() for slot in self._ordered()]) if self._slots else ()
+
+    def body(self) -> list[JsonObject]:
+        """Return the ``tool_calls`` of ``span-contract.md`` 1.5.
+
+        Where a call came without an index, all are numbered as they came: whoever reads the body
+        takes none for the continuation of another.
+        """
+        slots = self._ordered()
+        indices = [slot.index for slot in slots if slot.index is not None]
+        if len(indices) < len(slots):
+            indices = [*range(len(slots))]
+        return [slot.body(index) for slot, index in zip(slots, indices, strict=True)]
+
+    def _ordered(self) -> list[CallSlot]:
+        numbered = [(slot.index, slot) for slot in self._slots if slot.index is not None]
+        if len(numbered) < len(self._slots):
+            return self._slots
+        return [slot for _, slot in sorted(numbered, key=lambda pair: pair[0])]
+
+
+def _function_of(entry: JsonObject) -> tuple[JsonObject, bool]:
+    """Return what is called and with what, and whether it is a custom tool (rule 5)."""
+    function, custom = entry.get("function"), entry.get("custom")
+    if isinstance(function, dict):
+        return function, False
+    if not isinstance(custom, dict):
+        return {}, False
+    return {"arguments" if name == "input" else name: custom[name] for name in custom}, True

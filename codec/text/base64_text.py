@@ -1,0 +1,70 @@
+"""Base64 in the members of JSON that carry images, and what stands for it where it is long.
+
+A picture of a few megabytes tells the reader of a span nothing, and costs as much as a thousand
+answers.
+
+Rules:
+
+1. Known members alone are looked at (:data:`_MEMBERS`): a text that looks like base64 is one.
+2. Up to :data:`MAX_KEPT_CHARS` stay as they are. Longer ones become ``<N base64 characters,
+   image/png>``, the type told by the first bytes, where they tell it.
+3. What arrives in pieces may be shortened before its end is there: the next piece is counted in.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MAX_KEPT_CHARS", "shorten_base64", "shorten_base64_text")
+
+MAX_KEPT_CHARS = 32_000
+"""The longest image that a span shows if nobody says otherwise (``span-contract.md`` section 3)."""
+
+_MEMBERS = ("result", "b64_json", "partial_image_b64")
+
+_TYPES = (
+    (b"iVBORw0KGgo", b", image/png"),
+    (b"/9j/", b", image/jpeg"),
+    (b"UklGR", b", image/webp"),
+    (b"R0lGOD", b", image/gif"),
+)
+"""How base64 of pictures begins."""
+
+_VALUE = rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=]*+)"
+"""Base64, or what stands for it, and more of it."""
+
+_IN_TEXT = re.compile(rb'("(?:%b)" {0,4}: {0,4}")' % "|".join(_MEMBERS).encode() + _VALUE)
+_ALONE = re.compile(rb"()" + _VALUE)
+
+
+def shorten_base64_text(piece: bytes) -> bytes:
+    """A piece of JSON text, cut anywhere, without what is too long in it.
+
+    >>> shorten_base64_text(b'{"result": "iVBORw0KGgo' + b"A" * 40_000)
+    b'{"result": "<40011 base64 characters, image/png>'
+    """
+    return _IN_TEXT.sub(_shorten_match, piece)
+
+
+def shorten_base64(members: JsonObject) -> None:
+    """Shorten what is too long among the members of an object, in place."""
+    for name in _MEMBERS:
+        value = members.get(name)
+        if not isinstance(value, str) or not value.isascii():
+            continue
+        if len(value) > MAX_KEPT_CHARS or value.startswith("<"):
+            found = _ALONE.fullmatch(value.encode())
+            members[name] = value if found is None else _shorten_match(found).decode()
+
+
+def _shorten_match(found: re.Match[bytes]) -> bytes:
+    before, count, named, more = found.groups()
+    if count is None and len(more) <= MAX_KEPT_CHARS:
+        return found[0]
+    if count is None:
+        count, named = b"0", next((kind for first, kind in _TYPES if more.startswith(first)), b"")
+    return bytes(before) + b"<%d base64 characters%b>" % (int(count) + len(more), named or b"")

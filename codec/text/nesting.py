@@ -1,0 +1,109 @@
+"""The brackets that are open in a JSON value, followed a piece of text at a time.
+
+To look at each bracket by itself costs up to a microsecond a byte, and a hostile body has nothing
+else. So a piece is passed over as a whole: what bytes can do in a few calls.
+
+Rules:
+
+1. A piece is passed over where it is beyond doubt that the value neither ends in it nor breaks:
+   outside its strings are but scalars, punctuation and brackets, each closed by its partner, at
+   most :data:`MAX_DEPTH` of them open. Nothing is changed by a piece that is not.
+2. The work is linear in the piece, whatever it holds. Pairs without anything between them are
+   taken out while that makes the rest much shorter; then few runs of brackets are left, for each
+   pair that is taken out in one round had another in it in the round before.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from itertools import accumulate
+
+from codec.text.jsontext import MAX_JSON_DEPTH
+
+__all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "pass_over")
+
+MAX_DEPTH = MAX_JSON_DEPTH
+"""Brackets open at once in a value: deeper values are not followed."""
+
+CLOSERS = {ord("{"): ord("}"), ord("["): ord("]")}
+"""A bracket's partner."""
+
+_FILL = b" \t\n\r,:+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""All that may stand outside strings, but for brackets."""
+
+_TO_CLOSERS = bytes.maketrans(b"[{", b"]}")
+_TO_STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")  # 1 and -1
+_find_runs = re.compile(rb"[\[{]+|[\]}]+|.", re.DOTALL).findall
+
+_WORTHWHILE = 7 / 8
+"""What a round leaves at most for another to follow: rule 2."""
+
+
+class Ending(Enum):
+    """The place where a piece ends."""
+
+    OUTSIDE = 0
+    IN_STRING = 1
+    BEHIND_BACKSLASH = 2
+    """In a string, whose next byte that escapes."""
+
+
+def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
+    """Follow a piece that begins in a container, outside its strings.
+
+    Args:
+        piece: not empty.
+        closers: the partners of the brackets that are open, at least of one; brought up to date.
+
+    Returns:
+        Where it ends; ``None`` where nothing can be said of it (rule 1).
+    """
+    outside, ending = piece, Ending.OUTSIDE
+    if b'"' in piece or b"\\" in piece:
+        if b"\\" in piece:  # outside strings, too, what takes its place is a fault
+            piece = piece.replace(rb"\\", b"\0\0").replace(rb"\"", b"\0\0")
+        parts = piece.split(b'"')
+        outside = b"".join(parts[::2])
+        if len(parts) % 2 == 0:
+            ending = Ending.BEHIND_BACKSLASH if piece.endswith(b"\\") else Ending.IN_STRING
+    brackets = outside.translate(None, _FILL)
+    if brackets and not _follow_brackets(brackets, closers):
+        return None
+    return ending
+
+
+def _follow_brackets(brackets: bytes, closers: bytearray) -> bool:
+    left, rounds = _remove_pairs(brackets)
+    opened = closers[:]
+    deepest = len(opened)
+    for run in _find_runs(left):
+        if run[0] in CLOSERS:
+            opened += run.translate(_TO_CLOSERS)
+            deepest = max(deepest, len(opened))
+        elif len(run) < len(opened) and opened[: -len(run) - 1 : -1] == run:
+            del opened[-len(run) :]
+        else:
+            return False
+    # What was taken out were pairs in one another, of each kind one in a round.
+    if deepest + 2 * rounds > MAX_DEPTH and _measure_depth(brackets, len(closers)) > MAX_DEPTH:
+        return False
+    closers[:] = opened
+    return True
+
+
+def _remove_pairs(brackets: bytes) -> tuple[bytes, int]:
+    """The brackets without most of the pairs, and in how many rounds they were taken out."""
+    rounds, left = 0, brackets
+    while True:
+        size = len(left)
+        left = left.replace(b"{}", b"").replace(b"[]", b"")
+        rounds += 1
+        if not left or len(left) > size * _WORTHWHILE:
+            return left, rounds
+
+
+def _measure_depth(brackets: bytes, depth: int) -> int:
+    """How many are open at once at most, of brackets that have partners, with those before them."""
+    steps = memoryview(brackets.translate(_TO_STEPS)).cast("b")
+    return max(accumulate(steps, initial=depth))
