@@ -9,7 +9,7 @@ import pytest
 
 from codec.chat.accumulator import Accumulator
 from codec.cost import Cost
-from tests.codec.folded_chunks import USAGE, contents, delta, fold
+from tests.codec.chat.folded_chunks import USAGE, contents, delta, fold
 
 if TYPE_CHECKING:
     from codec.chat.answer import ChatResponse

@@ -12,7 +12,7 @@ from codec.chat import stream
 from codec.chat.stream import ChatStream
 from codec.text import sse as sse_module
 from codec.text.jsontext import encode_json
-from tests.codec.folded_chunks import delta
+from tests.codec.chat.folded_chunks import delta
 from tests.codec.text.test_sse import split
 from tests.fixtures.wire import DONE, sse, usage_of
 
