@@ -20,12 +20,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ("FRAGMENT_BYTES", "LOAN_BYTES", "MEMBER_BYTES", "Budget", "size_bytes")
+__all__ = (
+    "CHARACTER_BYTES",
+    "FRAGMENT_BYTES",
+    "LOAN_BYTES",
+    "MEMBER_BYTES",
+    "Budget",
+    "most_bytes",
+    "size_bytes",
+)
 
 FRAGMENT_BYTES = 64
 """What a short string and its place in a list cost CPython besides its characters."""
+
+CHARACTER_BYTES = 4
+"""The most that a character of a text takes."""
 
 MEMBER_BYTES = 96
 """What a member of an object costs besides the characters of its name and its value."""
@@ -86,14 +97,32 @@ class Budget:
         self.left_bytes -= size_bytes
         return True
 
+    @property
+    def free_bytes(self) -> int:
+        """What can be set aside without asking the lender."""
+        if self.exceeded:
+            return 0
+        return self.left_bytes if self._lend is None else min(self.left_bytes, self._lent_bytes)
+
     def reserve_text(self, text: str, pieces: int = 1) -> bool:
         """Set aside what a text takes that is kept for itself, in so many pieces."""
         size = len(text)
         return self.reserve(size + FRAGMENT_BYTES * pieces, 0 if text.isascii() else 3 * size)
 
+    def reserve_texts(self, texts: Sequence[str]) -> bool:
+        """Set aside what texts take, each of which is kept for itself; all of them or none."""
+        size = sum(map(len, texts))
+        wide = 0 if "".join(texts).isascii() else sum(len(it) for it in texts if not it.isascii())
+        return self.reserve(size + FRAGMENT_BYTES * len(texts), 3 * wide)
+
     def spare(self, size_bytes: int) -> None:
         """Use bytes that were reserved, and take no memory any more, before the next loan."""
         self._lent_bytes += size_bytes
+
+
+def most_bytes(texts: Sequence[str]) -> int:
+    """The most that texts take which are kept for themselves, whatever is in them."""
+    return CHARACTER_BYTES * sum(map(len, texts)) + FRAGMENT_BYTES * len(texts)
 
 
 def size_bytes(value: Any) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.text.sse import ServerSentEvent
 
-__all__ = ("EventReader", "Fold")
+__all__ = ("SMALL_PENDING_BYTES", "EventReader", "Fold")
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """What the values of one event may take: the longest text, or a hundred thousand small objects."""
@@ -35,7 +35,7 @@ _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 _UNWEIGHED_BYTES = 512 * 1024
 """An event of so many bytes takes some 20 MiB at most, and only for as long as it is folded."""
 
-_SMALL_PENDING_BYTES = 32 * 1024
+SMALL_PENDING_BYTES = 32 * 1024
 """An event under way that needs no loan: it is as much as an open stream takes anyway."""
 
 
@@ -106,10 +106,13 @@ class EventReader(ABC, Generic[_Fold]):
             return []
 
     def _reserve_pending(self) -> None:
-        """Set aside what the event under way holds; without room nothing more is read."""
+        """Set aside what the event under way holds, and find out whether there is one.
+
+        Without room nothing more is read.
+        """
         pending_bytes = self._decoder.pending_bytes
         self._between_events = self._decoder.is_between_events and not self._is_lost
-        if pending_bytes > _SMALL_PENDING_BYTES or self._pending_bytes:
+        if pending_bytes > SMALL_PENDING_BYTES or self._pending_bytes:
             if self._fold.budget.reserve(0, pending_bytes - self._pending_bytes):
                 self._pending_bytes = pending_bytes
             else:

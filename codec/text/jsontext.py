@@ -38,6 +38,7 @@ __all__ = (
     "encode_json",
     "is_json",
     "is_too_deep",
+    "is_utf8",
     "join_text",
     "split_object",
 )
@@ -126,6 +127,17 @@ def decode_json_object(data: bytes | str) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}")  # noqa: TRY004
     return value
+
+
+def is_utf8(data: bytes) -> bool:
+    """Tell whether bytes are UTF-8, which msgspec does not ask of what it passes over."""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def split_object(data: bytes) -> dict[str, msgspec.Raw]:

@@ -1,13 +1,17 @@
 """Events that are one more word of a text, as most are, and those that tell a text again.
 
-They are read as no more than that: their padding, ids and numbers are neither decoded nor kept.
+They are read as no more than that: their padding, ids and sequence numbers are neither decoded nor
+kept. What could be odd about these, the general way has to find: so data is looked at here only
+where it is UTF-8 and too short to be nested too deeply, or to hold too much.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
+
+from codec.text.jsontext import MAX_JSON_DEPTH, is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +34,7 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class Told(msgspec.Struct, gc=False):
-    """All that is read of an event that may tell a text again."""
+    """All that is read of an event that may tell a text again; without an index it does not."""
 
     type: str
     output_index: _Index = -1
@@ -40,11 +44,17 @@ class Told(msgspec.Struct, gc=False):
 
 _decode_delta = msgspec.json.Decoder(Delta).decode
 _decode_told = msgspec.json.Decoder(Told).decode
-_OTHER = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_OTHER = msgspec.MsgspecError
+
+_MAX_DELTA_BYTES: Final = 2 * MAX_JSON_DEPTH
+"""Largest data that is looked at as one more word: real events have some 300 bytes. It has no room
+for brackets in each other that are too many, nor for a number that is too long."""
 
 
 def read_delta(data: bytes) -> Delta | None:
     """Read data that is one more word; ``None`` where it is not."""
+    if len(data) > _MAX_DELTA_BYTES or not is_utf8(data):
+        return None
     try:
         return _decode_delta(data)
     except _OTHER:
@@ -53,6 +63,8 @@ def read_delta(data: bytes) -> Delta | None:
 
 def read_told(data: bytes) -> Told | None:
     """Read data that may tell a text again; ``None`` where it does not."""
+    if data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH or not is_utf8(data):
+        return None
     try:
         return _decode_told(data)
     except _OTHER:
@@ -61,6 +73,8 @@ def read_told(data: bytes) -> Told | None:
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
     """Read lines of data that all add to one text: their pieces, or none where one does not."""
+    if max(map(len, lines), default=0) > _MAX_DELTA_BYTES or not is_utf8(b"".join(lines)):
+        return []
     try:
         deltas = [*map(_decode_delta, lines)]
     except _OTHER:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, OpenText, part_of
 from codec.apis.responses.said import make_answer
-from codec.budget import FRAGMENT_BYTES, size_bytes
+from codec.budget import most_bytes, size_bytes
 from codec.chunk import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
@@ -28,7 +28,7 @@ from codec.text.integers import index_of
 from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from codec.apis.responses.item_fold import Place
     from codec.apis.responses.said import ResponseAnswer
@@ -41,11 +41,8 @@ __all__ = ("ResponseFold",)
 _ITEM_BYTES: Final = 1_024
 """What an item takes before it says anything."""
 
-_ROOM_BYTES: Final = 32 * 1024
-"""Room for some hundred pieces is asked of the lender at once."""
-
-_MOST_BYTES: Final = 4
-"""The most that a character takes in memory."""
+_PIECES_AT_ONCE: Final = 64
+"""Pieces that are reserved together: where they do not fit, they are looked at one by one."""
 
 _MAX_ESSENTIAL_BYTES: Final = 64 * 1024
 """Largest member that is kept past the limit: a usage has 2 KiB."""
@@ -105,7 +102,7 @@ class ResponseFold:
         self._response: JsonObject = {}
         self._items: dict[int, ItemFold] = {}
         self._ended: JsonObject | None = None  # the last response that ended, whole
-        self._text = OpenText("", 0, 0, [])
+        self._text = OpenText()
         self._error: ErrorObject | None = None
         self._anomalies: dict[str, None] = {}  # a set that keeps its order
 
@@ -118,54 +115,54 @@ class ResponseFold:
         self._error = self._error or error
 
     def open_text(self, kind: str, index: int, part: int, piece: str) -> OpenText | None:
-        """Add a piece to a text of an item, and open that for more; ``None``: none is meant."""
+        """Add a piece to a text of an item, and open that text for more.
+
+        Returns:
+            The text: a closed one where its item is whole, or where nothing grows any more;
+            ``None`` where the event is about no text.
+        """
         place = DELTAS.get(kind)
-        if place is None or index < 0 or part < 0:
+        if place is None:
             return None
-        self._settle()
+        self.settle()
         text = self._text
         if (text.kind, text.index, text.part) != (kind, index, part):
             self._close_text()
             pieces = self._find_pieces(place, index, part)
             if pieces is None:
-                return text  # a closed one: its item is whole, or nothing grows any more
+                return text
             text = self._text = OpenText(kind, index, part, pieces)
+        self._add_piece(text, piece)
+        self._make_room()
+        return text
+
+    def add_pieces(self, pieces: Sequence[str]) -> None:
+        """Add pieces to the open text, as many of them as :meth:`open_text` would one by one."""
+        self.settle()
+        text = self._text
+        for start in range(0, len(pieces), _PIECES_AT_ONCE):
+            some = [piece for piece in pieces[start : start + _PIECES_AT_ONCE] if piece]
+            if most_bytes(some) <= self.budget.free_bytes and self.budget.reserve_texts(some):
+                text.pieces += some
+                text.settled += len(some)
+                self.has_content = self.has_content or bool(some)
+            else:
+                for piece in some:
+                    self._add_piece(text, piece)
+        self._make_room()
+
+    def _add_piece(self, text: OpenText, piece: str) -> None:
         if piece and self.budget.reserve_text(piece):
             text.pieces.append(piece)
             text.settled += 1
             self.has_content = True
-        self._make_room()
-        return text
-
-    def add_pieces(self, pieces: list[str]) -> int:
-        """Add pieces to the open text as far as there is room; how many were added.
-
-        Room is asked for as single pieces ask for it: for :data:`_ROOM_BYTES` at once at most.
-        """
-        self._settle()
-        text = self._text
-        largest_bytes = _MOST_BYTES * max(map(len, pieces), default=0) + FRAGMENT_BYTES
-        step = max(1, _ROOM_BYTES // largest_bytes)
-        added = 0
-        while added < len(pieces) and self.has_content and not self.budget.exceeded:
-            some = pieces[added : added + step]
-            if largest_bytes * len(some) > self.budget.left_bytes:
-                break
-            if not self.budget.reserve_text("".join(some), len(some)):
-                break
-            text.pieces += some
-            text.settled += len(some)
-            added += len(some)
-        self._make_room()
-        return added
 
     def _make_room(self) -> None:
-        """Find out what further pieces of the open text may need without asking."""
-        is_open = self.has_content and not self.budget.exceeded
-        self._text.room_bytes = min(_ROOM_BYTES, self.budget.left_bytes) if is_open else 0
+        """Find out what further pieces of the open text may need without asking the lender."""
+        self._text.room_bytes = self.budget.free_bytes if self.has_content else 0
 
     def was_told(self, kind: str, index: int, part: int) -> bool:
-        """Tell whether an event of such a type says no more than the pieces of its text did."""
+        """Tell whether an event of such a type repeats a text whose pieces came."""
         if kind in PARTS:
             return True
         item = self._items.get(index)
@@ -181,18 +178,17 @@ class ResponseFold:
             pieces = item.texts[place, part] = []
         return pieces
 
-    def _settle(self) -> None:
-        """Take what the pieces need that came since this was done last."""
+    def settle(self) -> None:
+        """Reserve what the pieces need that were added since this was done last: there is room."""
         text = self._text
-        pieces = text.pieces[text.settled :]
-        if pieces:
-            self.budget.reserve_text("".join(pieces), len(pieces))
+        text.room_bytes = 0
+        if pieces := text.pieces[text.settled :]:
+            self.budget.reserve_texts(pieces)
             text.settled += len(pieces)
 
     def _close_text(self) -> None:
-        self._settle()
-        self._text.kind = ""
-        self._text = OpenText("", 0, 0, [])
+        self.settle()
+        self._text.close()
 
     def feed(self, event: Any, name: str | None = None) -> bool:
         """Fold one event; whether it is a chunk, which an error is not.

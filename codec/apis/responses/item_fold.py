@@ -54,26 +54,34 @@ _Key = tuple[Place, int]
 
 
 class OpenText:
-    """The text that is under way, which takes more pieces.
+    """A text that takes more pieces. Made of nothing it is closed: no event is about it.
 
     Attributes:
-        kind: of the events that bring them; empty where it is closed.
-        index: of its item.
+        kind: the type of the events that bring pieces; empty where the text is closed.
+        index: the index of its item; negative where the text is closed.
         part: its place in the item.
-        pieces: so far.
-        settled: how many of them have their room reserved.
-        room_bytes: what further ones may need without asking.
+        pieces: the pieces so far.
+        settled: how many of the pieces have their room reserved.
+        room_bytes: what further pieces may need before room is to be reserved.
     """
 
     __slots__ = ("index", "kind", "part", "pieces", "room_bytes", "settled")
 
-    def __init__(self, kind: str, index: int, part: int, pieces: list[str]) -> None:
+    def __init__(
+        self, kind: str = "", index: int = -1, part: int = 0, pieces: list[str] | None = None
+    ) -> None:
         self.kind = kind
         self.index = index
         self.part = part
-        self.pieces = pieces
-        self.settled = len(pieces)
+        self.pieces = [] if pieces is None else pieces
+        self.settled = len(self.pieces)
         self.room_bytes = 0
+
+    def close(self) -> None:
+        """Take no more pieces, and let go of those that came: they are the item's."""
+        self.kind, self.index, self.part = "", -1, 0
+        self.pieces = []
+        self.settled = self.room_bytes = 0
 
 
 class ItemFold:

@@ -5,7 +5,8 @@ Rules, besides those of :mod:`codec.event_reader`:
 1. The end is the end of the bytes. ``[DONE]``, which some gateways send, is passed over.
 2. Most events are one more word of the same text. They are read as no more than that
    (:mod:`codec.apis.responses.deltas`), and together where a read has a run of them. The general
-   way, event by event, is the oracle of both.
+   way, event by event, comes to the same to the byte, whatever there is room for. One thing
+   differs: an event that repeats a text is not decoded, so that it cannot be too large for that.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.responses.deltas import read_delta, read_run, read_told
 from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, OpenText
-from codec.budget import FRAGMENT_BYTES, Budget
-from codec.event_reader import EventReader
+from codec.budget import CHARACTER_BYTES, FRAGMENT_BYTES, Budget
+from codec.event_reader import SMALL_PENDING_BYTES, EventReader
 from codec.text.base64_text import shorten_base64_text
 from codec.text.sse import SseDecoder, read_event
 
@@ -37,12 +38,6 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 """What one response may take in memory, as :mod:`codec.budget` estimates it: as a chat's answer."""
 
-_MAX_DELTA_BYTES: Final = 4_096
-"""Largest event that is looked at as one more word: real ones have some 300 bytes."""
-
-_MOST_BYTES: Final = 4
-"""The most that a character takes in memory."""
-
 _MIN_LINES_BYTES: Final = 8 * 1024
 _MAX_LINES_BYTES: Final = 1024 * 1024
 """Reads that are looked at line by line: a smaller one has few events, and a larger one becomes
@@ -50,8 +45,10 @@ hundreds of thousands of lines."""
 
 _LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
 _BLANK: Final = b"\n"
+"""The line that ends an event."""
+
 _LINES: Final = 3
-"""The lines of the usual event: its name, its data, and a blank one."""
+"""How many lines the usual event has: its name, its data, and a blank one."""
 
 _NAME: Final = b"event: "
 _DATA: Final = b"data: "
@@ -60,8 +57,8 @@ _BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch
 _TOLD_AGAIN: Final = PARTS.union(WHOLES)
 """The names of events that mostly tell what the deltas told."""
 
-_NONE: Final = -1
-"""The length of no bytes at all: the next read is not looked at as an event like the last one."""
+_NOTHING_ALIKE: Final = -1
+"""Stands for the length of what comes before the data, where the next event cannot be alike."""
 
 
 class ResponseStream(EventReader[ResponseFold]):
@@ -87,9 +84,9 @@ class ResponseStream(EventReader[ResponseFold]):
     ) -> None:
         fold = ResponseFold(Budget(MAX_RESPONSE_BYTES, lend))
         super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=shorten_base64_text))
-        self._before = b""  # all of the last event that comes before its data, and
-        self._before_bytes = _NONE  # how long that is
-        self._text = OpenText("", 0, 0, [])
+        self._before = b""  # of the last event, all that came before its data
+        self._before_bytes = _NOTHING_ALIKE  # the length of that
+        self._text = OpenText()
 
     @property
     def is_complete(self) -> bool:
@@ -103,6 +100,8 @@ class ResponseStream(EventReader[ResponseFold]):
         if _MIN_LINES_BYTES <= len(data) <= _MAX_LINES_BYTES and _CR not in data:
             data = self._feed_lines(data)
         self._feed_events(data)
+        if self._decoder.pending_bytes > SMALL_PENDING_BYTES:
+            self._fold.settle()  # before the event under way takes the room
         self._reserve_pending()
 
     def finish(self) -> ResponseAnswer:
@@ -116,7 +115,6 @@ class ResponseStream(EventReader[ResponseFold]):
         size = len(payload)
         return (
             len(event) - size == self._before_bytes  # it was there
-            and size <= _MAX_DELTA_BYTES
             and payload.find(_LF) == size - 2
             and payload[-1] == _LF
             and _CR not in payload
@@ -124,9 +122,10 @@ class ResponseStream(EventReader[ResponseFold]):
         )
 
     def _feed_lines(self, data: bytes) -> bytes:
-        """Take events of a name and a line of data, as nearly all are; return what follows them.
+        """Take events of two lines and a blank one, as nearly all are; return what follows them.
 
-        That is the whole read where its lines stand otherwise, behind a comment for example.
+        All that is behind the event under way follows where any event of the read has another
+        number of lines.
         """
         if not self._decoder.is_between_events:
             begun, blank, data = data.partition(b"\n\n")
@@ -157,9 +156,10 @@ class ResponseStream(EventReader[ResponseFold]):
         lines = [row[_DATA_BYTES:] for row in rows]
         if _DATA + _DATA.join(lines) != b"".join(rows):
             return 0
-        count = self._fold.add_pieces(read_run(lines, self._text))
-        self.chunk_count += count
-        return count
+        pieces = read_run(lines, self._text)
+        self._fold.add_pieces(pieces)
+        self.chunk_count += len(pieces)
+        return len(pieces)
 
     def _feed_events(self, data: bytes) -> None:
         for raw in self._split(data):
@@ -170,12 +170,11 @@ class ResponseStream(EventReader[ResponseFold]):
             self._feed_other(raw)
 
     def _feed_other(self, raw: bytes) -> None:
-        self._before_bytes = _NONE
+        self._before_bytes = _NOTHING_ALIKE
         if (event := read_event(raw)) is None:
             return
         line, name = event.data or b"", event.event
-        may_be_delta = len(line) <= _MAX_DELTA_BYTES and (name is None or name in DELTAS)
-        if may_be_delta and self._feed_delta(line):
+        if (name is None or name in DELTAS) and self._feed_delta(line):
             before = raw[: -len(line) - 2]
             if _BEFORE_DATA(before):
                 self._before, self._before_bytes = before, len(before)
@@ -185,7 +184,7 @@ class ResponseStream(EventReader[ResponseFold]):
     def _feed_told(self, line: bytes) -> bool:
         """Take data that tells again what the deltas told; whether it is that."""
         told = read_told(line)
-        if told is None or not line.isascii():
+        if told is None:
             return False
         part = told.content_index or told.summary_index
         if not self._fold.was_told(told.type, told.output_index, part):
@@ -199,20 +198,21 @@ class ResponseStream(EventReader[ResponseFold]):
         if delta is None:
             return False
         part = delta.content_index or delta.summary_index
-        text = self._text
+        text, piece = self._text, delta.delta
         if (
             text.kind != delta.type
             or text.index != delta.output_index
             or text.part != part
-            or (room_bytes := text.room_bytes - _MOST_BYTES * len(delta.delta)) < 0
+            or (room_bytes := text.room_bytes - CHARACTER_BYTES * len(piece) - FRAGMENT_BYTES) < 0
         ):
-            opened = self._fold.open_text(delta.type, delta.output_index, part, delta.delta)
+            opened = self._fold.open_text(delta.type, delta.output_index, part, piece)
             if opened is None:
                 return False
             self._text = opened
         else:
-            text.pieces.append(delta.delta)
-            text.room_bytes = room_bytes - FRAGMENT_BYTES
+            if piece:
+                text.pieces.append(piece)
+            text.room_bytes = room_bytes
         self.chunk_count += 1
         return True
 

@@ -407,24 +407,26 @@ def test_rule_2_a_run_ends_where_its_events_would(
     assert ("observer_limit" in answer.anomalies) == (limit_bytes < 13_000)
 
 
-@pytest.mark.parametrize("texts", [["some words"] * 4_000 + ["\xe9"], ["x" * 1_000] * 300])
-@pytest.mark.parametrize("lent_bytes", [0, 256 * 1024, 640 * 1024])
-def test_rule_2_a_run_takes_what_a_lender_has(texts: list[str], lent_bytes: int) -> None:
-    """As much as single events do, but for what is asked for at once; and no more."""
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["some words"] * 4_000 + ["\xe9"],
+        ["x" * 700] * 300,
+        ["0123456789"] * 404 + ["\xe9"],
+        ["0123456789"] * 500,
+        ["\u6f22" * 9] * 2_000,
+        ["a", *[""] * 499, "b"],
+        ["", *["a"] * 150],
+        [*["a"] * 150, "x" * 20_000],
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("lent_bytes", [0, 64 * 1024, 256 * 1024, 640 * 1024, None])
+def test_rule_2_a_run_takes_what_a_lender_has(texts: list[str], lent_bytes: int | None) -> None:
+    """To the byte as much as events that are read one by one, and it asks for no more."""
     events = [CREATED, added(0, MESSAGE), *map(delta, texts)]
-
-    def said(*reads: bytes) -> int:
-        left_bytes = lent_bytes
-
-        def lend(size_bytes: int) -> bool:
-            nonlocal left_bytes
-            left_bytes -= size_bytes
-            return left_bytes >= 0
-
-        return len(answer_of(*reads, lend=lend).items[0]["content"][0]["text"])
-
-    assert abs(said(b"".join(events)) - said(*events)) < 40_000
-    assert said(b"".join(events)) < lent_bytes + 80_000
+    compare([b"".join(events)], lent_bytes=lent_bytes)
+    compare(events, lent_bytes=lent_bytes)
 
 
 @pytest.mark.parametrize("name", [b"data: x\n", b"datX: y\n", b": hello\n", b"id: 3\n"])
@@ -432,19 +434,20 @@ def test_rule_2_other_lines_than_a_name_are_no_part_of_a_run(name: bytes) -> Non
     """A line of data before the data belongs to it."""
     line = delta("more").partition(b"\n")[2]
     events = [CREATED, added(0, MESSAGE), *[delta("a")] * 150, *[name + line] * 20, delta("b")]
-    compare(b"".join(events))
+    compare([b"".join(events)])
 
 
 @pytest.mark.parametrize("kind", [b"datX: ", b"data:", b"data:  "])
 def test_rule_2_lines_that_are_other_data_are_no_part_of_a_run(kind: bytes) -> None:
     """Nor is what only looks like data."""
     event = delta("more").replace(b"data: ", kind)
-    compare(b"".join([CREATED, added(0, MESSAGE), *[delta("a")] * 150, *[event] * 20, delta("b")]))
+    events = [CREATED, added(0, MESSAGE), *[delta("a")] * 150, *[event] * 20, delta("b")]
+    compare([b"".join(events)])
 
 
 def test_rule_2_a_run_without_a_word_is_no_content() -> None:
     """Empty deltas say nothing, in one read or in many."""
-    compare(b"".join([CREATED, added(0, MESSAGE), *[delta("")] * 150]))
+    compare([b"".join([CREATED, added(0, MESSAGE), *[delta("")] * 150])])
 
 
 def test_rule_2_few_events_of_a_large_read_are_read_alone() -> None:
@@ -457,14 +460,129 @@ def test_rule_2_few_events_of_a_large_read_are_read_alone() -> None:
     assert read.call_count < 5
 
 
-def compare(data: bytes) -> None:
-    """One read is what the general way makes of its events."""
-    stream, slow = ResponseStream(), SlowStream()
-    for each in (stream, slow):
-        each.feed(data)
-    assert stream.has_content == slow.has_content
-    assert stream.chunk_count == slow.chunk_count
-    assert stream.finish() == slow.finish()
+def compare(reads: list[bytes], *, lent_bytes: int | None = None) -> None:
+    """Read a stream, beside others that leave so much room; the general way is the oracle."""
+    lenders = Lender(lent_bytes), Lender(lent_bytes)
+    stream = ResponseStream(lend=lenders[0].lend)
+    slow = SlowStream(lend=lenders[1].lend)
+    for read in reads:
+        stream.feed(read)
+        slow.feed(read)
+        assert stream.has_content == slow.has_content
+        assert stream.chunk_count == slow.chunk_count  # chunks are timed by when they are counted
+    assert repr(stream.finish()) == repr(slow.finish())  # NaN is not equal to itself
+    assert lenders[0].lent_bytes == lenders[1].lent_bytes
+
+
+class Lender:
+    """Lends as much as it has.
+
+    Attributes:
+        lent_bytes: so far.
+    """
+
+    def __init__(self, has_bytes: int | None) -> None:
+        self.has_bytes = has_bytes
+        self.lent_bytes = 0
+
+    def lend(self, size_bytes: int) -> bool:
+        """Lend so much, or nothing."""
+        if self.has_bytes is not None and self.lent_bytes + size_bytes > self.has_bytes:
+            return False
+        self.lent_bytes += size_bytes
+        return True
+
+
+OUTPUT_TEXT = "response.output_text.delta"
+RARE_EVENTS = (
+    CREATED,
+    added(0, MESSAGE),
+    added(1, CALL),
+    done(0, WHOLE),
+    ended(),
+    write_event("response.x"),
+    write_event("response.output_text.done", output_index=0, text="Hi there"),
+    write_event("response.output_text.done", output_index=0, summary_index=1, text="Hi"),
+    write_event("response.output_text.done", output_index=3, text="\xe9"),
+    write_event("response.content_part.added", output_index=0, part={"x": "y" * 2_000}),
+    b'event: response.content_part.added\ndata: {"type":"response.content_part.added","x":'
+    + b"[" * 600 + b"]" * 600 + b"}\n\n",
+    (b'event: response.content_part.done\n'
+    b'data: {"type":"response.content_part.done","x":"\xff"}\n\n'),
+    b'data: {"type":"","delta":" evil","output_index":0}\n\n',
+    b'data: {"type":"","delta":"","output_index":0}\n\n',
+    b'event: response.output_text.delta\ndata: {"type":"","delta":"b","output_index":0}\n\n',
+    b": hello\n\n",
+)  # fmt: skip
+ODD_MEMBERS = (
+    b"",
+    b',"obfuscation":"\xff"',
+    b',"\xff":1',
+    b',"obfuscation":"\xc3\xa9"',
+    b',"x":' + b"[" * 600 + b"]" * 600,
+    b',"x":' + b"[" * 500 + b"]" * 500,
+    b',"x":' + b"[" * 1_500,
+    b',"x":' + b"1" * 5_000,
+    b',"x":"' + b"y" * 3_000 + b'"',
+    b',"content_index":1',
+    b',"summary_index":1',
+    b',"content_index":1,"summary_index":2',
+    b',"output_index":1',
+    b',"content_index":9223372036854775808',
+    b',"content_index":-1',
+    b',"delta":"\\ud800"',
+    b',"delta":7',
+    b',"type":"response.output_text.done"',
+)
+TEXTS = ("", "a", "some words", "\xe9", "\u6f22" * 9, "x" * 700, "x" * 9_000)
+OFTEN = st.sampled_from([0, 0, 0])
+
+
+def write_deltas(name: str, text: int, member: int, count: int) -> bytes:
+    """Some alike events of one text and one odd member, each known by its place above."""
+    kind = f"response.{name}.delta".encode()
+    said = encode_json(TEXTS[text]).encode()
+    members = b'"type":"%b","output_index":0,"delta":%b%b' % (kind, said, ODD_MEMBERS[member])
+    return b"event: %b\ndata: {%b}\n\n" % (kind, members) * count
+
+
+@given(
+    drawn=st.lists(
+        st.tuples(
+            st.sampled_from(["output_text", "output_text", "reasoning_summary_text"]),
+            st.sampled_from(range(len(TEXTS))),
+            OFTEN | st.sampled_from(range(len(ODD_MEMBERS))),
+            st.sampled_from([1, 2, 9, 70, 300]),
+        )
+        | st.sampled_from(range(len(RARE_EVENTS))),
+        max_size=9,
+    ),
+    size=st.sampled_from([0, 1, 200, 3_000, 16_384, 2_000_000]),
+    lent_bytes=st.sampled_from([None, 0, 64 * 1024, 128 * 1024, 512 * 1024]),
+)
+def test_rule_2_whatever_comes_is_what_the_general_way_makes_of_it(
+    drawn: list[tuple[str, int, int, int] | int], size: int, lent_bytes: int | None
+) -> None:
+    """Runs, odd members, repeated texts; in one read, event by event or cut; with little room."""
+    events = [write_deltas(*it) if isinstance(it, tuple) else RARE_EVENTS[it] for it in drawn]
+    events = [CREATED, added(0, MESSAGE), *events]
+    data = b"".join(events)
+    step = max(size, len(data) // 3_000)
+    reads = [data[at : at + step] for at in range(0, len(data), step)] if size else events
+    with mock.patch.object(stream_module, "_MIN_LINES_BYTES", 0):
+        compare(reads, lent_bytes=lent_bytes)
+
+
+def test_rule_2_a_closed_text_takes_no_more_and_keeps_nothing() -> None:
+    """An event without a type belongs to no text, and what is whole is not held in pieces."""
+    stream = ResponseStream()
+    stream.feed(CREATED + added(0, MESSAGE) + delta("Hi") + delta(" there"))
+    stream.feed(done(0, WHOLE))
+    assert stream._text.pieces == []
+    stream.feed(b'data: {"type":"","delta":" evil","output_index":0}\n\n')
+    answer = stream.finish()
+    assert answer.items == [WHOLE]
+    assert "foreign_chunk" in answer.anomalies
 
 
 VALUE = '{"type":"t","delta":"a","output_index":0}'
