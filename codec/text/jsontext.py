@@ -7,7 +7,7 @@ Rules:
 2. What the strict parser refuses gets a second chance with the standard library's lenient one
    (NaN, lone surrogates, a BOM), for providers send such things and R6 forbids to lose them.
 3. Nothing but :class:`ValueError` comes out, either way: nesting deeper than
-   :data:`MAX_JSON_DEPTH` included, which no interpreter's own limit comes before.
+   :data:`MAX_DEPTH` included, which no interpreter's own limit comes before.
 4. Text that comes in pieces is joined by :func:`join_text`: a character may be cut in two.
 5. Text of :func:`encode_json` is valid UTF-8 once encoded: a lone surrogate leaves as the escape it
    came as.
@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from codec.text.nesting import MAX_DEPTH, is_shallow
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = (
-    "MAX_JSON_DEPTH",
     "NO_STRING",
     "JsonObject",
     "compact_text",
@@ -44,10 +45,6 @@ __all__ = (
 )
 
 JsonObject = dict[str, Any]
-
-MAX_JSON_DEPTH = 512
-"""Brackets open at once: tool schemas take a dozen. The interpreter's own limit, a thousand at
-least, is another in each version, and nearer the deeper its caller is."""
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.encode
@@ -68,6 +65,9 @@ _CONTAINERS = frozenset({dict, list})
 _TOO_DEEP = "JSON nested too deeply"
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|[\]}]')
 
+_MAX_FOLLOWED_BYTES = 1024 * 1024
+"""What is looked at for brackets alone, in two copies, before its values are."""
+
 _MAX_SECOND_CHANCE_CHARACTERS = 64 * 1024
 """What :func:`is_json` reads leniently, which builds values, up to 25 times the text's size."""
 
@@ -85,15 +85,22 @@ def decode_json(data: bytes | str) -> Any:
         value = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         value = _decode_leniently(data)
-    if len(data) > 2 * MAX_JSON_DEPTH and _has_many_brackets(data) and is_too_deep(value):
+    if len(data) > 2 * MAX_DEPTH and _may_be_deep(data) and is_too_deep(value):
         raise ValueError(_TOO_DEEP)
     return value
+
+
+def _may_be_deep(data: bytes | str) -> bool:
+    """Tell whether a text must be looked at level by level: a tenth of a microsecond a message."""
+    if not _has_many_brackets(data):
+        return False
+    return type(data) is not bytes or len(data) > _MAX_FOLLOWED_BYTES or not is_shallow(data)
 
 
 def _has_many_brackets(data: bytes | str) -> bool:
     """Tell whether a text may be too deep: a count tells that most are not."""
     brackets = ("[", "{") if isinstance(data, str) else (b"[", b"{")
-    return sum(map(data.count, brackets)) > MAX_JSON_DEPTH  # type: ignore[arg-type]  # of its kind
+    return sum(map(data.count, brackets)) > MAX_DEPTH  # type: ignore[arg-type]  # of its kind
 
 
 def _decode_leniently(data: bytes | str) -> Any:
@@ -105,9 +112,9 @@ def _decode_leniently(data: bytes | str) -> Any:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Tell whether a JSON value nests deeper than :data:`MAX_JSON_DEPTH`."""
+    """Tell whether a JSON value nests deeper than :data:`MAX_DEPTH`."""
     items = [value]
-    for _ in range(MAX_JSON_DEPTH):  # level by level, and none of our code for each item
+    for _ in range(MAX_DEPTH):  # level by level, and none of our code for each item
         types = [*map(type, items)]
         objects = compress(items, map(is_, types, repeat(dict)))
         arrays = compress(items, map(is_, types, repeat(list)))
@@ -180,7 +187,7 @@ def _is_deep_text(text: str) -> bool:
     for found in _STRING_OR_BRACKET.finditer(text):
         if found[1]:
             depth += 1
-            if depth > MAX_JSON_DEPTH:
+            if depth > MAX_DEPTH:
                 return True
         elif found[0] in "]}":
             depth -= 1

@@ -19,12 +19,12 @@ import re
 from enum import Enum
 from itertools import accumulate
 
-from codec.text.jsontext import MAX_JSON_DEPTH
+__all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "is_shallow", "pass_over")
 
-__all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "pass_over")
-
-MAX_DEPTH = MAX_JSON_DEPTH
-"""Brackets open at once in a value: deeper values are not followed."""
+MAX_DEPTH = 512
+"""Brackets open at once in a value: deeper values are neither decoded nor followed. Tool schemas
+take a dozen. The interpreter's own limit, a thousand at least, is another in each version, and
+nearer the deeper its caller is."""
 
 CLOSERS = {ord("{"): ord("}"), ord("["): ord("]")}
 """A bracket's partner."""
@@ -59,18 +59,30 @@ def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
     Returns:
         Where it ends; ``None`` where nothing can be said of it (rule 1).
     """
-    outside, ending = piece, Ending.OUTSIDE
-    if b'"' in piece or b"\\" in piece:
-        if b"\\" in piece:  # outside strings, too, what takes its place is a fault
-            piece = piece.replace(rb"\\", b"\0\0").replace(rb"\"", b"\0\0")
-        parts = piece.split(b'"')
-        outside = b"".join(parts[::2])
+    if b"\\" in piece:  # outside strings, too, what takes its place is a fault
+        piece = piece.replace(rb"\\", b"\0\0").replace(rb"\"", b"\0\0")
+    # Two quotes with nothing but fill between them are a string, or stand between two strings: what
+    # is outside of strings without them is as it was.
+    brackets, ending = piece.translate(None, _FILL).replace(b'""', b""), Ending.OUTSIDE
+    if b'"' in brackets:
+        parts = brackets.split(b'"')
+        brackets = b"".join(parts[::2])
         if len(parts) % 2 == 0:
             ending = Ending.BEHIND_BACKSLASH if piece.endswith(b"\\") else Ending.IN_STRING
-    brackets = outside.translate(None, _FILL)
     if brackets and not _follow_brackets(brackets, closers):
         return None
     return ending
+
+
+def is_shallow(value: bytes) -> bool:
+    """Tell whether a value is a container with at most :data:`MAX_DEPTH` brackets open.
+
+    Args:
+        value: valid JSON, with no space around it.
+    """
+    # As its own brackets are the first to be open, and the last, they have it to themselves.
+    closer = CLOSERS.get(value[0]) if value else None
+    return closer is not None and pass_over(value[1:-1], bytearray([closer])) is Ending.OUTSIDE
 
 
 def _follow_brackets(brackets: bytes, closers: bytearray) -> bool:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codec.text.jsontext import decode_json, split_object
-from codec.text.nesting import CLOSERS, MAX_DEPTH, Ending, pass_over
+from codec.text.nesting import CLOSERS, MAX_DEPTH, Ending, is_shallow, pass_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -396,5 +396,4 @@ def _is_shallow(body: bytes, start: int, end: int) -> bool:
     brackets = body.count(b"[", start, end) + body.count(b"{", start, end)
     if brackets <= MAX_DEPTH or body[start] not in CLOSERS:
         return True  # nearly always, those inside of strings included
-    # As its own brackets are the first to be open, and the last, they have it to themselves.
-    return pass_over(body[start + 1 : end - 1], bytearray(body[end - 1 : end])) is not None
+    return is_shallow(body[start:end])

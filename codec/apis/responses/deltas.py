@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from codec.text.jsontext import MAX_JSON_DEPTH, is_utf8
+from codec.text.jsontext import is_utf8
+from codec.text.nesting import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ _decode_delta = msgspec.json.Decoder(Delta).decode
 _decode_told = msgspec.json.Decoder(Told).decode
 _OTHER = msgspec.MsgspecError
 
-_MAX_DELTA_BYTES: Final = 2 * MAX_JSON_DEPTH
+_MAX_DELTA_BYTES: Final = 2 * MAX_DEPTH
 """Largest data that is looked at as one more word: real events have some 300 bytes. It has no room
 for brackets in each other that are too many, nor for a number that is too long."""
 
@@ -63,7 +64,7 @@ def read_delta(data: bytes) -> Delta | None:
 
 def read_told(data: bytes) -> Told | None:
     """Read data that may tell a text again; ``None`` where it does not."""
-    if data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH or not is_utf8(data):
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH or not is_utf8(data):
         return None
     try:
         return _decode_told(data)

@@ -14,7 +14,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codec.text.jsontext import (
-    MAX_JSON_DEPTH,
     compact_text,
     decode_json,
     decode_json_object,
@@ -23,6 +22,7 @@ from codec.text.jsontext import (
     join_text,
     split_object,
 )
+from codec.text.nesting import MAX_DEPTH
 from tests.codec.text.test_scan import json_values
 
 
@@ -151,7 +151,7 @@ def test_compact_text_of_endless_nesting() -> None:
 @pytest.mark.parametrize("inner", ["[]", "[NaN]"])
 def test_the_limit_of_depth_is_ours(opens: str, closes: str, inner: str) -> None:
     """Rule 3: what is just at it is a value, one level more is none, with any interpreter."""
-    for levels, is_value in ((MAX_JSON_DEPTH - 1, True), (MAX_JSON_DEPTH, False)):
+    for levels, is_value in ((MAX_DEPTH - 1, True), (MAX_DEPTH, False)):
         text = opens * levels + inner + closes * levels
         assert is_json(text) is is_value
         for data in (text, text.encode()):
@@ -164,9 +164,9 @@ def test_the_limit_of_depth_is_ours(opens: str, closes: str, inner: str) -> None
 
 def test_many_brackets_are_not_deep_ones() -> None:
     """Rule 3: but for those that are open at once they are not counted."""
-    text = "[" + ",".join(['{"[[[":[{}]}'] * MAX_JSON_DEPTH) + "]"
+    text = "[" + ",".join(['{"[[[":[{}]}'] * MAX_DEPTH) + "]"
     assert is_json(text)
-    assert len(decode_json(text)) == MAX_JSON_DEPTH
+    assert len(decode_json(text)) == MAX_DEPTH
 
 
 @given(st.text('[]{}:,"\\\ud83dnaNut0-9.e \n\ufeff', max_size=12) | json_values.map(encode_json))

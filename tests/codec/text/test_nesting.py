@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.text import nesting
-from codec.text.nesting import CLOSERS, MAX_DEPTH, Ending, pass_over
+from codec.text import jsontext, nesting
+from codec.text.jsontext import encode_json, is_too_deep
+from codec.text.nesting import CLOSERS, MAX_DEPTH, Ending, is_shallow, pass_over
 
 ENDINGS = {b"": Ending.OUTSIDE, b'"': Ending.IN_STRING, b"\\": Ending.BEHIND_BACKSLASH}
 FILL = b" \t\n\r,:+-.0"
@@ -50,6 +51,27 @@ def test_a_piece_is_passed_over_as_it_is_followed(
     with mock.patch.object(nesting, "MAX_DEPTH", max_depth):
         assert pass_over(piece, closers) == follow(piece, expected, max_depth)
     assert closers == expected
+
+
+@given(
+    st.recursive(
+        st.sampled_from([1, None, "", "a", '"', "\\", "{[", "]", "?!"]),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(st.text("a[}"), inner, max_size=4)
+        ),
+        max_leaves=30,
+    ),
+    st.integers(1, 6),
+)
+def test_a_container_is_shallow_where_its_values_are(value: object, max_depth: int) -> None:
+    """The brackets in its strings are none; anything else but a container is not known."""
+    text = encode_json(value).encode()
+    with (
+        mock.patch.object(nesting, "MAX_DEPTH", max_depth),
+        mock.patch.object(jsontext, "MAX_DEPTH", max_depth),
+    ):
+        is_known = isinstance(value, list | dict)
+        assert is_shallow(text) == (is_known and not is_too_deep(value))
 
 
 @pytest.mark.parametrize("byte", range(256))

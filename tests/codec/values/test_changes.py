@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codec.text.jsontext import MAX_JSON_DEPTH
+from codec.text.nesting import MAX_DEPTH
 from codec.values._changes import MAX_CHANGE_DEPTH, merge_changes
 
 _LATER = [{"a": 3}, {"x": 1}, {"x": 2}]  # what was there moved on, and took along what it had
@@ -52,7 +52,7 @@ def test_changes_are_looked_for_to_a_limit(depth: int, kept: int | None) -> None
 
 def test_values_that_are_too_deep_are_refused() -> None:
     """By a limit of ours, whatever the interpreter could compare."""
-    most = _nested(MAX_JSON_DEPTH - 1, a=1)
+    most = _nested(MAX_DEPTH - 1, a=1)
     assert merge_changes(most, most, {}) == {}
     for place in range(3):
         values: list[Any] = [{}, {}, {}]
