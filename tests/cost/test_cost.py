@@ -53,5 +53,6 @@ def test_work_that_is_done_again_is_counted_again() -> None:
         for _ in range(times):
             UsageFilter().feed(b"data: {}\n\n")
 
+    count_bytecodes(lambda: feed(1))  # Python 3.13.0 does not count in code that it first traces
     once, twice = count_bytecodes(lambda: feed(1)), count_bytecodes(lambda: feed(2))
     assert twice == 2 * once > 0

@@ -6,7 +6,8 @@ Rules, besides those of :mod:`codec.event_reader`:
 2. Most events are one more word of the same text. They are read as no more than that
    (:mod:`codec.apis.responses.deltas`), and together where a read has a run of them. The general
    way, event by event, comes to the same to the byte, whatever there is room for. One thing
-   differs: an event that repeats a text is not decoded, so that it cannot be too large for that.
+   differs: what else is in an event that repeats a text is not decoded, so that no value in it is
+   too large, and no number too long.
 """
 
 from __future__ import annotations
