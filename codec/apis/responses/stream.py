@@ -100,7 +100,8 @@ class ResponseStream(EventReader[ResponseFold]):
             return  # the usual read is one event like the last one
         if _MIN_LINES_BYTES <= len(data) <= _MAX_LINES_BYTES and _CR not in data:
             data = self._feed_lines(data)
-        self._feed_events(data)
+        if data:
+            self._feed_events(data)
         if self._decoder.pending_bytes > SMALL_PENDING_BYTES:
             self._fold.settle()  # before the event under way takes the room
         self._reserve_pending()
