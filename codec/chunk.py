@@ -5,14 +5,20 @@ Everything here judges by shape, never by the name of a host or a model (``diale
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from codec.budget import size_bytes
 from codec.call import ErrorObject
 from codec.text.jsontext import compact_text
 
+if TYPE_CHECKING:
+    from codec.budget import Budget
+
 __all__ = (
     "ERROR_FINISH_REASONS",
+    "MAX_FREE_ERROR_BYTES",
     "find_error",
+    "fit_error",
     "is_bare_value",
     "is_chunk",
     "is_done",
@@ -24,6 +30,9 @@ ERROR_FINISH_REASONS = frozenset(
     {"error", "abort", "insufficient_system_resource", "network_error"}
 )
 """Finish reasons that say that the answer failed (``design.md`` section 6)."""
+
+MAX_FREE_ERROR_BYTES = 4 * 1024
+"""What an error may take that no room is asked for: its words are the least that is kept."""
 
 _KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error")
 
@@ -109,6 +118,24 @@ def find_error(
         return _from_object(value)
     message = compact_text(value) if value else " ".join(comments)
     return ErrorObject(message=_word(value) or message or "error", raw=value)
+
+
+def fit_error(error: ErrorObject, budget: Budget) -> ErrorObject:
+    """Keep an error of a stream as far as there is room: without any, the beginning of its words.
+
+    Args:
+        error: as :func:`find_error` found it.
+        budget: of all that is kept of the stream.
+    """
+    words = [word for word in (error.message, error.type, error.code) if word]
+    size = size_bytes(error.raw) + sum(map(len, words))
+    wide = 0 if error.message.isascii() else 3 * len(error.message)
+    if size <= MAX_FREE_ERROR_BYTES or budget.reserve(size, wide):
+        return error
+    message, kind, code = (
+        word and word[:MAX_FREE_ERROR_BYTES] for word in (error.message, error.type, error.code)
+    )
+    return ErrorObject(message=message or "error", type=kind, code=code)
 
 
 def _from_member(error: Any, parent: dict[str, Any]) -> ErrorObject:

@@ -28,7 +28,14 @@ from typing import TYPE_CHECKING, Any
 from codec.budget import Budget, size_bytes
 from codec.chat.answer import ChatResponse
 from codec.chat.choice import ChoiceFold
-from codec.chunk import ERROR_FINISH_REASONS, find_error, is_bare_value, is_chunk, is_plain_chunk
+from codec.chunk import (
+    ERROR_FINISH_REASONS,
+    find_error,
+    fit_error,
+    is_bare_value,
+    is_chunk,
+    is_plain_chunk,
+)
 from codec.cost import decode_cost
 from codec.members import merge_members
 from codec.text.integers import index_of
@@ -189,8 +196,11 @@ class Accumulator:
         self._anomalies[anomaly] = None
 
     def note_error(self, error: ErrorObject) -> None:
-        """Note an error; the first one is kept."""
-        self._error = self._error or error
+        """Note an error; the first one is kept, of a stream as far as there is room."""
+        if self._error is None:
+            self._error = error if self._is_whole else fit_error(error, self.budget)
+            if self.budget.exceeded:
+                self.note("observer_limit")
 
     def _feed(self, chunk: Any, event_name: str | None, *, hidden_usage: bool) -> None:
         if event_name is not None or not is_plain_chunk(chunk):

@@ -6,15 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.apis.responses.stream import ResponseStream
+from codec.budget import Budget
 from codec.call import ErrorObject
+from codec.chat.stream import ChatStream
 from codec.chunk import (
+    MAX_FREE_ERROR_BYTES,
     find_error,
+    fit_error,
     is_bare_value,
     is_chunk,
     is_done,
     is_plain_chunk,
     is_usage_only,
 )
+from codec.text.jsontext import encode_json
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
@@ -205,3 +211,37 @@ def test_a_plain_chunk_is_a_chunk_without_error(value: Any) -> None:
         assert find_error(value) is None
     elif isinstance(value, dict) and value.keys() == {"choices"}:
         assert value["choices"] in (None, {})
+
+
+@pytest.mark.parametrize("read", [ChatStream, ResponseStream])
+@pytest.mark.parametrize("member", ["message", "type", "code", "param"])
+def test_an_error_of_a_stream_takes_room_like_all_that_is_kept(
+    read: type[ChatStream | ResponseStream], member: str
+) -> None:
+    """Words of megabytes are the lender's to allow; without them the error is one all the same."""
+    error = {"message": "no room", "type": "t", "code": "c"} | {member: "x" * 3_000_000}
+    data = b"event: error\ndata: " + encode_json({"error": error}).encode() + b"\n\n"
+    lent: list[int] = []
+
+    def lend(size: int) -> bool:
+        lent.append(size)
+        return True
+
+    rich, poor = read(lend=lend), read(lend=lambda _: False)
+    rich.feed(data)
+    assert sum(lent) >= 3_000_000
+    kept = rich.finish().error
+    assert kept is not None
+    assert kept.raw[member] == error[member]
+    poor.feed(data)
+    answer = poor.finish()
+    assert answer.error is not None
+    assert answer.error.message == error["message"][:MAX_FREE_ERROR_BYTES]
+    assert (answer.error.raw, "observer_limit" in answer.anomalies) == (None, True)
+    assert len(answer.error.type or "") + len(answer.error.code or "") <= MAX_FREE_ERROR_BYTES + 1
+
+
+def test_a_short_error_is_kept_where_there_is_no_room() -> None:
+    """How a call failed is told in any case."""
+    error = ErrorObject(message="m" * 1_000, raw={"message": "m" * 1_000})
+    assert fit_error(error, Budget(0)) is error

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, OpenText, part_of
 from codec.apis.responses.said import make_answer
 from codec.budget import most_bytes, size_bytes
-from codec.chunk import find_error
+from codec.chunk import find_error, fit_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import index_of
@@ -111,8 +111,9 @@ class ResponseFold:
         self._anomalies[anomaly] = None
 
     def note_error(self, error: ErrorObject) -> None:
-        """Note an error; the first one is kept."""
-        self._error = self._error or error
+        """Note an error; the first one is kept, as far as there is room."""
+        if self._error is None:
+            self._error = fit_error(error, self.budget)
 
     def open_text(self, kind: str, index: int, part: int, piece: str) -> OpenText | None:
         """Add a piece to a text of an item, and open that text for more.
