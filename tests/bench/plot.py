@@ -28,7 +28,7 @@ def _draw_works(axes: Any, works: dict[str, Any], title: str, figure: Any) -> No
                 label = name if not place else None
                 axes.bar(where, statistics.median(values), 0.18, color=_COLOURS[name], label=label)
                 axes.plot([where] * len(values), values, "k.", markersize=3)
-    axes.set_xticks(range(len(works)), [textwrap.fill(name, 15) for name in works], fontsize=7)
+    axes.set_xticks(range(len(works)), [textwrap.fill(name, 12) for name in works], fontsize=7)
     axes.set_yscale("log")
     axes.set_title(title, fontsize=9)
     axes.grid(axis="y", alpha=0.3)
