@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from codec.text.nesting import MAX_DEPTH, is_shallow
+from codec.text.nesting import MAX_DEPTH, has_many_brackets, is_shallow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,15 +92,9 @@ def decode_json(data: bytes | str) -> Any:
 
 def _may_be_deep(data: bytes | str) -> bool:
     """Tell whether a text must be looked at level by level: a tenth of a microsecond a message."""
-    if not _has_many_brackets(data):
+    if not has_many_brackets(data):
         return False
     return type(data) is not bytes or len(data) > _MAX_FOLLOWED_BYTES or not is_shallow(data)
-
-
-def _has_many_brackets(data: bytes | str) -> bool:
-    """Tell whether a text may be too deep: a count tells that most are not."""
-    brackets = ("[", "{") if isinstance(data, str) else (b"[", b"{")
-    return sum(map(data.count, brackets)) > MAX_DEPTH  # type: ignore[arg-type]  # of its kind
 
 
 def _decode_leniently(data: bytes | str) -> Any:
@@ -181,7 +175,7 @@ def is_json(text: str) -> bool:
 
 def _is_deep_text(text: str) -> bool:
     """What :func:`is_too_deep` says of what a valid text holds."""
-    if not _has_many_brackets(text):
+    if not has_many_brackets(text):
         return False
     depth = 0
     for found in _STRING_OR_BRACKET.finditer(text):

@@ -19,7 +19,7 @@ import re
 from enum import Enum
 from itertools import accumulate
 
-__all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "is_shallow", "pass_over")
+__all__ = ("CLOSERS", "MAX_DEPTH", "Ending", "has_many_brackets", "is_shallow", "pass_over")
 
 MAX_DEPTH = 512
 """Brackets open at once in a value: deeper values are neither decoded nor followed. Tool schemas
@@ -72,6 +72,13 @@ def pass_over(piece: bytes, closers: bytearray) -> Ending | None:
     if brackets and not _follow_brackets(brackets, closers):
         return None
     return ending
+
+
+def has_many_brackets(text: bytes | str) -> bool:
+    """Tell whether a text may be too deep: a count tells that most are not."""
+    if isinstance(text, str):
+        return text.count("[") + text.count("{") > MAX_DEPTH
+    return text.count(b"[") + text.count(b"{") > MAX_DEPTH
 
 
 def is_shallow(value: bytes) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from codec.text.jsontext import is_utf8
-from codec.text.nesting import MAX_DEPTH
+from codec.text.nesting import MAX_DEPTH, has_many_brackets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ def read_delta(data: bytes) -> Delta | None:
 
 def read_told(data: bytes) -> Told | None:
     """Read data that may tell a text again; ``None`` where it does not."""
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH or not is_utf8(data):
+    if has_many_brackets(data) or not is_utf8(data):
         return None
     try:
         return _decode_told(data)

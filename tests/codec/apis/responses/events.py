@@ -7,9 +7,24 @@ from typing import Any
 from codec.apis.responses.stream import ResponseStream
 from codec.text.jsontext import encode_json
 
-__all__ = ("MESSAGE", "added", "answer_of", "delta", "done", "ended", "write_event")
+__all__ = (
+    "CALL",
+    "CREATED",
+    "MESSAGE",
+    "WHOLE",
+    "added",
+    "answer_of",
+    "delta",
+    "done",
+    "ended",
+    "write_event",
+)
 
 MESSAGE: dict[str, Any] = {"type": "message", "id": "m-1", "role": "assistant", "content": []}
+WHOLE: dict[str, Any] = MESSAGE | {"content": [{"type": "output_text", "text": "Hi there"}]}
+CALL: dict[str, Any] = {
+    "type": "function_call", "id": "i-1", "call_id": "c-1", "name": "f", "arguments": "{}"
+}  # fmt: skip
 
 
 def write_event(kind: str, **members: Any) -> bytes:
@@ -45,3 +60,7 @@ def answer_of(*pieces: bytes, **limits: Any) -> Any:
     for piece in pieces:
         stream.feed(piece)
     return stream.finish()
+
+
+CREATED = write_event("response.created", response={"id": "r-1", "status": "in_progress"})
+"""The first event."""
