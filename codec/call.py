@@ -22,6 +22,7 @@ import msgspec
 
 from codec.cost import Cost
 from codec.embeddings import decode_vector
+from codec.members import object_of
 from codec.parts import Part, ToolCall
 from codec.text.jsontext import JsonObject
 from codec.usage import Usage
@@ -104,10 +105,12 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     """A request, read from its JSON on demand.
 
     An API derives its own from it and says where its wire has what. Its ``body`` is the whole
-    request as a JSON object, and read-only.
+    request as a JSON object, and read-only; its ``path`` is the target's, without the query, for
+    some APIs name the model there.
     """
 
     body: JsonObject
+    path: str = ""
 
     content_members: ClassVar[frozenset[str]] = frozenset()
     """Members that are content, and no parameters of the call."""
@@ -145,6 +148,21 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     def options(self) -> Mapping[str, Any]:
         """The parameters under the names that chat completions give them, values as sent."""
         return self.body
+
+    @property
+    def instruction_count(self) -> int:
+        """How many of the first messages are instructions that come apart from the history."""
+        return 0
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """What the client notes of the call, under names of its own."""
+        return object_of(self.body.get("metadata"))
+
+    @property
+    def session_id(self) -> str | None:
+        """The client's session, where the API's clients have a place for it."""
+        return None
 
     @property
     def conversation_id(self) -> str | None:

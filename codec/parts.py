@@ -36,11 +36,15 @@ class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         text: the reasoning or its summary, ``None`` where only the encrypted form came.
         id: the provider's id of it.
         encrypted: its opaque form, to be sent back.
+        signature: what proves to the provider that the text is its own (Anthropic).
+        data: all of it in an opaque form, where nobody is to read it (Anthropic).
     """
 
     text: str | None
     id: str | None = None
     encrypted: str | None = None
+    signature: str | None = None
+    data: str | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):

@@ -80,17 +80,20 @@ class Api:
 
     Attributes:
         name: of the API; frames, spans and metrics carry it.
-        path_end: how the paths of its requests end. Azure, Z.ai, OpenRouter and others put much
-            before it.
+        path_ends: how the paths of its requests end. Azure, Z.ai, OpenRouter and others put much
+            before it. The first one is how clients call it if nobody says otherwise.
+        owns: tells whether a path that ends so is the API's, where the end alone does not.
         takes_slash: a slash may follow; else that makes another path.
         operation: ``gen_ai.operation.name`` (``span-contract.md`` 7.1), ``None`` where it has none.
         span_name: what OpenInference calls a span of it.
         span_kind: what OpenInference says that it is.
+        system: ``llm.system``, whose language it is; ``None`` for spans that have none.
         api_type: ``openai.api.type``, ``None`` where OpenTelemetry knows none.
         content: what its requests and answers are made of.
         has_usage_option: whether a stream tells its usage only where the request asks for it.
         shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
             OpenInference's instrumentor of the API has it.
+        calls_are_parts: whether calls of tools are also parts of a message, in their places.
         asked: the kind of its requests.
         quoted_members: members of an answer in which it repeats its request.
         open_stream: begins to put a streamed answer together.
@@ -99,28 +102,31 @@ class Api:
     """
 
     name: str
-    path_end: str
+    path_ends: tuple[str, ...]
+    owns: Callable[[str], bool] | None = None
     takes_slash: bool = False
     operation: str | None
     span_name: str
     span_kind: SpanKind = SpanKind.LLM
+    system: str | None = "openai"
     api_type: str | None = None
     content: Content = Content.MESSAGES
     has_usage_option: bool = False
     shows_past_reasoning: bool = False
+    calls_are_parts: bool = False
     quoted_members: frozenset[str] = frozenset()
     asked: type[Asked]
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]
     open_player: Callable[[], Player] | None = None
 
-    def decode_asked(self, body: bytes) -> Asked:
-        """Decode a request body.
+    def decode_asked(self, body: bytes, path: str = "") -> Asked:
+        """Decode a request body; the path is its target's, without the query.
 
         Raises:
             MalformedRequest: it is not a JSON object in UTF-8.
         """
-        return self.asked(decode_request_object(body))
+        return self.asked(decode_request_object(body), path)
 
 
 def load_player(module: str, name: str) -> Player:

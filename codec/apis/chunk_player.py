@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from codec.apis.faults import find_chat_fault, find_completion_fault
-from codec.dialects import StreamPlayer, play_body
+from codec.dialects import StreamPlayer, play_body, play_error
 from codec.generator import ChunkGenerator, Identity, UsagePolicy, find_usage_policy
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class _ChunkPlayer:
     find_fault: Callable[[JsonObject], JsonObject | None]
     id_prefix: str
     is_completion: bool = False
+
+    def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
+        """Write the body of an answer that is none, in a dialect."""
+        return play_error(dialect, error)
 
     def play(self, asked: Asked, script: Script, dialect: Dialect) -> _Performance:
         """Begin an answer, in a dialect."""

@@ -58,6 +58,9 @@ class Player(Protocol):
     def find_fault(self, body: JsonObject) -> JsonObject | None:
         """The error body for the first thing wrong with a request, ``None`` for a good one."""
 
+    def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
+        """Write the body of an answer that is none: ``message``, ``type``, ``param``, ``code``."""
+
     def play(self, asked: Asked, script: Script, dialect: Dialect) -> Performance:
         """Begin an answer to a request without fault.
 

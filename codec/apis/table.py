@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.messages.route import MESSAGES
 from codec.apis.responses.route import RESPONSES
 
 if TYPE_CHECKING:
@@ -15,27 +16,26 @@ if TYPE_CHECKING:
 
 __all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
-APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES)
+APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, MESSAGES)
 """Every API, one with a longer end of its path before one whose end that has, too."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}
 
 _UNKNOWN: Final = replace(
-    CHAT, name="", path_end="", operation=None, span_name="LLM", api_type=None
+    CHAT, name="", path_ends=(), operation=None, span_name="LLM", api_type=None
 )
 
 _ENDS: Final = [
-    (api, (api.path_end, f"{api.path_end}/") if api.takes_slash else (api.path_end,))
+    (api, api.path_ends + tuple(f"{end}/" for end in api.path_ends if api.takes_slash))
     for api in APIS
 ]
 
-_PATHS: Final = [f"…{api.path_end}" for api in APIS]
+_PATHS: Final = [f"…{api.path_ends[0]}" for api in APIS]
 
 OBSERVED: Final = f"POST {', '.join(_PATHS[:-1])} and {_PATHS[-1]}"
 """What is observed, for people."""
 
 _UNOBSERVED_ENDS: Final = (
-    "/messages",  # Anthropic
     ":generateContent",  # Gemini and Vertex
     ":streamGenerateContent",
     "/converse",  # Bedrock
@@ -57,7 +57,10 @@ def find_api(method: str, target: str) -> Api | None:
     if method != "POST":
         return None
     path = target.partition("?")[0]
-    return next((api for api, ends in _ENDS if path.endswith(ends)), None)
+    for api, ends in _ENDS:
+        if path.endswith(ends) and (api.owns is None or api.owns(path)):
+            return api
+    return None
 
 
 def get_api(name: str) -> Api:

@@ -73,7 +73,9 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
     for api in APIS:  # the first that fits is taken, as the table has it
         if api.open_player is not None:
             handler = partial(_answer, api=api, player=api.open_player())
-            app.router.add_post(f"/{{path:(.*/)?}}{api.path_end.removeprefix('/')}", handler)
+            for end in api.path_ends:
+                path = f"(.*/)?}}{end[1:]}" if end[0] == "/" else f".*}}{end}"
+                app.router.add_post(f"/{{path:{path}", handler)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app
@@ -98,22 +100,25 @@ async def serving_demo_upstream(port: int, *, dialect: str = "openai") -> AsyncI
 
 
 async def _answer(request: web.Request, *, api: Api, player: Player) -> web.StreamResponse:
+    dialect = request.app[_DIALECT]
+
+    def refuse(status: int, error: JsonObject) -> web.Response:
+        return _json(player.write_error(error["error"], dialect), status)
+
     try:
         body = decode_json_object(await request.read())
     except ValueError:
-        error = build_error("We could not parse the JSON body of your request.")
-        return _answer_error(request, 400, error)
+        return refuse(400, build_error("We could not parse the JSON body of your request."))
     if fault := player.find_fault(body):
-        return _answer_error(request, 400, fault)
-    dialect = request.app[_DIALECT]
+        return refuse(400, fault)
     refused = dialect.rejected_options
     if refused is not None and body.get("stream_options") is not None:
         return web.json_response(refused.body, status=refused.status, headers=_request_id())
-    asked = api.asked(body)
+    asked = api.asked(body, request.path)
     if asked.model == ERROR_MODEL:
         message = f"Rate limit reached for {ERROR_MODEL}. Please try again in 20s."
         error = build_error(message, error_type="requests", code="rate_limit_exceeded")
-        return _answer_error(request, 429, error)
+        return refuse(429, error)
     script = write_script(asked, answer_id=uuid.uuid4().hex, created=int(time.time()))
     performance = player.play(asked, script, dialect)
     if asked.stream:
@@ -150,12 +155,7 @@ async def _list_models(_: web.Request) -> web.Response:
 
 async def _refuse_url(request: web.Request) -> web.Response:
     error = build_error(f"Invalid URL ({request.method} {request.path})")
-    return _answer_error(request, 404, error)
-
-
-def _answer_error(request: web.Request, status: int, error: JsonObject) -> web.Response:
-    body = play_error(request.app[_DIALECT], error["error"])
-    return _json(body, status)
+    return _json(play_error(request.app[_DIALECT], error["error"]), 404)
 
 
 def _json(body: bytes, status: int = 200) -> web.Response:

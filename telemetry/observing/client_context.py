@@ -206,9 +206,7 @@ def add_body_context(request: Asked | None, context: ClientContext) -> ClientCon
     """Add what the body says to what the headers said (rules 3 and 4)."""
     if request is None or request.body.keys().isdisjoint(_BODY_MEMBERS):
         return context
-    body = request.body
-    metadata = body.get("metadata")
-    members: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    body, members = request.body, request.labels
     user = _first_text(body, "user", "safety_identifier") or _first_text(members, *_USER_MEMBERS)
     merged: dict[str, object] = dict(islice(members.items(), MAX_CONTEXT_ENTRIES))
     if key := _first_text(body, "prompt_cache_key"):
@@ -216,11 +214,12 @@ def add_body_context(request: Asked | None, context: ClientContext) -> ClientCon
     merged.update({name: text[:MAX_CONTEXT_CHARS] for name, text in request.references.items()})
     merged.update(context.metadata)
     conversation = request.conversation_id and request.conversation_id[:MAX_CONTEXT_CHARS]
+    session = request.session_id or _first_text(members, *_SESSION_MEMBERS)
     prompt = request.prompt_id
     named = {SpanAttributes.PROMPT_ID: prompt[:MAX_CONTEXT_CHARS]} if prompt else {}
     tags = members.get("tags")
     return ClientContext(
-        session_id=context.session_id or conversation or _first_text(members, *_SESSION_MEMBERS),
+        session_id=context.session_id or conversation or session,
         conversation_id=conversation,
         user_id=context.user_id or user,
         metadata=merged,

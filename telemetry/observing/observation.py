@@ -100,7 +100,7 @@ class Observation:
         self._strikes = strikes
         self._is_out = strikes.is_out(begin.identity.span_id)
         self._api = get_api(begin.endpoint)
-        self._asked = CapturedRequest(bodies, self._api)
+        self._asked = CapturedRequest(bodies, self._api, begin.path)
         self._holding = Holding(bodies, self._give_up_answer)
         self._begin = begin
         self._header_map = header_map

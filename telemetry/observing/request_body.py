@@ -38,8 +38,9 @@ class CapturedRequest:
         is_cut: it was not captured, or given up.
     """
 
-    def __init__(self, bodies: OpenBodies, api: Api) -> None:
+    def __init__(self, bodies: OpenBodies, api: Api, path: str = "") -> None:
         self._api = api
+        self._path = path
         self._holding = Holding(bodies, self.give_up)
         self._parts: list[bytes] = []  # while not all have come
         self.body: bytes | None = None
@@ -87,7 +88,7 @@ class CapturedRequest:
         self.is_cut = False
         self.body = body
         try:
-            self.request = self._api.decode_asked(body)
+            self.request = self._api.decode_asked(body, self._path)
         except MalformedRequest:
             over_bytes = max(0, len(body) - MAX_KEPT_BYTES)
             self._holding.give_back(size_bytes + over_bytes)

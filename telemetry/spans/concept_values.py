@@ -9,8 +9,6 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from openinference.semconv.trace import OpenInferenceLLMSystemValues
-
 from codec.apis.api import SpanKind
 from codec.apis.table import get_api
 from telemetry.provider import find_genai_provider, find_provider
@@ -47,7 +45,6 @@ and one of a million empty texts would count as nothing where attributes are mea
 MAX_CACHED_SERVICES: Final = 256
 """Endpoints of upstreams, which are those of the settings."""
 
-_OPENAI_SYSTEM: Final[str] = OpenInferenceLLMSystemValues.OPENAI.value
 _OUTPUT_TYPES: Final = {"text": "text", "json_object": "json", "json_schema": "json"}
 
 
@@ -73,7 +70,7 @@ def _find_service(endpoint: str, provider: str | None, host: str | None) -> _Ser
         operation=api.operation,
         kind=api.span_kind.value,
         # OpenInference's embedding spans have neither a system nor a provider.
-        system=None if is_embedding else _OPENAI_SYSTEM,
+        system=api.system,
         api_type=api.api_type,
         provider=None if is_embedding else find_provider(provider, host),
         genai_provider=find_genai_provider(provider, host),

@@ -12,7 +12,7 @@ Rules:
    (:class:`codec.call.Stop`). A word that means none of these stays as it is. Where none came it is
    ``error`` if the exchange failed, and else absent (R6).
 3. A chat's system message is one of its messages and stays there: ``gen_ai.system_instructions``
-   is for those that are given apart from the history.
+   is for those that are given apart from the history (:attr:`codec.call.Asked.instruction_count`).
 4. A tool is ``{type, name, description?, parameters?}``: what OpenAI puts under the type's name is
    one level higher here.
 5. Lists are as long as :mod:`telemetry.spans.flattening` allows: the newest messages, with
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
     GEN_AI_INPUT_MESSAGES,
     GEN_AI_OUTPUT_MESSAGES,
+    GEN_AI_SYSTEM_INSTRUCTIONS,
     GEN_AI_TOOL_DEFINITIONS,
 )
 
@@ -87,7 +88,7 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
 
 
 def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
-    """The three of them, each where there is something to say. Embeddings have none.
+    """All of them, each where there is something to say. Embeddings have none.
 
     Images in longer ``data:`` URLs are hidden
     (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
@@ -102,7 +103,11 @@ def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int)
     elif request is not None:
         tools = islice(find_tools(exchange), MAX_FLATTENED_TOOLS)
         yield GEN_AI_TOOL_DEFINITIONS, _dump(map(_tool, tools))
-        yield GEN_AI_INPUT_MESSAGES, _dump(_newest(request.read_messages(), image_max_length))
+        messages, apart = request.read_messages(), request.instruction_count
+        for instructions in messages[:apart]:
+            parts = _parts(instructions, image_max_length)
+            yield GEN_AI_SYSTEM_INSTRUCTIONS, _dump(parts)
+        yield GEN_AI_INPUT_MESSAGES, _dump(_newest(messages[apart:], image_max_length))
     if exchange.response is not None and (exchange.response_status or 0) < 400:
         limit = MAX_FLATTENED_TEXT_CHOICES if is_legacy else MAX_FLATTENED_CHOICES
         failed = exchange.error_type is not None

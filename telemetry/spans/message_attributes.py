@@ -8,6 +8,8 @@ Rules:
    one. What has several parts has them under ``message.contents``, and no ``message.content``: the
    only form that Phoenix both draws once and replays.
 3. Tool calls stand under their position among the calls. Argument text is verbatim, JSON or not.
+   Where the order of text and calls is content, a call is a part at its place as well (``apis.md``
+   1.4).
 4. Parts and calls are as many as :mod:`telemetry.spans.flattening` allows.
 """
 
@@ -48,13 +50,20 @@ _TYPE: Final = MessageContentAttributes.MESSAGE_CONTENT_TYPE
 _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
 _ID: Final = MessageContentAttributes.MESSAGE_CONTENT_ID
 _ENCRYPTED: Final = MessageContentAttributes.MESSAGE_CONTENT_ENCRYPTED_CONTENT
+_SIGNATURE: Final = MessageContentAttributes.MESSAGE_CONTENT_SIGNATURE
+_DATA: Final = MessageContentAttributes.MESSAGE_CONTENT_DATA
 
 _MEDIA: Final = frozenset({"image", "audio", "document"})
 """Kinds that are values of ``message_content.type`` (contract 1.2); there is none for a video."""
 
 
 def build_message_attributes(
-    prefix: str, message: Message, flattening: Flattening, *, shows_reasoning: bool = True
+    prefix: str,
+    message: Message,
+    flattening: Flattening,
+    *,
+    shows_reasoning: bool = True,
+    calls_are_parts: bool = False,
 ) -> AttributePairs:
     """The attributes of one message, under names with this prefix."""
     yield f"{prefix}.{MessageAttributes.MESSAGE_ROLE}", message.role
@@ -68,6 +77,8 @@ def build_message_attributes(
     for part in content:
         if isinstance(part, ToolCall):
             calls.append(part)
+            if calls_are_parts:
+                said.append(part)
         elif isinstance(part, ToolResult):
             yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", part.id
             said += (part.content,) if isinstance(part.content, str) else part.content or ()
@@ -101,6 +112,11 @@ def _part(prefix: str, part: Part, flattening: Flattening) -> AttributePairs:
         yield f"{prefix}.{_TEXT}", part.text or None
         yield f"{prefix}.{_ID}", flattening.opaque(_ID, part.id)
         yield f"{prefix}.{_ENCRYPTED}", flattening.opaque(_ENCRYPTED, part.encrypted)
+        yield f"{prefix}.{_SIGNATURE}", flattening.opaque(_SIGNATURE, part.signature)
+        yield f"{prefix}.{_DATA}", flattening.opaque(_DATA, part.data)
+    elif isinstance(part, ToolCall):
+        yield f"{prefix}.{_TYPE}", "tool_use"
+        yield from _call(prefix, part)
     elif isinstance(part, (str, Text, Refusal)):
         yield f"{prefix}.{_TYPE}", "text"
         yield f"{prefix}.{_TEXT}", (part if isinstance(part, str) else part.text) or None
@@ -135,11 +151,14 @@ def _calls(prefix: str, calls: Sequence[ToolCall], flattening: Flattening) -> At
         calls = calls[:-1]
     name = MessageAttributes.MESSAGE_TOOL_CALLS
     for position, call in flattening.first(name, calls, MAX_FLATTENED_TOOL_CALLS):
-        key = f"{prefix}.{name}.{position}"
-        yield f"{key}.{ToolCallAttributes.TOOL_CALL_ID}", call.id
-        yield f"{key}.{ToolCallAttributes.TOOL_CALL_FUNCTION_NAME}", call.name
-        arguments = call.arguments or None
-        yield f"{key}.{ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON}", arguments
+        yield from _call(f"{prefix}.{name}.{position}", call)
+
+
+def _call(prefix: str, call: ToolCall) -> AttributePairs:
+    yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_ID}", call.id
+    yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_FUNCTION_NAME}", call.name
+    arguments = call.arguments or None
+    yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON}", arguments
 
 
 def _function_call(prefix: str, call: ToolCall) -> AttributePairs:

@@ -66,12 +66,16 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
         plain = _plain_messages(messages)
         if plain is not None and flattening.reserve(2 * len(messages)):
             return plain
-    shows_reasoning = exchange.api.shows_past_reasoning
+    api = exchange.api
 
     def build(index: int, message: Message) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_INPUT_MESSAGES}.{index}"
         return build_message_attributes(
-            prefix, message, flattening, shows_reasoning=shows_reasoning
+            prefix,
+            message,
+            flattening,
+            shows_reasoning=api.shows_past_reasoning,
+            calls_are_parts=api.calls_are_parts,
         )
 
     return flattening.flatten(

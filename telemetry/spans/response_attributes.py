@@ -53,7 +53,9 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
 
     def build(_: int, answer: Answer) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{answer.index}"
-        return build_message_attributes(prefix, answer.message, flattening)
+        return build_message_attributes(
+            prefix, answer.message, flattening, calls_are_parts=exchange.api.calls_are_parts
+        )
 
     return flattening.flatten(
         SpanAttributes.LLM_OUTPUT_MESSAGES,

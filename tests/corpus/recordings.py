@@ -37,6 +37,7 @@ __all__ = (
     "load_dynamo",
     "load_dynamo_expectations",
     "load_embeddings",
+    "load_messages",
     "load_responses",
 )
 
@@ -54,6 +55,7 @@ _HOP_FIELDS = {
     "transfer-encoding",
 }
 
+_VERTEX = (":rawPredict", ":streamRawPredict")
 _CHAT_TARGET = b"/v1/chat/completions"
 _PROMPT: dict[str, Any] = {"model": "m-1", "prompt": "hi"}
 _QUESTION: dict[str, Any] = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
@@ -184,8 +186,21 @@ def load_responses(folder: Path) -> Iterator[Recording]:
         yield from _load(folder, "responses", asked, b"/v1/responses", file)
 
 
+def load_messages(folder: Path) -> Iterator[Recording]:
+    """Every exchange of Anthropic's Messages, of both files."""
+    question = [{"role": "user", "content": "hi"}]
+    asked = {"model": "m-1", "max_tokens": 9, "messages": question}
+    for file in (_CHATS, _OTHERS):
+        yield from _load(folder, "messages", asked, b"/v1/messages", file, _VERTEX)
+
+
 def _load(
-    folder: Path, api: str, asked: dict[str, Any], target: bytes, file: Path = _CHATS
+    folder: Path,
+    api: str,
+    asked: dict[str, Any],
+    target: bytes,
+    file: Path = _CHATS,
+    other_ends: tuple[str, ...] = (),
 ) -> Iterator[Recording]:
     for line in (folder / file).read_text(encoding="utf-8").split("\n")[:-1]:
         exchange = parse_json(line)
@@ -196,7 +211,7 @@ def _load(
         question = asked | ({"stream": True} if exchange["streaming"] else {})
         yield Recording(
             id=exchange["id"],
-            target=_target(exchange["request"]["path"], target),
+            target=_target(exchange["request"]["path"], target, other_ends),
             request=exchange["request"]["body"].encode() or json.dumps(question).encode(),
             status=response["status"],
             head=tuple(
@@ -240,7 +255,7 @@ def _events(chunks: Any) -> bytes:
     return b"".join(b"data: " + chunk + b"\n\n" for chunk in chunks)
 
 
-def _target(path: str, ours: bytes) -> bytes:
+def _target(path: str, ours: bytes, other_ends: tuple[str, ...]) -> bytes:
     """The recorded path; a placeholder for a base URL goes, a foreign endpoint becomes ours.
 
     One exchange has a chat completion under a prompt's own path, which spantap would relay without
@@ -248,5 +263,5 @@ def _target(path: str, ours: bytes) -> bytes:
     """
     if path.startswith("<"):
         path = path[path.index("/") :]
-    known = path.partition("?")[0].endswith(ours.decode().removeprefix("/v1"))
+    known = path.partition("?")[0].endswith((ours.decode().removeprefix("/v1"), *other_ends))
     return path.encode() if known else ours

@@ -22,6 +22,7 @@ from codec.usage_filter import UsageFilter
 from telemetry.frames.frame import ResponseData
 from telemetry.observing.observer import Observer
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from tests.corpus import message_oracle, response_oracle
 from tests.corpus.folds import describe_response
 from tests.corpus.oracle import (
     expect_outcome,
@@ -30,7 +31,6 @@ from tests.corpus.oracle import (
     parse_json,
     without_usage_events,
 )
-from tests.corpus.response_oracle import expect_span
 from tests.corpus.spans import expected_attributes, select_attributes
 from tests.proxy.harness import (
     Connection,
@@ -57,8 +57,8 @@ __all__ = (
     "Replay",
     "cut_bytes",
     "filter_cut",
+    "find_answer_faults",
     "find_faults",
-    "find_response_faults",
     "observe_cut",
     "observe_recording",
     "open_bench",
@@ -69,6 +69,9 @@ MAX_PIECES = 50
 
 MAX_TURNS = 200
 """How often the server looks whether the proxy has read, before it goes on all the same."""
+
+ORACLES = {"messages": message_oracle.expect_span, "responses": response_oracle.expect_span}
+"""What the span of an exchange must say, by its API; the others have a fold of their own."""
 
 _SPLICE = b',"stream_options":{"include_usage":true}'
 _recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
@@ -272,10 +275,10 @@ def _find_record_faults(replay: Replay) -> list[str]:
     if len(replay.exchanges) != 1:
         return [f"{len(replay.exchanges)} records"]
     recording, [exchange] = replay.recording, replay.exchanges
-    if exchange.endpoint == "responses":
+    if exchange.endpoint in ORACLES:
         return [
             *([] if exchange.request_body == replay.request else ["another request"]),
-            *find_response_faults(recording, exchange),
+            *find_answer_faults(recording, exchange),
         ]
     told = describe_response(chat_answer(exchange)) if exchange.response is not None else {}
     expected = fold_answer(recording.body)
@@ -302,8 +305,8 @@ def _find_span_faults(exchange: Exchange, fold: dict[str, Any]) -> list[str]:
     return _compare(select_attributes(span.attributes), expected_attributes(fold, legacy=legacy))
 
 
-def find_response_faults(recording: Recording, exchange: Exchange) -> list[str]:
-    """What the span of a response says of the answer, and should not."""
+def find_answer_faults(recording: Recording, exchange: Exchange) -> list[str]:
+    """What a span says of the answer, and should not, by the second fold of its API."""
     span = _recorder.record(exchange)
     if span is None:
         return ["no span"]
@@ -317,7 +320,7 @@ def find_response_faults(recording: Recording, exchange: Exchange) -> list[str]:
     told |= {key: attributes.get(key) for key in ("llm.model_name", "gen_ai.response.id")}
     output = str(attributes.get("output.value", ""))
     told["output.value"] = parse_json(output) or output
-    expected = expect_span(recording)
+    expected = ORACLES[exchange.endpoint](recording)
     words = expected.get("error") or ""
     if recording.breaks_off and words.startswith(told["error"] or ""):
         told["error"] = expected.get("error")  # half a word may be half a secret, and is left out

@@ -14,7 +14,7 @@ __all__ = ("CHAT",)
 
 CHAT = Api(
     name="chat.completions",
-    path_end="/chat/completions",
+    path_ends=("/chat/completions",),
     operation="chat",
     span_name="ChatCompletion",
     api_type="chat_completions",

@@ -14,7 +14,7 @@ __all__ = ("COMPLETIONS",)
 
 COMPLETIONS = Api(
     name="completions",
-    path_end="/completions",
+    path_ends=("/completions",),
     operation="text_completion",
     span_name="Completion",
     content=Content.TEXTS,

@@ -10,9 +10,10 @@ __all__ = ("EMBEDDINGS",)
 
 EMBEDDINGS = Api(
     name="embeddings",
-    path_end="/embeddings",
+    path_ends=("/embeddings",),
     operation="embeddings",
     span_name="CreateEmbeddings",
+    system=None,
     span_kind=SpanKind.EMBEDDING,
     content=Content.VECTORS,
     asked=EmbeddingRequest,

@@ -1,25 +1,26 @@
 """Events that are one more word of a text, as most are, and those that tell a text again.
 
 They are read as no more than that: their padding, ids and sequence numbers are neither decoded nor
-kept. What could be odd about these, the general way has to find: so data is looked at here only
-where it is UTF-8 and too short to be nested too deeply, or to hold too much.
+kept.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from codec.delta_reader import are_short, is_short
 from codec.text.jsontext import is_utf8
-from codec.text.nesting import MAX_DEPTH, has_many_brackets
+from codec.text.nesting import has_many_brackets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codec.apis.responses.item_fold import OpenText
+    from codec.delta_reader import Piece
+    from codec.text_fold import OpenText
 
-__all__ = ("Delta", "Told", "read_delta", "read_run", "read_told")
+__all__ = ("read_delta", "read_run", "read_told")
 
 _Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -47,19 +48,16 @@ _decode_delta = msgspec.json.Decoder(Delta).decode
 _decode_told = msgspec.json.Decoder(Told).decode
 _OTHER = msgspec.MsgspecError
 
-_MAX_DELTA_BYTES: Final = 2 * MAX_DEPTH
-"""Largest data that is looked at as one more word: real events have some 300 bytes. It has no room
-for brackets in each other that are too many, nor for a number that is too long."""
 
-
-def read_delta(data: bytes) -> Delta | None:
+def read_delta(data: bytes) -> Piece | None:
     """Read data that is one more word; ``None`` where it is not."""
-    if len(data) > _MAX_DELTA_BYTES or not is_utf8(data):
+    if not is_short(data):
         return None
     try:
-        return _decode_delta(data)
+        delta = _decode_delta(data)
     except _OTHER:
         return None
+    return delta.type, delta.output_index, delta.content_index or delta.summary_index, delta.delta
 
 
 def read_told(data: bytes) -> Told | None:
@@ -74,7 +72,7 @@ def read_told(data: bytes) -> Told | None:
 
 def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
     """Read lines of data that all add to one text: their pieces, or none where one does not."""
-    if max(map(len, lines), default=0) > _MAX_DELTA_BYTES or not is_utf8(b"".join(lines)):
+    if not are_short(lines):
         return []
     try:
         deltas = [*map(_decode_delta, lines)]

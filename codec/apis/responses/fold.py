@@ -18,31 +18,28 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, OpenText, part_of
+from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, part_of
 from codec.apis.responses.said import make_answer
-from codec.budget import most_bytes, size_bytes
-from codec.chunk import find_error, fit_error
+from codec.budget import size_bytes
+from codec.chunk import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import index_of
 from codec.text.jsontext import compact_text
+from codec.text_fold import TextFold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from codec.apis.responses.item_fold import Place
     from codec.apis.responses.said import ResponseAnswer
     from codec.budget import Budget
-    from codec.call import ErrorObject
     from codec.text.jsontext import JsonObject
 
 __all__ = ("ResponseFold",)
 
 _ITEM_BYTES: Final = 1_024
 """What an item takes before it says anything."""
-
-_PIECES_AT_ONCE: Final = 64
-"""Pieces that are reserved together: where they do not fit, they are looked at one by one."""
 
 _MAX_ESSENTIAL_BYTES: Final = 64 * 1024
 """Largest member that is kept past the limit: a usage has 2 KiB."""
@@ -72,7 +69,7 @@ _DONE: Final = "response.output_item.done"
 _PARTIAL_IMAGE: Final = "response.image_generation_call.partial_image"
 
 
-class ResponseFold:
+class ResponseFold(TextFold):
     """Folds the events of one stream. Not safe for concurrent calls.
 
     Attributes:
@@ -81,86 +78,15 @@ class ResponseFold:
         is_complete: a terminal event was seen.
     """
 
-    __slots__ = (
-        "_anomalies",
-        "_ended",
-        "_error",
-        "_items",
-        "_limit_bytes",
-        "_response",
-        "_text",
-        "budget",
-        "has_content",
-        "is_complete",
-    )
+    __slots__ = ("_ended", "_items", "_limit_bytes", "_response", "is_complete")
 
     def __init__(self, budget: Budget) -> None:
-        self.has_content = False
+        super().__init__(budget)
         self.is_complete = False
-        self.budget = budget
         self._limit_bytes = budget.left_bytes
         self._response: JsonObject = {}
         self._items: dict[int, ItemFold] = {}
         self._ended: JsonObject | None = None  # the last response that ended, whole
-        self._text = OpenText()
-        self._error: ErrorObject | None = None
-        self._anomalies: dict[str, None] = {}  # a set that keeps its order
-
-    def note(self, anomaly: str) -> None:
-        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
-        self._anomalies[anomaly] = None
-
-    def note_error(self, error: ErrorObject) -> None:
-        """Note an error; the first one is kept, as far as there is room."""
-        if self._error is None:
-            self._error = fit_error(error, self.budget)
-
-    def open_text(self, kind: str, index: int, part: int, piece: str) -> OpenText | None:
-        """Add a piece to a text of an item, and open that text for more.
-
-        Returns:
-            The text: a closed one where its item is whole, or where nothing grows any more;
-            ``None`` where the event is about no text.
-        """
-        place = DELTAS.get(kind)
-        if place is None:
-            return None
-        self.settle()
-        text = self._text
-        if (text.kind, text.index, text.part) != (kind, index, part):
-            self._close_text()
-            pieces = self._find_pieces(place, index, part)
-            if pieces is None:
-                return text
-            text = self._text = OpenText(kind, index, part, pieces)
-        self._add_piece(text, piece)
-        self._make_room()
-        return text
-
-    def add_pieces(self, pieces: Sequence[str]) -> None:
-        """Add pieces to the open text, as many of them as :meth:`open_text` would one by one."""
-        self.settle()
-        text = self._text
-        for start in range(0, len(pieces), _PIECES_AT_ONCE):
-            some = [piece for piece in pieces[start : start + _PIECES_AT_ONCE] if piece]
-            if most_bytes(some) <= self.budget.free_bytes and self.budget.reserve_texts(some):
-                text.pieces += some
-                text.settled += len(some)
-                self.has_content = self.has_content or bool(some)
-            else:
-                for piece in some:
-                    self._add_piece(text, piece)
-        self._make_room()
-
-    def _add_piece(self, text: OpenText, piece: str) -> None:
-        if piece and self.budget.reserve_text(piece):
-            text.pieces.append(piece)
-            text.settled += 1
-            self.has_content = True
-
-    def _make_room(self) -> None:
-        """Find out what further pieces of the open text may need without asking the lender."""
-        self._text.room_bytes = self.budget.free_bytes if self.has_content else 0
 
     def was_told(self, kind: str, index: int, part: int) -> bool:
         """Tell whether an event of such a type repeats a text whose pieces came."""
@@ -169,8 +95,11 @@ class ResponseFold:
         item = self._items.get(index)
         return kind in WHOLES and item is not None and (DELTAS[WHOLES[kind]], part) in item.texts
 
-    def _find_pieces(self, place: Place, index: int, part: int) -> list[str] | None:
-        """The pieces so far of a text of an item; ``None`` where none can be added."""
+    def _is_piece(self, kind: str) -> bool:
+        return kind in DELTAS
+
+    def _find_pieces(self, kind: str, index: int, part: int) -> list[str] | None:
+        place = DELTAS[kind]
         item = self._items.get(index) or self._add(index, {"type": place.item})
         if item is None or item.is_done:
             return None
@@ -178,18 +107,6 @@ class ResponseFold:
         if pieces is None and self.budget.reserve(_ITEM_BYTES):
             pieces = item.texts[place, part] = []
         return pieces
-
-    def settle(self) -> None:
-        """Reserve what the pieces need that were added since this was done last: there is room."""
-        text = self._text
-        text.room_bytes = 0
-        if pieces := text.pieces[text.settled :]:
-            self.budget.reserve_texts(pieces)
-            text.settled += len(pieces)
-
-    def _close_text(self) -> None:
-        self.settle()
-        self._text.close()
 
     def feed(self, event: Any, name: str | None = None) -> bool:
         """Fold one event; whether it is a chunk, which an error is not.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "OpenText", "Place", "part_of")
+__all__ = ("DELTAS", "PARTS", "WHOLES", "ItemFold", "Place", "part_of")
 
 
 class Place(NamedTuple):
@@ -51,37 +51,6 @@ PARTS: Final = frozenset(
 """Events about a part of an item, which say nothing that others do not."""
 
 _Key = tuple[Place, int]
-
-
-class OpenText:
-    """A text that takes more pieces. Made of nothing it is closed: no event is about it.
-
-    Attributes:
-        kind: the type of the events that bring pieces; empty where the text is closed.
-        index: the index of its item; negative where the text is closed.
-        part: its place in the item.
-        pieces: the pieces so far.
-        settled: how many of the pieces have their room reserved.
-        room_bytes: what further pieces may need before room is to be reserved.
-    """
-
-    __slots__ = ("index", "kind", "part", "pieces", "room_bytes", "settled")
-
-    def __init__(
-        self, kind: str = "", index: int = -1, part: int = 0, pieces: list[str] | None = None
-    ) -> None:
-        self.kind = kind
-        self.index = index
-        self.part = part
-        self.pieces = [] if pieces is None else pieces
-        self.settled = len(self.pieces)
-        self.room_bytes = 0
-
-    def close(self) -> None:
-        """Take no more pieces, and let go of those that came: they are the item's."""
-        self.kind, self.index, self.part = "", -1, 0
-        self.pieces = []
-        self.settled = self.room_bytes = 0
 
 
 class ItemFold:

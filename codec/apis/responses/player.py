@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.faults import build_error
+from codec.dialects import play_error
 from codec.text.jsontext import JsonObject
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class _ResponsesPlayer:
             message = "Invalid 'max_output_tokens': expected a positive integer."
             return build_error(message, param="max_output_tokens", code="invalid_value")
         return None
+
+    def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
+        """Write the body of an answer that is none, in a dialect."""
+        return play_error(dialect, error)
 
     def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
         """Begin an answer."""

@@ -24,7 +24,7 @@ _QUOTED = frozenset(
 
 RESPONSES = Api(
     name="responses",
-    path_end="/responses",
+    path_ends=("/responses",),
     takes_slash=True,
     operation="chat",
     span_name="Response",

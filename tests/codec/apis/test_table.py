@@ -9,6 +9,7 @@ import pytest
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.messages.route import MESSAGES
 from codec.apis.responses.route import RESPONSES
 from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
 
@@ -99,10 +100,31 @@ def test_responses_are_known_by_the_end_of_the_path(target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "is_one"),
+    [
+        ("/v1/messages", True),
+        ("/v1/messages/?beta=true", True),
+        ("/anthropic/v1/messages", True),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/m@1:rawPredict", True),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/m@1:streamRawPredict?x", True),
+        ("/v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict", False),
+        ("/v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict/", False),
+        ("/v1/threads/t/messages", False),
+        ("/v1/messages/batches", False),
+        ("/v1/xmessages", False),
+    ],
+)
+def test_messages_are_known_by_whole_segments_at_the_end_of_the_path(
+    target: str, *, is_one: bool
+) -> None:
+    """Not those of a thread, nor models of others on Vertex AI (``apis.md`` 1.1)."""
+    assert (find_api("POST", target) is MESSAGES) is is_one
+
+
+@pytest.mark.parametrize(
     ("target", "expected"),
     [
         ("/v1/responses", False),
-        ("/anthropic/v1/messages?beta=true", True),
         ("/v1beta/models/gemini:streamGenerateContent?alt=sse", True),
         ("/model/anthropic.claude/converse-stream", True),
         ("/api/chat", True),
@@ -122,8 +144,8 @@ def test_other_apis_that_call_models_are_known_by_the_end_of_the_path(
 def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> None:
     """Whatever its place in the table: none hides another."""
     assert get_api(api.name) is api
-    assert find_api("POST", f"/v1{api.path_end}") is api
-    assert f"…{api.path_end}" in OBSERVED
+    assert find_api("POST", f"/v1{api.path_ends[0]}") is api
+    assert f"…{api.path_ends[0]}" in OBSERVED
 
 
 def test_of_an_api_that_nobody_knows_nothing_is_guessed() -> None:

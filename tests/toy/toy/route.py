@@ -95,6 +95,10 @@ class ToyPlayer:
         """Nothing to say."""
         return None if "say" in body else {"error": {"message": "say something"}}
 
+    def write_error(self, error: JsonObject, _: object) -> bytes:
+        """What went wrong."""
+        return json.dumps({"error": error}).encode()
+
     def play(self, asked: Asked, script: Script, _: object) -> ToyPerformance:
         """Begin an answer."""
         return ToyPerformance(asked, script)
@@ -125,7 +129,7 @@ class ToyPerformance:
 
 TOY = Api(
     name="toy",
-    path_end="/toy",
+    path_ends=("/toy",),
     operation="play",
     span_name="Toy",
     asked=ToyAsked,

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec import delta_reader
 from codec.apis.responses import stream as stream_module
 from codec.apis.responses.deltas import read_delta, read_run
-from codec.apis.responses.item_fold import OpenText
 from codec.apis.responses.stream import ResponseStream
 from codec.text.jsontext import encode_json
 from codec.text.sse import read_event
+from codec.text_fold import OpenText
 from tests.codec.apis.responses.events import (
     CALL,
     CREATED,
@@ -303,7 +304,7 @@ def test_rule_2_whatever_comes_is_what_the_general_way_makes_of_it(
     data = b"".join(events)
     step = max(size, len(data) // 3_000)
     reads = [data[at : at + step] for at in range(0, len(data), step)] if size else events
-    with mock.patch.object(stream_module, "_MIN_LINES_BYTES", 0):
+    with mock.patch.object(delta_reader, "_MIN_LINES_BYTES", 0):
         compare(reads, lent_bytes=lent_bytes)
 
 
@@ -392,7 +393,7 @@ def test_rule_2_what_comes_behind_a_whole_item_is_read_as_it_would_be_alone(
     behind: list[bytes], monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
 ) -> None:
     """Whatever comes behind it, event by event or in one read: the general way is the oracle."""
-    monkeypatch.setattr(stream_module, "_MIN_LINES_BYTES", 0)
+    monkeypatch.setattr(delta_reader, "_MIN_LINES_BYTES", 0)
     begin = [CREATED, added(0, MESSAGE), *[delta("Hi"), delta(" there")] * is_streamed]
     events = [*begin, done(0, ANNOTATED), *behind]
     stream, at_once, slow = ResponseStream(), ResponseStream(), SlowStream()

@@ -1,0 +1,274 @@
+"""The events of a streamed message to one message, incrementally and within bounds.
+
+Rules (``apis.md`` 3.2):
+
+1. Blocks are known by their index. One without is the last one.
+2. A block is what it began with and what its deltas add: text is joined, citations are gathered,
+   a delta of a type that nobody knows is the last value of its members.
+3. The arguments of a call are text until all of it is there, and then a value; where that text is
+   not JSON, or holds too much, it stays text (``bad_tool_arguments``).
+4. Counts run: of each the last one counts that is not null. They are never summed. A zero in
+   ``input_tokens``, with which gateways say that they do not know, replaces no positive count.
+5. Of several messages in one stream the last one counts (``several_responses``).
+6. The model is the one named last: a provider may go on with another.
+7. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
+   taken (R5).
+8. An event of a type that nobody knows is a chunk, and passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.messages.blocks import CALLS, kind_of
+from codec.apis.messages.said import make_answer
+from codec.budget import MEMBER_BYTES, Budget, size_bytes
+from codec.chunk import find_error
+from codec.members import object_of, text_of
+from codec.text.integers import count_of, index_of
+from codec.text.json_size import decoded_bytes
+from codec.text.jsontext import decode_json, join_text
+from codec.text_fold import TextFold
+from codec.usage import MAX_USAGE_BYTES
+
+if TYPE_CHECKING:
+    from codec.apis.messages.said import MessageAnswer
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("PIECES", "MessageFold")
+
+PIECES: Final = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "thinking"),
+    "input_json_delta": ("partial_json", "tool_use"),
+    "compaction_delta": ("content", "compaction"),
+}
+"""The types of deltas that add to a text: the member with the piece, and the block's type."""
+
+_ARGUMENTS: Final = "input_json_delta"
+_MEMBERS: Final = {kind: member for kind, (member, _) in PIECES.items()} | {_ARGUMENTS: "input"}
+"""The member of a block that the pieces of such a delta make."""
+
+_SPOKEN: Final = ("text", "thinking", "data", "content", "input")
+"""Members of a block that say something where it begins."""
+
+_BLOCK_BYTES: Final = 1_024
+"""What a block takes before it says anything."""
+
+_PROMPT: Final = frozenset(
+    {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
+)
+"""Counts that a zero does not replace, where the prompt's is one (``apis.md`` section 0, 1)."""
+
+
+class _Block:
+    """A block under way: what it began with, and the pieces of its texts by their delta's type."""
+
+    __slots__ = ("texts", "value")
+
+    def __init__(self, value: JsonObject) -> None:
+        self.value = value
+        self.texts: dict[str, list[str]] = {}
+
+
+class MessageFold(TextFold):
+    """Folds the events of one stream. Not safe for concurrent calls.
+
+    Attributes:
+        budget: of all that is kept.
+        has_content: text, thinking or arguments were seen, or a block that came whole.
+        is_complete: the event that ends a message was seen.
+    """
+
+    __slots__ = ("_blocks", "_has_counts", "_message", "_usage", "_usage_budget", "is_complete")
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(budget)
+        self.is_complete = False
+        self._message: JsonObject = {}
+        self._blocks: dict[int, _Block] = {}
+        self._usage: JsonObject = {}
+        self._usage_budget = Budget(MAX_USAGE_BYTES)
+        self._has_counts = False  # those that are told at the end
+
+    def feed(self, event: Any, name: str | None = None) -> bool:
+        """Fold one event; whether it is a chunk, which an error is not.
+
+        Args:
+            event: its decoded JSON, of any type, which is the fold's from here on.
+            name: the event's own name, which counts where the JSON has no type.
+        """
+        self._close_text()
+        members = object_of(event)
+        kind = text_of(members.get("type")) or name or ""
+        match kind:
+            case "message_start":
+                self._begin(object_of(members.get("message")))
+            case "content_block_start":
+                self._add(self._find(members, is_new=True), object_of(members.get("content_block")))
+            case "content_block_delta":
+                self._feed_delta(self._find(members), object_of(members.get("delta")))
+            case "message_delta":
+                self._feed_end(members)
+            case "message_stop":
+                self.is_complete = True
+            case "content_block_stop" | "ping":
+                pass
+            case _:
+                if (error := find_error(event, name)) is not None:
+                    self.note_error(error)
+                    return False
+                if not kind:
+                    self.note("foreign_chunk")
+        return True
+
+    def _is_piece(self, kind: str) -> bool:
+        return kind in PIECES
+
+    def _find_pieces(self, kind: str, index: int, part: int) -> list[str] | None:  # noqa: ARG002
+        block = self._blocks.get(index) or self._add(index, {"type": PIECES[kind][1]})
+        if block is None:
+            return None
+        pieces = block.texts.get(kind)
+        if pieces is None and self.budget.reserve(_BLOCK_BYTES):
+            pieces = block.texts[kind] = []
+        return pieces
+
+    def _begin(self, message: JsonObject) -> None:
+        if self._message:
+            self.note("several_responses")
+            self._blocks, self._usage, self._has_counts = {}, {}, False
+            self.is_complete = False
+        usage = message.pop("usage", None)
+        if self.budget.reserve(size_bytes(message) - size_bytes(self._message)):
+            self._message = message
+        else:
+            self._message = {"type": "message"}
+            self._set(message, "id", "model", "role")
+        self._feed_usage(usage)
+
+    def _find(self, event: JsonObject, *, is_new: bool = False) -> int:
+        """The index of the block that an event is about (rule 1)."""
+        index = index_of(event.get("index"))
+        if index is not None:
+            return index
+        last = max(self._blocks, default=-1)
+        return last + 1 if is_new or last < 0 else last
+
+    def _add(self, index: int, value: JsonObject) -> _Block | None:
+        if not self.budget.reserve(_BLOCK_BYTES + size_bytes(value)):
+            return None
+        block = self._blocks[index] = _Block(value)
+        if kind_of(value) == "fallback":
+            self._set(object_of(value.get("to")), "model")
+        if kind_of(value) in CALLS or any(map(value.get, _SPOKEN)):
+            self.has_content = True
+        return block
+
+    def _feed_delta(self, index: int, delta: JsonObject) -> None:
+        kind = text_of(delta.get("type")) or ""
+        if kind in PIECES:
+            piece = delta.get(PIECES[kind][0])
+            self.open_text(kind, index, 0, piece if isinstance(piece, str) else "")
+            return
+        block = self._blocks.get(index) or self._add(index, {})
+        if block is None:
+            return
+        members = {name: value for name, value in delta.items() if name != "type"}
+        if kind == "citations_delta":
+            self._cite(block.value, members.get("citation"))
+        else:
+            self._put(block.value, members)
+
+    def _cite(self, block: JsonObject, citation: Any) -> None:
+        known = block.get("citations")
+        if not self.budget.reserve(size_bytes(citation) + MEMBER_BYTES):
+            return
+        if isinstance(known, list):
+            known.append(citation)
+        else:
+            block["citations"] = [citation]
+
+    def _feed_end(self, event: JsonObject) -> None:
+        """Take what is told of a message when it ends; it may be told more than once."""
+        delta = object_of(event.get("delta"))
+        if "context_management" in event:
+            delta = delta | {"context_management": event["context_management"]}
+        self._set(delta, "stop_reason", "model")
+        self._put(self._message, delta)
+        usage = event.get("usage")
+        self._has_counts = (
+            self._has_counts or count_of(object_of(usage).get("output_tokens")) is not None
+        )
+        self._feed_usage(usage)
+
+    def _set(self, members: JsonObject, *names: str) -> None:
+        """Take short members whether there is room or not (rule 7)."""
+        for name in names:
+            value = text_of(members.get(name))
+            if value is not None and len(value) <= _BLOCK_BYTES:
+                self._message[name] = value
+
+    def _put(self, into: JsonObject, members: JsonObject) -> None:
+        for name, value in members.items():
+            known = into.get(name)
+            if name in into and (value is None or value == known):
+                continue
+            growth = size_bytes(value) - size_bytes(known)
+            if self.budget.reserve(growth + (0 if name in into else len(name) + MEMBER_BYTES)):
+                into[name] = value
+
+    def _feed_usage(self, usage: Any) -> None:
+        """Take counts as they are told later (rule 4)."""
+        new, known = object_of(usage), self._usage
+        keeps_prompt = new.get("input_tokens") == 0 and bool(count_of(known.get("input_tokens")))
+        for name, value in new.items():
+            is_known = name in known
+            if is_known and (value is None or (keeps_prompt and value == 0 and name in _PROMPT)):
+                continue
+            growth = size_bytes(value) - size_bytes(known.get(name))
+            if self._usage_budget.reserve(growth + (0 if is_known else len(name) + MEMBER_BYTES)):
+                known[name] = value
+
+    def answer(self) -> MessageAnswer:
+        """Return the answer as it stands, after the last event."""
+        self._close_text()
+        body = dict(self._message)
+        if self._blocks:
+            body["content"] = [self._whole(self._blocks[index]) for index in sorted(self._blocks)]
+        if self._usage:
+            body["usage"] = self._usage
+        if self.budget.exceeded or self._usage_budget.exceeded:
+            self.note("observer_limit")
+        return make_answer(
+            body,
+            self._usage,
+            error=self._error,
+            anomalies=(*self._anomalies,),
+            has_end=self.is_complete,
+            is_cut=not self._has_counts,
+        )
+
+    def _whole(self, block: _Block) -> JsonObject:
+        """The block as far as it is known."""
+        body = dict(block.value)
+        for kind, pieces in block.texts.items():
+            text, member = join_text(pieces), _MEMBERS[kind]
+            if kind == _ARGUMENTS:
+                if text:
+                    body[member] = self._read_arguments(text)
+            else:
+                begun = body.get(member)
+                body[member] = (begun if isinstance(begun, str) else "") + text
+        return body
+
+    def _read_arguments(self, text: str) -> Any:
+        """The value of arguments, or their text (rule 3)."""
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) > _BLOCK_BYTES and not self.budget.reserve(0, decoded_bytes(data)):
+            return text
+        try:
+            return decode_json(text)
+        except ValueError:
+            return text

@@ -1,0 +1,38 @@
+"""The route of Messages, and the names of their spans."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from codec.apis.api import Api, load_player
+from codec.apis.messages.asked import MessageRequest
+from codec.apis.messages.said import read_answer
+from codec.apis.messages.stream import MessageStream
+
+__all__ = ("MESSAGES",)
+
+_ON_VERTEX = "/publishers/anthropic/models/"
+_THREADS = "/threads/"
+
+
+def _owns(path: str) -> bool:
+    """Tell whether it is a path of Messages: OpenAI's Assistants had messages in threads."""
+    return _ON_VERTEX in path if path.rstrip("/").endswith("Predict") else _THREADS not in path
+
+
+MESSAGES = Api(
+    name="messages",
+    path_ends=("/messages", ":rawPredict", ":streamRawPredict"),
+    owns=_owns,
+    takes_slash=True,
+    operation="chat",
+    span_name="Message",
+    system="anthropic",
+    shows_past_reasoning=True,
+    calls_are_parts=True,
+    asked=MessageRequest,
+    open_stream=MessageStream,
+    read_said=read_answer,
+    open_player=partial(load_player, "codec.apis.messages.player", "PLAYER"),
+)
+"""The name of its spans is the one of Envoy's gateway (``apis.md`` 1.1)."""

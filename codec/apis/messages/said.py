@@ -1,0 +1,177 @@
+"""A message: what was said in blocks, how many tokens it took, and why it ended.
+
+Rules (``apis.md`` 3.3 and 3.4):
+
+1. The answer is one message, whatever it is made of.
+2. The prompt's count includes what was read from a cache and written to it; the provider tells
+   these apart. There is no total but their sum with the answer's.
+3. A stream that broke off has no count of what was said: the one that it began with is a guess.
+4. A reason to end is the end. A stream that lacks the event behind it is noted, and whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.messages.blocks import CALLS, is_result, kind_of, read_blocks
+from codec.bodies import decode_response_object
+from codec.call import Answer, Ending, Message, Said, Stop
+from codec.chunk import find_error
+from codec.cost import decode_cost
+from codec.members import list_of, object_of, text_of
+from codec.text.integers import count_of
+from codec.text.jsontext import is_json
+from codec.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codec.call import ErrorObject
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MessageAnswer", "make_answer", "read_answer")
+
+_STOPS: Final = {
+    "end_turn": Stop.STOP,
+    "stop_sequence": Stop.STOP,
+    "pause_turn": Stop.STOP,
+    "max_tokens": Stop.LENGTH,
+    "model_context_window_exceeded": Stop.LENGTH,
+    "tool_use": Stop.TOOL_CALL,
+    "refusal": Stop.CONTENT_FILTER,
+}
+_REFUSAL: Final = "refusal"
+_CACHED: Final = ("cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+class MessageAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """Answer of the Messages API.
+
+    Attributes:
+        has_end: of a stream, the event that ends it came; of a whole message, it is one.
+    """
+
+    has_end: bool = False
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it ended, in the provider's word."""
+        return text_of(self.body.get("stop_reason"))
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """The one message, with all blocks in their order (rule 1)."""
+        if not self.body:
+            return ()
+        word = self.finish_reason
+        blocks = [one for one in list_of(self.body.get("content")) if not is_result(one)]
+        message = Message(text_of(self.body.get("role")), *read_blocks(blocks))
+        return [Answer(index=0, message=message, finish_reason=word, stop=_STOPS.get(word or ""))]
+
+    @property
+    def finish_reasons(self) -> Sequence[tuple[int, str]]:
+        """Why it ended."""
+        return [] if (word := self.finish_reason) is None else [(0, word)]
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """The message, where the model or a filter declined to go on."""
+        return [0] if self.finish_reason == _REFUSAL else []
+
+    def ending(self, *, streamed: bool) -> Ending:
+        """How far it came (rule 4)."""
+        if self.has_end:
+            return Ending.COMPLETE
+        return Ending.OPEN if streamed and self.finish_reason is None else Ending.STOPPED
+
+
+def read_answer(body: bytes) -> MessageAnswer:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is not a JSON object.
+    """
+    value = decode_response_object(body)
+    error = find_error(value)
+    is_message = value.get("type") == "message" or isinstance(value.get("content"), list)
+    if error is not None or not is_message:
+        foreign = () if error is not None else ("foreign_chunk",)
+        return make_answer(value, value.get("usage"), error=error, anomalies=foreign)
+    return make_answer(value, value.get("usage"), has_end=True)
+
+
+def make_answer(
+    body: JsonObject,
+    usage: Any,
+    *,
+    error: ErrorObject | None = None,
+    anomalies: Sequence[str] = (),
+    has_end: bool = False,
+    is_cut: bool = False,
+) -> MessageAnswer:
+    """Make an answer of a whole message.
+
+    Args:
+        body: the message.
+        usage: its counts, as they were told last.
+        error: the error that came instead, or in the middle.
+        anomalies: what was odd on the way to it.
+        has_end: the mark of its end came.
+        is_cut: it came as a stream, of which the last counts are missing (rule 3).
+    """
+    counts = _read_usage(usage, is_cut=is_cut)
+    return MessageAnswer(
+        id=text_of(body.get("id")),
+        model=text_of(body.get("model")),
+        service_tier=text_of(object_of(usage).get("service_tier")),
+        usage=counts,
+        cost=decode_cost(counts.raw if counts is not None else {}, body),
+        error=error,
+        anomalies=(*anomalies, *_judge(body, counts, error, has_end=has_end)),
+        body=body,
+        has_end=has_end,
+    )
+
+
+def _read_usage(raw: Any, *, is_cut: bool) -> Usage | None:
+    """Read the counts (rules 2 and 3)."""
+    if not isinstance(raw, dict) or all(value is None for value in raw.values()):
+        return None
+    prompt = count_of(raw.get("input_tokens"))
+    read, written = (count_of(raw.get(name)) for name in _CACHED)
+    completion = None if is_cut else count_of(raw.get("output_tokens"))
+    if prompt is not None:
+        prompt += (read or 0) + (written or 0)
+    total = prompt + completion if prompt is not None and completion is not None else None
+    return Usage(
+        prompt=prompt,
+        completion=completion,
+        total=total,
+        cache_read=read,
+        cache_write=written,
+        reasoning=count_of(object_of(raw.get("output_tokens_details")).get("thinking_tokens")),
+        raw=raw,
+    )
+
+
+def _judge(
+    body: Mapping[str, Any], usage: Usage | None, error: ErrorObject | None, *, has_end: bool
+) -> Iterator[str]:
+    """Judge the whole (``span-contract.md`` 1.8)."""
+    word = text_of(body.get("stop_reason"))
+    if word is not None and any(map(_has_bad_arguments, list_of(body.get("content")))):
+        yield "bad_tool_arguments"
+    if error is not None:
+        return
+    if word is None:
+        yield "no_finish_reason"
+    elif not has_end:
+        yield "no_message_stop"
+    if usage is None:
+        yield "no_usage"
+
+
+def _has_bad_arguments(block: Any) -> bool:
+    """Tell whether a call's arguments stayed text, because they are not JSON."""
+    asked = object_of(block).get("input")
+    return isinstance(asked, str) and kind_of(block) in CALLS and not is_json(asked)

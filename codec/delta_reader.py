@@ -1,0 +1,210 @@
+"""Event streams in which most events are one more word of the same text, read quickly.
+
+Rules, besides those of :mod:`codec.event_reader`:
+
+1. The end is the end of the bytes. ``[DONE]``, which some gateways send, is passed over.
+2. An event that is one more word is read as no more than that, and those of a read together where
+   it has a run of them. The general way, event by event, comes to the same to the byte, whatever
+   there is room for.
+3. What could be odd about an event, the general way has to find: data is taken for a word only
+   where it is UTF-8 and too short to be nested too deeply, or to hold too much.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from io import BytesIO
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+
+from codec.budget import CHARACTER_BYTES, FRAGMENT_BYTES
+from codec.event_reader import SMALL_PENDING_BYTES, EventReader
+from codec.text.jsontext import is_utf8
+from codec.text.nesting import MAX_DEPTH
+from codec.text.sse import read_event
+from codec.text_fold import OpenText, TextFold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.text.sse import SseDecoder
+
+__all__ = ("DeltaReader", "Piece", "are_short", "is_short")
+
+Piece = tuple[str, int, int, str]
+"""One more word: the type of its event, the index of its item, its place in there, the text."""
+
+MAX_DELTA_BYTES: Final = 2 * MAX_DEPTH
+"""Largest data that is looked at as one more word: real events have some 300 bytes. It has no room
+for brackets in each other that are too many, nor for a number that is too long."""
+
+_MIN_LINES_BYTES: Final = 8 * 1024
+_MAX_LINES_BYTES: Final = 1024 * 1024
+"""Reads that are looked at line by line: a smaller one has few events, and a larger one becomes
+hundreds of thousands of lines."""
+
+_LF, _CR = b"\n\r"  # as numbers, which are searched for as they are
+_BLANK: Final = b"\n"
+"""The line that ends an event."""
+
+_LINES: Final = 3
+"""How many lines the usual event has: its name, its data, and a blank one."""
+
+_NAME: Final = b"event: "
+_DATA: Final = b"data: "
+_DATA_BYTES: Final = len(_DATA)
+_BEFORE_DATA: Final = re.compile(rb"(?:event: [^\r\n]*\n)?data: ").fullmatch
+
+_NOTHING_ALIKE: Final = -1
+"""Stands for the length of what comes before the data, where the next event cannot be alike."""
+
+_Fold = TypeVar("_Fold", bound=TextFold)
+
+
+def is_short(data: bytes) -> bool:
+    """Tell whether data may be one more word (rule 3)."""
+    return len(data) <= MAX_DELTA_BYTES and is_utf8(data)
+
+
+def are_short(lines: Sequence[bytes]) -> bool:
+    """Tell whether all of these may be one more word each."""
+    return max(map(len, lines), default=0) <= MAX_DELTA_BYTES and is_utf8(b"".join(lines))
+
+
+class DeltaReader(EventReader[_Fold]):
+    """Reads the events of one stream. Not safe for concurrent calls.
+
+    What an event says is an API's own: :meth:`_read_delta`, :meth:`_read_run` and, the general way,
+    :meth:`_feed_value`.
+    """
+
+    __slots__ = ("_before", "_before_bytes", "_text")
+
+    names: ClassVar[frozenset[str]]
+    """The names of events that may be one more word."""
+
+    def __init__(self, fold: _Fold, decoder: SseDecoder) -> None:
+        super().__init__(fold, decoder)
+        self._before = b""  # of the last event, all that came before its data
+        self._before_bytes = _NOTHING_ALIKE  # the length of that
+        self._text = OpenText()
+
+    @abstractmethod
+    def _read_delta(self, data: bytes) -> Piece | None:
+        """Read data that is one more word; ``None`` where it is not."""
+
+    @abstractmethod
+    def _read_run(self, lines: Sequence[bytes], text: OpenText) -> list[str]:
+        """Read lines of data that all add to one text: their pieces, or none where one does not."""
+
+    def _feed_told(self, name: str | None, data: bytes) -> bool:  # noqa: ARG002 - for who has them
+        """Take data that tells again what the deltas told; whether it is that."""
+        return False
+
+    def feed(self, data: bytes) -> None:
+        """Take one read of the (decompressed) body, cut anywhere."""
+        if self._between_events and self._feed_alike(data):
+            return  # the usual read is one event like the last one
+        if _MIN_LINES_BYTES <= len(data) <= _MAX_LINES_BYTES and _CR not in data:
+            data = self._feed_lines(data)
+        if data:
+            self._feed_events(data)
+        if self._decoder.pending_bytes > SMALL_PENDING_BYTES:
+            self._fold.settle()  # before the event under way takes the room
+        self._reserve_pending()
+
+    def _feed_alike(self, event: bytes) -> bool:
+        """Take an event that is like the last one but for its data; whether it is such."""
+        payload = event.removeprefix(self._before)
+        size = len(payload)
+        return (
+            len(event) - size == self._before_bytes  # it was there
+            and payload.find(_LF) == size - 2
+            and payload[-1] == _LF
+            and _CR not in payload
+            and self._feed_delta(payload)
+        )
+
+    def _feed_lines(self, data: bytes) -> bytes:
+        """Take events of two lines and a blank one, as nearly all are; return what follows them.
+
+        All that is behind the event under way follows where any event of the read has another
+        number of lines.
+        """
+        if not self._decoder.is_between_events:
+            begun, blank, data = data.partition(b"\n\n")
+            self._feed_events(begun + blank)
+        if self._is_lost or not self._decoder.is_between_events:
+            return data
+        lines = BytesIO(data).readlines()  # nothing finds lines as quickly
+        blanks = lines[_LINES - 1 :: _LINES]
+        if blanks.count(_BLANK) < len(blanks):
+            return data
+        count = len(blanks)
+        names, rows = lines[: _LINES * count : _LINES], lines[1::_LINES]
+        end = 0
+        for name, alike in groupby(names):
+            start, end = end, end + len([*alike])
+            self._feed_one(name + rows[start] + _BLANK)  # opens a text, if it is of such
+            start += 1
+            if name.startswith(_NAME):
+                start += self._feed_run(rows[start:end])
+            for row in rows[start:end]:
+                self._feed_one(name + row + _BLANK)
+        return b"".join(lines[_LINES * count :])
+
+    def _feed_run(self, rows: list[bytes]) -> int:
+        """Take lines of data that are one more word each of the open text; how many were taken."""
+        if not (rows and self._text.kind):
+            return 0
+        lines = [row[_DATA_BYTES:] for row in rows]
+        if _DATA + _DATA.join(lines) != b"".join(rows):
+            return 0
+        pieces = self._read_run(lines, self._text)
+        self._fold.add_pieces(pieces)
+        self.chunk_count += len(pieces)
+        return len(pieces)
+
+    def _feed_events(self, data: bytes) -> None:
+        for raw in self._split(data):
+            self._feed_one(raw)
+
+    def _feed_one(self, raw: bytes) -> None:
+        if not self._feed_alike(raw):
+            self._feed_other(raw)
+
+    def _feed_other(self, raw: bytes) -> None:
+        self._before_bytes = _NOTHING_ALIKE
+        if (event := read_event(raw)) is None:
+            return
+        line, name = event.data or b"", event.event
+        if (name is None or name in self.names) and self._feed_delta(line):
+            before = raw[: -len(line) - 2]
+            if _BEFORE_DATA(before):
+                self._before, self._before_bytes = before, len(before)
+        elif not self._feed_told(name, line):
+            self._feed_event(event)
+
+    def _feed_delta(self, line: bytes) -> bool:
+        """Take data that is one more word; whether it is that."""
+        if (delta := self._read_delta(line)) is None:
+            return False
+        kind, index, part, piece = delta
+        text = self._text
+        if (
+            text.kind != kind
+            or text.index != index
+            or text.part != part
+            or (room_bytes := text.room_bytes - CHARACTER_BYTES * len(piece) - FRAGMENT_BYTES) < 0
+        ):
+            opened = self._fold.open_text(kind, index, part, piece)
+            if opened is None:
+                return False
+            self._text = opened
+        else:
+            if piece:
+                text.pieces.append(piece)
+            text.room_bytes = room_bytes
+        self.chunk_count += 1
+        return True
