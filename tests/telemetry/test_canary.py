@@ -8,7 +8,6 @@ seen where nothing hides it: a plant that nobody records would prove nothing.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from codec.text.jsontext import encode_json
 from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.frames.ending import EndKind
@@ -26,6 +24,13 @@ from telemetry.service import TelemetryService
 from telemetry.spans.otlp.encoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
+from tests.telemetry.canaries import CANARY, IMAGE_URL, body, plant
+from tests.telemetry.message_canaries import (
+    MESSAGES_ANSWERED,
+    MESSAGES_ASKED,
+    MESSAGES_WORDS,
+    stream_messages,
+)
 from tests.telemetry.tap_frames import begin, exchange_frames
 
 if TYPE_CHECKING:
@@ -34,18 +39,9 @@ if TYPE_CHECKING:
 
     from telemetry.spans.rules import SpanRules
 
-CANARY = re.compile(rb"c4n4ry_([a-z]+)_")
-
 ALL_CONTENT = ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
 """So that the content in the words of the GenAI conventions is there to be hidden, too."""
 
-
-def plant(name: str) -> str:
-    """A word that is found again."""
-    return f"c4n4ry_{name}_"
-
-
-IMAGE_URL = f"https://images.example/{plant('image')}.png"
 
 ASKED: dict[str, Any] = {
     "model": "m-1",
@@ -98,6 +94,7 @@ ASKED: dict[str, Any] = {
 }
 
 MESSAGE_WORDS = {
+    *("signature", "data"),
     *("system", "part", "audio", "file", "oddpart", "arguments", "oldarguments", "result"),
     "thought",
 }
@@ -106,7 +103,8 @@ PARAMETER_WORDS = {
     *("stop", "user", "metadata", "session", "cachekey", "oddkey", "oddmember", "format"),
     *("chosen", "chosenfunction"),
 }
-INPUT_WORDS = MESSAGE_WORDS | TOOL_WORDS | PARAMETER_WORDS | {"image"}
+CHAT_WORDS = MESSAGE_WORDS - {"signature", "data"}
+INPUT_WORDS = CHAT_WORDS | TOOL_WORDS | PARAMETER_WORDS | {"image"}
 
 ANSWERED: dict[str, Any] = {
     "id": "chatcmpl-1",
@@ -163,10 +161,6 @@ ALL_ANSWERED = {
 """Every member, of whatever endpoint: clients and servers send what they like."""
 
 
-def body(value: Any) -> bytes:
-    return encode_json(value).encode()
-
-
 def streamed(answer: dict[str, Any]) -> bytes:
     """The same answer as a stream: one chunk with all of it, and the usage."""
     choice = dict(answer["choices"][0])
@@ -205,6 +199,22 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"embedded", "user"},
     ),
+    "messages": (
+        {
+            "asked": body(MESSAGES_ASKED),
+            "data": body(MESSAGES_ANSWERED),
+            "endpoint": "messages",
+        },
+        MESSAGES_WORDS | OUTPUT_WORDS,
+    ),
+    "streamed messages": (
+        {
+            "asked": body({**MESSAGES_ASKED, "stream": True}),
+            "data": stream_messages(MESSAGES_ANSWERED),
+            "endpoint": "messages",
+        },
+        MESSAGES_WORDS | OUTPUT_WORDS,
+    ),
     **{
         f"every member, {endpoint}": (
             {"asked": body(ALL_ASKED), "data": body(ALL_ANSWERED), "endpoint": endpoint},
@@ -218,7 +228,9 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
 }
 
-OF_REQUESTS = INPUT_WORDS | {"prompt", "suffix", "embedded", "oddrequest"} | ERROR_WORDS
+OF_REQUESTS = (
+    INPUT_WORDS | MESSAGE_WORDS | {"prompt", "suffix", "embedded", "oddrequest"} | ERROR_WORDS
+)
 OF_ANSWERS = OUTPUT_WORDS | ERROR_WORDS | {"text", "oddtext"}
 WORDS_OF_REQUESTS = MESSAGE_WORDS | ERROR_WORDS | {"prompt", "suffix", "embedded", "oddrequest"}
 

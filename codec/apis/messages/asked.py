@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import unquote
 
 from codec.apis.messages.blocks import read_message, split_results
 from codec.call import Asked, ReadList, Tool
@@ -49,7 +50,7 @@ class MessageRequest(Asked, frozen=True, gc=False):
         """The model asked for, in the body or in the path."""
         named = text_of(self.body.get("model"))
         found = None if named else _MODEL_IN_PATH.search(self.path)
-        return found["model"] if found else named
+        return unquote(found["model"]) if found else named
 
     @property
     def stream(self) -> bool:

@@ -1,0 +1,307 @@
+"""``codec.apis.messages``: a streamed message is put together by the rules of its fold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.apis.messages import stream as stream_module
+from codec.apis.messages.stream import MessageStream
+from codec.call import Ending, Stop
+from codec.parts import Reasoning, Text, ToolCall
+from codec.text.jsontext import encode_json, is_json
+from tests.codec.apis.messages.events import (
+    MESSAGE,
+    START,
+    STOP,
+    USAGE,
+    answer_of,
+    begin,
+    delta,
+    end,
+    text,
+    write_event,
+)
+
+
+def test_text_thinking_and_calls_are_parts_in_their_order() -> None:
+    """Signatures in pieces are joined; arguments become a value when all of them are there."""
+    answer = answer_of(
+        START,
+        begin(0, "thinking", thinking="", signature=""),
+        delta(0, "thinking_delta", thinking="Let me "),
+        delta(0, "thinking_delta", thinking="think"),
+        delta(0, "signature_delta", signature="c2ln"),
+        delta(0, "signature_delta", signature="bmVk"),
+        begin(1),
+        text("Hello", 1),
+        begin(2, "tool_use", id="t-1", name="f", input={}),
+        delta(2, "input_json_delta", partial_json=""),
+        delta(2, "input_json_delta", partial_json='{"a": [1, '),
+        delta(2, "input_json_delta", partial_json='"b"]}'),
+        begin(3, "redacted_thinking", data="b3BhcXVl"),
+        end("tool_use"),
+        STOP,
+    )
+    [said] = answer.answers
+    assert said.message.parts == (
+        Reasoning(text="Let me think", signature="c2lnbmVk"),
+        Text("Hello"),
+        ToolCall(id="t-1", name="f", arguments='{"a":[1,"b"]}'),
+        Reasoning(text=None, data="b3BhcXVl"),
+    )
+    assert (said.finish_reason, said.stop) == ("tool_use", Stop.TOOL_CALL)
+    assert answer.body["content"][2]["input"] == {"a": [1, "b"]}
+    assert answer.anomalies == ()
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        ("end_turn", Stop.STOP),
+        ("max_tokens", Stop.LENGTH),
+        ("stop_sequence", Stop.STOP),
+        ("tool_use", Stop.TOOL_CALL),
+        ("pause_turn", Stop.STOP),
+        ("refusal", Stop.CONTENT_FILTER),
+        ("model_context_window_exceeded", Stop.LENGTH),
+        ("something_new", None),
+    ],
+)
+def test_every_reason_to_end_is_verbatim(reason: str, stop: Stop | None) -> None:
+    """With its meaning where it is known (apis.md 3.3)."""
+    answer = answer_of(START, begin(0), text("Hi"), end(reason), STOP)
+    [said] = answer.answers
+    assert (said.finish_reason, said.stop) == (reason, stop)
+    assert answer.finish_reasons == [(0, reason)]
+    assert list(answer.refused) == ([0] if reason == "refusal" else [])
+
+
+def test_rule_1_blocks_are_known_by_their_index() -> None:
+    """Whatever comes between them; one without an index is the last one."""
+    anonymous = write_event("content_block_delta", delta={"type": "text_delta", "text": "!"})
+    answer = answer_of(
+        START, begin(5), begin(2), text("a", 5), text("b", 2), text("c", 5), anonymous, end(), STOP
+    )
+    assert [block["text"] for block in answer.body["content"]] == ["b", "ac!"]
+
+
+def test_rule_1_deltas_without_a_beginning_make_their_block() -> None:
+    """A proxy may have dropped an event; nothing is lost of what came."""
+    answer = answer_of(
+        text("Hi"), delta(1, "input_json_delta", partial_json="{}"), delta(2, "x_delta", y=1)
+    )
+    assert answer.body["content"] == [
+        {"type": "text", "text": "Hi"},
+        {"type": "tool_use", "input": {}},
+        {"y": 1},
+    ]
+
+
+def test_rule_2_citations_are_gathered_and_unknown_deltas_are_values() -> None:
+    """The last value of each member stands."""
+    answer = answer_of(
+        START,
+        begin(0, citations=None),
+        delta(0, "citations_delta", citation={"a": 1}),
+        text("Hi"),
+        delta(0, "citations_delta", citation={"b": 2}),
+        delta(0, "mood_delta", mood="calm"),
+        delta(0, "mood_delta", mood="glad"),
+        end(),
+        STOP,
+    )
+    assert answer.body["content"] == [
+        {"type": "text", "text": "Hi", "citations": [{"a": 1}, {"b": 2}], "mood": "glad"}
+    ]
+
+
+@pytest.mark.parametrize(("pieces", "asked"), [(['{"a":'], '{"a":'), ([], {}), ([""], {})])
+def test_rule_3_arguments_that_are_no_json_stay_text(pieces: list[str], asked: Any) -> None:
+    """Noted where the message is whole: a stream that broke off has half a text anyway."""
+    deltas = [delta(0, "input_json_delta", partial_json=piece) for piece in pieces]
+    started = [START, begin(0, "tool_use", id="t", name="f", input={}), *deltas]
+    answer = answer_of(*started, end("tool_use"), STOP)
+    assert answer.body["content"][0]["input"] == asked
+    is_bad = isinstance(asked, str)
+    assert ("bad_tool_arguments" in answer.anomalies) is is_bad
+    assert answer.tool_calls[0].arguments == (asked if is_bad else "{}")
+    assert "bad_tool_arguments" not in answer_of(*started).anomalies
+
+
+def test_rule_3_arguments_of_a_providers_tool_may_come_at_once() -> None:
+    """With the beginning of the block, and no delta."""
+    block = begin(0, "server_tool_use", id="s", name="web_search", input={"query": "q"})
+    [call] = answer_of(START, block, end(), STOP).tool_calls
+    assert (call.type, call.arguments) == ("server_tool_use", '{"query":"q"}')
+
+
+def test_rule_3_arguments_of_a_million_small_values_stay_text() -> None:
+    """They would take a hundred times what came: no room is lent for that."""
+    pieces = ["[" + "[],[],[],[]," * 500 + "[]]" + "," for _ in range(40)]
+    deltas = [delta(0, "input_json_delta", partial_json=piece) for piece in ["[", *pieces, "1]"]]
+    lent = [400_000]
+
+    def lend(size: int) -> bool:
+        lent[0] -= size
+        return lent[0] >= 0
+
+    answer = answer_of(START, begin(0, "tool_use"), *deltas, end("tool_use"), STOP, lend=lend)
+    assert isinstance(answer.body["content"][0]["input"], str)
+    assert "observer_limit" in answer.anomalies
+
+
+def test_rule_4_counts_run_and_the_prompt_includes_what_was_cached() -> None:
+    """Two events with counts are two readings of one meter (apis.md section 12, 1 and 2)."""
+    usage = answer_of(
+        START, text("Hi"), end(None, output_tokens=4), end(output_tokens=7, input_tokens=None), STOP
+    ).usage
+    assert (usage.prompt, usage.completion, usage.total) == (35, 7, 42)
+    assert (usage.cache_read, usage.cache_write) == (10, 20)
+    assert usage.raw == USAGE | {"output_tokens": 7}
+
+
+@pytest.mark.parametrize(
+    ("told", "prompt"),
+    [
+        ({"input_tokens": 0, "cache_read_input_tokens": 0}, 35),
+        ({"input_tokens": 6, "cache_read_input_tokens": 0}, 26),
+        ({"input_tokens": 8}, 38),
+    ],
+)
+def test_rule_4_a_zero_replaces_no_count_where_the_prompt_is_zero(
+    told: dict[str, int], prompt: int
+) -> None:
+    """Gateways that do not know send zeros (apis.md section 0, 1)."""
+    usage = answer_of(START, text("Hi"), end(output_tokens=7, **told), STOP).usage
+    assert usage.prompt == prompt
+
+
+def test_a_stream_that_breaks_off_has_no_count_of_what_was_said() -> None:
+    """The one that it began with is a guess; the prompt's is none."""
+    answer = answer_of(START, begin(0), text("Hi"))
+    assert (answer.usage.prompt, answer.usage.completion, answer.usage.total) == (35, None, None)
+    assert answer.ending(streamed=True) is Ending.OPEN
+    assert answer.anomalies == ("no_finish_reason",)
+
+
+def test_a_reason_to_end_is_an_end_without_the_event_behind_it() -> None:
+    """Noted, and whole if the bytes end there (apis.md 3.4)."""
+    answer = answer_of(START, begin(0), text("Hi"), end())
+    assert answer.ending(streamed=True) is Ending.STOPPED
+    assert answer.anomalies == ("no_message_stop",)
+    whole = answer_of(START, begin(0), text("Hi"), end(), STOP)
+    assert whole.ending(streamed=True) is Ending.COMPLETE
+
+
+def test_an_error_in_the_middle_is_the_answers_error() -> None:
+    """What was said before it stays."""
+    error = write_event("error", error={"type": "overloaded_error", "message": "Overloaded"})
+    answer = answer_of(START, begin(0), text("Hi"), error)
+    assert (answer.error.type, answer.error.message) == ("overloaded_error", "Overloaded")
+    assert answer.body["content"] == [{"type": "text", "text": "Hi"}]
+    assert answer.anomalies == ()
+
+
+def test_rule_5_of_several_messages_the_last_one_counts() -> None:
+    """Some servers and fixtures send more than one (apis.md section 0, 8)."""
+    other = write_event("message_start", message=MESSAGE | {"id": "msg-2", "usage": {}})
+    answer = answer_of(START, text("a"), end(), STOP, other, text("b"), end(), STOP)
+    assert (answer.id, answer.body["content"][0]["text"]) == ("msg-2", "b")
+    assert "several_responses" in answer.anomalies
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        begin(1, "fallback", to={"model": "m-2"}),
+        write_event("message_delta", delta={"model": "m-2"}, usage={}),
+    ],
+)
+def test_rule_6_the_model_is_the_one_named_last(event: bytes) -> None:
+    """A provider goes on with another where the first one declines."""
+    assert answer_of(START, event, begin(2), text("Hi", 2), end(), STOP).model == "m-2"
+
+
+def test_rule_7_past_the_limit_the_end_and_the_counts_are_still_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What came before it stays."""
+    monkeypatch.setattr(stream_module, "MAX_MESSAGE_BYTES", 20_000)
+    words = [text("some words " * 20) for _ in range(200)]
+    answer = answer_of(START, begin(0), *words, end("max_tokens", output_tokens=700), STOP)
+    assert 5_000 < len(answer.body["content"][0]["text"]) < 20_000
+    assert (answer.usage.completion, answer.finish_reasons) == (700, [(0, "max_tokens")])
+    assert "observer_limit" in answer.anomalies
+
+
+def test_rule_8_what_nobody_knows_is_a_chunk() -> None:
+    """And pings are; errors are not."""
+    stream = MessageStream()
+    for event in (START, write_event("ping"), write_event("message_mood"), text("Hi")):
+        stream.feed(event)
+    assert stream.chunk_count == 4
+    stream.feed(write_event("error", error={"message": "no"}))
+    assert stream.chunk_count == 4
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        begin(0, "tool_use", id="t", name="f", input={}),
+        begin(0, "redacted_thinking", data="x"),
+        begin(0, "web_search_tool_result", content=[{"a": 1}]),
+        text("x"),
+        delta(0, "thinking_delta", thinking="x"),
+        delta(0, "input_json_delta", partial_json="{"),
+    ],
+)
+def test_content_is_noticed_when_it_comes(event: bytes) -> None:
+    """Not before: neither a beginning nor an empty block is content."""
+    stream = MessageStream()
+    for before in (START, begin(0), begin(1, "thinking", thinking=""), text("")):
+        stream.feed(before)
+    assert not stream.has_content
+    stream.feed(event)
+    assert stream.has_content
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+KINDS = st.sampled_from(
+    [
+        *("message_start", "content_block_start", "content_block_delta", "content_block_stop"),
+        *("message_delta", "message_stop", "ping", "error", "x"),
+    ]
+)
+MEMBERS = st.dictionaries(
+    st.sampled_from(["index", "content_block", "delta", "message", "usage", "error", "text"]),
+    JSON
+    | st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(
+                ["text_delta", "input_json_delta", "citations_delta", "fallback"]
+            )
+        },
+        optional={"text": JSON, "partial_json": JSON, "to": JSON, "input": JSON, "content": JSON},
+    ),
+    max_size=4,
+)
+
+
+@given(st.lists(st.tuples(KINDS, MEMBERS), max_size=8))
+def test_nothing_raises_whatever_an_event_says(events: list[tuple[str, dict[str, Any]]]) -> None:
+    """Members of any kind in any place: the message is what could be read, and is readable."""
+    answer = answer_of(*[write_event(kind, **members) for kind, members in events])
+    assert len(answer.answers) <= 1
+    assert is_json(encode_json(answer.body))
+    assert all(call.type for call in answer.tool_calls)
+    assert answer.ending(streamed=True) in Ending
