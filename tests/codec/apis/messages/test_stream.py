@@ -173,7 +173,7 @@ def test_rule_4_counts_run_and_the_prompt_includes_what_was_cached() -> None:
     ],
 )
 def test_rule_4_a_zero_replaces_no_count_where_the_prompt_is_zero(
-    told: dict[str, int], prompt: int
+    told: dict[str, Any], prompt: int
 ) -> None:
     """Gateways that do not know send zeros (apis.md section 0, 1)."""
     usage = answer_of(START, text("Hi"), end(output_tokens=7, **told), STOP).usage
