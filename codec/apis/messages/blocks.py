@@ -6,7 +6,9 @@ Rules (``apis.md`` 3.1 and 3.3):
 2. A block that the record has no word for says nothing: it is whole in the body.
 3. The result of a tool is a message of its own, with the role ``tool``, where it stands: a message
    has one call that it answers, and a client sends the results of several together.
-4. The results of the provider's own tools are no parts of an answer. What they found is in the
+4. Screenshots that a tool answers with are counted where they are long: an agent that uses a
+   computer sends all of them with every call.
+5. The results of the provider's own tools are no parts of an answer. What they found is in the
    body.
 """
 
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.call import Message
 from codec.members import list_of, object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Reasoning, Text, ToolCall, ToolResult
+from codec.text.base64_text import MAX_KEPT_CHARS
 from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:
@@ -111,8 +114,20 @@ def _read_call(block: JsonObject, kind: str) -> ToolCall:
 
 def _read_result(block: JsonObject) -> ToolResult:
     value = block.get("content")
+    if isinstance(value, list):
+        value = [_without_long_data(inner) for inner in value]
     text = value if isinstance(value, str) else None if value is None else compact_text(value)
     return ToolResult(id=text_of(block.get("tool_use_id")), content=text or None, value=value)
+
+
+def _without_long_data(block: Any) -> Any:
+    """A block of a result, as it is, or with the length of its base64 in its place (rule 4)."""
+    source = object_of(object_of(block).get("source"))
+    data = source.get("data")
+    if source.get("type") != "base64" or not isinstance(data, str) or len(data) <= MAX_KEPT_CHARS:
+        return block
+    named = f"<{len(data)} base64 characters, {source.get('media_type')}>"
+    return block | {"source": source | {"data": named}}
 
 
 def _read_media(block: JsonObject, kind: str) -> Media:
