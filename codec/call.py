@@ -13,10 +13,12 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, TypeVar, overload
+from urllib.parse import unquote
 
 import msgspec
 
@@ -39,6 +41,8 @@ __all__ = (
     "Tool",
     "Vector",
 )
+
+_DEPLOYMENT: Final = re.compile(r"/deployments/(?P<name>[^/]+)/")
 
 _Item_co = TypeVar("_Item_co", covariant=True)
 
@@ -120,9 +124,12 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def model(self) -> str | None:
-        """The model asked for, ``None`` where it is absent or no string."""
+        """The model asked for: in the body, else the deployment in a path of Azure's."""
         model = self.body.get("model")
-        return model if isinstance(model, str) and model else None
+        if isinstance(model, str) and model:
+            return model
+        found = _DEPLOYMENT.search(self.path)
+        return unquote(found["name"]) if found else None
 
     @property
     def stream(self) -> bool:

@@ -50,9 +50,10 @@ from telemetry.spans.genai_parts import build_parts, build_text_part
 from telemetry.spans.request_attributes import find_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from codec.call import Answer, Message, Tool
+    from codec.parts import Part
     from codec.text.jsontext import JsonObject
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
@@ -150,10 +151,17 @@ def _input(message: Message, image_max_length: int) -> JsonObject | None:
 
 
 def _parts(message: Message, image_max_length: int) -> list[JsonObject]:
-    calls = message.tool_calls
-    said = [part for part in message.parts if not isinstance(part, ToolCall)]
-    shown = (*said[:MAX_FLATTENED_PARTS], *calls[:MAX_FLATTENED_TOOL_CALLS])
-    return [*build_parts(shown, image_max_length=image_max_length)]
+    return [*build_parts(_first_parts(message.parts), image_max_length=image_max_length)]
+
+
+def _first_parts(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts in their order, as many calls and as many others as there is room for."""
+    room = {True: MAX_FLATTENED_TOOL_CALLS, False: MAX_FLATTENED_PARTS}
+    for part in parts:
+        is_call = isinstance(part, ToolCall)
+        room[is_call] -= 1
+        if room[is_call] >= 0:
+            yield part
 
 
 def _tool(tool: Tool) -> JsonObject | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
+from codec.apis.table import APIS
 from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.frames.ending import EndKind
@@ -30,6 +31,12 @@ from tests.telemetry.message_canaries import (
     MESSAGES_ASKED,
     MESSAGES_WORDS,
     stream_messages,
+)
+from tests.telemetry.response_canaries import (
+    RESPONSES_ANSWERED,
+    RESPONSES_ASKED,
+    RESPONSES_WORDS,
+    stream_response,
 )
 from tests.telemetry.tap_frames import begin, exchange_frames
 
@@ -199,6 +206,30 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"embedded", "user"},
     ),
+    "responses": (
+        {
+            "asked": body(RESPONSES_ASKED),
+            "data": body(RESPONSES_ANSWERED),
+            "endpoint": "responses",
+        },
+        RESPONSES_WORDS | OUTPUT_WORDS,
+    ),
+    "streamed responses": (
+        {
+            "asked": body({**RESPONSES_ASKED, "stream": True}),
+            "data": stream_response(RESPONSES_ANSWERED),
+            "endpoint": "responses",
+        },
+        RESPONSES_WORDS | OUTPUT_WORDS,
+    ),
+    "failed response": (
+        {
+            "asked": body({**RESPONSES_ASKED, "stream": True}),
+            "data": stream_response(RESPONSES_ANSWERED | {"status": "failed", **ERROR}),
+            "endpoint": "responses",
+        },
+        RESPONSES_WORDS | OUTPUT_WORDS | ERROR_WORDS,
+    ),
     "messages": (
         {
             "asked": body(MESSAGES_ASKED),
@@ -220,7 +251,7 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
             {"asked": body(ALL_ASKED), "data": body(ALL_ANSWERED), "endpoint": endpoint},
             INPUT_WORDS | OUTPUT_WORDS | {"prompt", "suffix", "embedded", "text"},
         )
-        for endpoint in ("chat.completions", "completions", "embeddings")
+        for endpoint in (api.name for api in APIS)
     },
     "no JSON on either side": (
         {"asked": plant("oddrequest").encode(), "data": plant("oddtext").encode()},
@@ -326,7 +357,7 @@ def test_what_a_switch_hides_is_nowhere(
     endpoint = members.get("endpoint", "chat.completions")
     if OF_ONE_ENDPOINT.get(switch, endpoint) == endpoint:
         assert not found & HIDDEN[switch]
-    if switch == "HIDE_INPUTS":
+    if switch == "HIDE_INPUTS" and planted.isdisjoint(ERROR_WORDS):  # an error may quote anything
         assert found >= planted & (OF_ANSWERS - ERROR_WORDS)
     if switch == "HIDE_OUTPUTS":
         assert found >= planted & (OF_REQUESTS - ERROR_WORDS)

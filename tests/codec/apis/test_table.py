@@ -148,6 +148,17 @@ def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> Non
     assert f"…{api.path_ends[0]}" in OBSERVED
 
 
+@pytest.mark.parametrize(
+    "api", [CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES], ids=lambda api: api.name
+)
+def test_the_model_is_the_bodys_else_the_deployment_of_azures_path(api: Api) -> None:
+    """Where the body names none (apis.md 1.1)."""
+    path = f"/openai/deployments/my%20gpt{api.path_ends[0]}"
+    assert api.decode_asked(b"{}", path).model == "my gpt"
+    assert api.decode_asked(b'{"model": "m"}', path).model == "m"
+    assert api.decode_asked(b"{}", f"/v1{api.path_ends[0]}").model is None
+
+
 def test_of_an_api_that_nobody_knows_nothing_is_guessed() -> None:
     """Frames in a spool may be of another version (R6)."""
     unknown = get_api("tea")

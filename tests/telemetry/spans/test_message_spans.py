@@ -186,6 +186,9 @@ def test_thinking_text_and_calls_keep_their_order() -> None:
     }
     assert span(exchange, *COUNTS) == COUNTS
     assert exchange.anomalies == ()
+    [said] = decode_json(span(exchange, "gen_ai.output.messages")["gen_ai.output.messages"])
+    kinds = ["reasoning", "tool_call", "text", "tool_call"]
+    assert [part["type"] for part in said["parts"]] == kinds  # what is opaque has no part there
 
 
 def test_results_of_tools_are_messages_of_their_own() -> None:

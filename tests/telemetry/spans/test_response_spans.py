@@ -206,6 +206,15 @@ def test_tools_and_their_outputs() -> None:
     assert "tool_not_offered" not in exchange.anomalies
 
 
+def test_in_opentelemetrys_message_all_parts_keep_their_order() -> None:
+    """Text, a call, text: the items of one choice (apis.md 2.3)."""
+    call = {"type": "function_call", "call_id": "c-1", "name": "f", "arguments": "{}"}
+    output = [message("A"), call, message("B")]
+    answer = {"object": "response", "status": "completed", "output": output, "usage": USAGE}
+    [said] = span(respond({"input": "Hi"}, answer), "gen_ai.output")["gen_ai.output.messages"]
+    assert [part.get("content", "f") for part in said["parts"]] == ["A", "f", "B"]
+
+
 def test_reasoning_with_encrypted_content() -> None:
     """Of the past and of the answer; what is long and opaque is left out, and noted."""
     summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
