@@ -31,6 +31,7 @@ class MetadataMember(StrEnum):
     """Members of the one JSON object in ``metadata`` (contract 1.8)."""
 
     UPSTREAM = "upstream"
+    MODEL = "model"
     REQUEST_ID = "request_id"
     PROXY_REWRITES = "proxy_rewrites"
     RETRY_COUNT = "retry_count"

@@ -27,6 +27,8 @@ class Content(StrEnum):
     """Prompts and their continuations."""
     VECTORS = "vectors"
     """Texts, and a vector for each."""
+    BODIES = "bodies"
+    """Whatever they are: they are shown as they came, and no part of them by itself."""
 
 
 class SpanKind(StrEnum):
@@ -34,6 +36,7 @@ class SpanKind(StrEnum):
 
     LLM = "LLM"
     EMBEDDING = "EMBEDDING"
+    CHAIN = "CHAIN"
 
 
 class Stream(Protocol):

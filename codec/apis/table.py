@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
+from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.messages.route import MESSAGES
 from codec.apis.responses.route import RESPONSES
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
-APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, MESSAGES)
+APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, MESSAGES, COUNT_TOKENS)
 """Every API, one with a longer end of its path before one whose end that has, too."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}

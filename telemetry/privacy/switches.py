@@ -83,7 +83,7 @@ class PrivacySwitches:
         Prompts and choices are the text of legacy completions, what is embedded that of embeddings.
         """
         match content:
-            case Content.MESSAGES:
+            case Content.MESSAGES | Content.BODIES:
                 return self
             case Content.TEXTS:
                 prompts, choices = self.hides_prompts, self.hides_choices

@@ -65,14 +65,14 @@ def find_service(exchange: Exchange) -> _Service:
 @lru_cache(maxsize=MAX_CACHED_SERVICES)
 def _find_service(endpoint: str, provider: str | None, host: str | None) -> _Service:
     api = get_api(endpoint)
-    is_embedding = api.span_kind is SpanKind.EMBEDDING
+    is_llm = api.span_kind is SpanKind.LLM
     return _Service(
         operation=api.operation,
         kind=api.span_kind.value,
-        # OpenInference's embedding spans have neither a system nor a provider.
+        # OpenInference's embedding spans have neither a system nor a provider; nor has a chain.
         system=api.system,
         api_type=api.api_type,
-        provider=None if is_embedding else find_provider(provider, host),
+        provider=find_provider(provider, host) if is_llm else None,
         genai_provider=find_genai_provider(provider, host),
     )
 
@@ -92,6 +92,8 @@ def find_models(exchange: Exchange) -> _Models:
     answered = exchange.response.model if exchange.response is not None else None
     if exchange.api.span_kind is SpanKind.EMBEDDING:
         return _Models(asked, answered, of_embedding=answered or asked)
+    if exchange.api.span_kind is not SpanKind.LLM:
+        return _Models(asked, answered)  # what is named ``llm.model_name`` is priced
     if asked and answered and asked != answered:
         # The specification wants both only where they are known and not the same.
         return _Models(asked, answered, answered, None, asked, answered)

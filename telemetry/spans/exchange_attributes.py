@@ -166,6 +166,8 @@ def _build_content(
                 build_tool_attributes(exchange, flattening),
                 build_input_message_attributes(exchange, flattening),
             )
+        case Content.BODIES:
+            return (iter(()), iter(()), iter(()))
 
 
 def _build_genai_content(exchange: Exchange, rules: SpanRules) -> AttributePairs:

@@ -89,13 +89,13 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
 
 
 def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
-    """All of them, each where there is something to say. Embeddings have none.
+    """All of them, each where there is something to say. Embeddings and bodies have none.
 
     Images in longer ``data:`` URLs are hidden
     (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
     content = exchange.api.content
-    if content is Content.VECTORS:
+    if content in {Content.VECTORS, Content.BODIES}:
         return
     is_legacy = content is Content.TEXTS
     if (request := exchange.request) is not None and is_legacy:

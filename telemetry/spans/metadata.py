@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
+from codec.apis.api import SpanKind
 from telemetry.attribute_values import strict_json_text
 from telemetry.observing.exchange import Outcome
 from telemetry.semconv import MetadataMember
@@ -90,12 +91,14 @@ def _own_members(
     """Our own members that apply; the values stand in the order of :class:`MetadataMember`."""
     response = exchange.response
     usage = response.usage if response is not None else None
-    source = None if response is None else "none" if usage is None else "provider"
+    counts = response is not None and exchange.api.span_kind in _NAMES_MODEL
+    source = None if not counts else "none" if usage is None else "provider"
     left_out = response.hidden_members if response is not None else ()
     limits = exchange.rate_limits
     disconnected = exchange.outcome is Outcome.CLIENT_DISCONNECTED
     values = (
         exchange.upstream,
+        None if exchange.api.span_kind in _NAMES_MODEL else _find_model(exchange),
         exchange.request_id,
         list(exchange.rewrites) or None,
         exchange.resend_count or None,
@@ -129,6 +132,15 @@ def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
         _ms(chunks.mean_wait_ns) if chunks is not None else None,
         _ms(chunks.longest_wait_ns) if chunks is not None and chunks.count > 1 else None,
     )
+
+
+_NAMES_MODEL: Final = frozenset({SpanKind.LLM, SpanKind.EMBEDDING})
+"""Kinds of spans with an attribute for the model."""
+
+
+def _find_model(exchange: Exchange) -> str | None:
+    answered = exchange.response.model if exchange.response is not None else None
+    return answered or (exchange.request.model if exchange.request is not None else None)
 
 
 _NO_TIMES: Final = (None,) * 5

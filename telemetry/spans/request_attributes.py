@@ -146,7 +146,7 @@ def find_tools(exchange: Exchange) -> Sequence[Tool]:
 
 def build_input_attributes(exchange: Exchange) -> AttributePairs:
     """The invocation parameters, and ``input.*``: the body's text as it came."""
-    if exchange.request is not None:
+    if exchange.request is not None and exchange.api.span_kind is not SpanKind.CHAIN:
         key = SpanAttributes.LLM_INVOCATION_PARAMETERS
         if exchange.api.span_kind is SpanKind.EMBEDDING:
             key = SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS

@@ -15,7 +15,7 @@ from tests.corpus.oracle import is_stream, parse_json
 if TYPE_CHECKING:
     from tests.corpus.recordings import Recording
 
-__all__ = ("expect_span", "fold_message")
+__all__ = ("expect_count_span", "expect_span", "fold_message")
 
 _LONGEST_OPAQUE = 4_096
 _COUNTS = {
@@ -170,6 +170,23 @@ def expect_span(recording: Recording) -> dict[str, Any]:
             called = {key: value for key, value in part.items() if key.startswith("tool_call.")}
             said |= {f"{calls}.{call_place}.{key}": value for key, value in called.items()}
             call_place += 1
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def expect_count_span(recording: Recording) -> dict[str, Any]:
+    """What the span of a token count must say: how it ended, and what came (``apis.md`` 3.5)."""
+    body = parse_json(recording.text)
+    error = (body or {}).get("error")
+    failed = recording.status >= 400
+    broken = recording.breaks_off and body is None
+    words = recording.text.decode(errors="replace").strip() if failed else ""
+    said = {
+        "outcome": "upstream_error" if failed else "truncated" if broken else "completed",
+        "status": "ERROR" if failed or broken else "OK",
+        "error": error["message"] if error else words or None,
+        "lost": broken and not failed and bool(recording.text),
+        "output.value": "" if failed else body or recording.text.decode(errors="replace"),
+    }
     return {key: value for key, value in said.items() if value is not None}
 
 

@@ -34,6 +34,7 @@ __all__ = (
     "load_all",
     "load_chats",
     "load_completions",
+    "load_counts",
     "load_dynamo",
     "load_dynamo_expectations",
     "load_embeddings",
@@ -192,6 +193,11 @@ def load_messages(folder: Path) -> Iterator[Recording]:
     asked = {"model": "m-1", "max_tokens": 9, "messages": question}
     for file in (_CHATS, _OTHERS):
         yield from _load(folder, "messages", asked, b"/v1/messages", file, _VERTEX)
+
+
+def load_counts(folder: Path) -> Iterator[Recording]:
+    """Every count of tokens."""
+    return _load(folder, "messages.count_tokens", {}, b"/v1/messages/count_tokens", _OTHERS)
 
 
 def _load(

@@ -70,7 +70,11 @@ MAX_PIECES = 50
 MAX_TURNS = 200
 """How often the server looks whether the proxy has read, before it goes on all the same."""
 
-ORACLES = {"messages": message_oracle.expect_span, "responses": response_oracle.expect_span}
+ORACLES = {
+    "count_tokens": message_oracle.expect_count_span,
+    "messages": message_oracle.expect_span,
+    "responses": response_oracle.expect_span,
+}
 """What the span of an exchange must say, by its API; the others have a fold of their own."""
 
 _SPLICE = b',"stream_options":{"include_usage":true}'

@@ -23,6 +23,7 @@ from tests.corpus.recordings import (
     FRAMINGS,
     NEEDS_RECORDINGS,
     load_all,
+    load_counts,
     load_messages,
     load_responses,
 )
@@ -57,6 +58,7 @@ class Case:
 
 CASES = [
     *(Case("responses", one, fold_response) for one in load_all(load_responses)),
+    *(Case("count_tokens", one, fold_message) for one in load_all(load_counts)),
     *(Case("messages", one, fold_message) for one in load_all(load_messages)),
 ]
 STREAMS = [case for case in CASES if case.recording.status < 400 and is_stream(case.recording.body)]
@@ -97,9 +99,9 @@ def test_all_of_them_are_here() -> None:
     """None is left out by the reader but for one response that is no text."""
     counts = {
         api: tuple(sum(case.api == api for case in cases) for cases in (STREAMS, CASES))
-        for api in ("responses", "messages")
+        for api in ("responses", "messages", "count_tokens")
     }
-    assert counts == {"responses": (169, 516), "messages": (151, 409)}
+    assert counts == {"responses": (169, 516), "messages": (151, 409), "count_tokens": (0, 11)}
 
 
 def vary(recording: Recording) -> Iterator[tuple[str, str, Recording]]:

@@ -1,0 +1,1 @@
+"""Counting tokens of a request to Anthropic's Messages, without asking the model."""

@@ -1,0 +1,62 @@
+"""The route of token counts, and what their requests and answers say (``apis.md`` 3.5).
+
+A count is no call of a model. Its span has no count of tokens: backends would add it to those that
+were used, and bill it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from codec.apis.api import Api, Content, SpanKind
+from codec.apis.no_stream import NoStream
+from codec.bodies import decode_response_object
+from codec.call import Asked, Ending, Said
+from codec.chunk import find_error
+from codec.text.integers import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("COUNT_TOKENS",)
+
+
+class CountRequest(Asked, frozen=True, gc=False):
+    """What is to be counted: a request for a message."""
+
+    content_members: ClassVar[frozenset[str]] = frozenset({"messages", "system", "tools"})
+    tool_members: ClassVar[frozenset[str]] = frozenset({"tools", "tool_choice"})
+
+
+class CountAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """A count."""
+
+    def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - there is no stream of counts
+        """Whole with its number."""
+        is_count = count_of(self.body.get("input_tokens")) is not None
+        return Ending.COMPLETE if is_count else Ending.STOPPED
+
+
+def _read_count(body: bytes) -> CountAnswer:
+    """Read the body of an answer, one that reports an error included."""
+    value = decode_response_object(body)
+    error = find_error(value)
+    is_odd = error is None and count_of(value.get("input_tokens")) is None
+    anomalies: Sequence[str] = ("foreign_chunk",) if is_odd else ()
+    return CountAnswer(error=error, anomalies=tuple(anomalies), body=value)
+
+
+COUNT_TOKENS = Api(
+    name="count_tokens",
+    path_ends=("/messages/count_tokens",),
+    takes_slash=True,
+    operation=None,
+    span_name="CountTokens",
+    system=None,
+    span_kind=SpanKind.CHAIN,
+    content=Content.BODIES,
+    asked=CountRequest,
+    open_stream=NoStream,
+    read_said=_read_count,
+)
+"""OpenInference has no kind for it; a chain is neither priced nor counted."""

@@ -1,0 +1,25 @@
+"""The stream of an API that has none: what else an upstream sends as one is no answer."""
+
+from __future__ import annotations
+
+from codec.call import Said
+
+__all__ = ("NoStream",)
+
+
+class NoStream:
+    """Reads nothing. It is made for any arguments, as :class:`codec.apis.api.OpenStream` has it."""
+
+    chunk_count = 0
+    has_content = False
+    is_complete = False
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def feed(self, data: bytes) -> None:
+        """Pass over a read."""
+
+    def finish(self) -> Said:
+        """Return an answer that says nothing."""
+        return Said(anomalies=("foreign_chunk",))
