@@ -31,10 +31,15 @@ __all__ = ("ContentPart", "RecordedCall", "RecordedMessage", "decode_call")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentPart:
-    """A text, reasoning or refusal of a message, or the URL of media of some kind."""
+    """A text, reasoning or refusal of a message, the URL of media of some kind, or a call.
+
+    Attributes:
+        call: of a tool, where the order of calls and text is content; one of the message's calls.
+    """
 
     kind: str
     text: str
+    call: ToolCall | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +283,8 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
             media = _object(_object(part.get(kind)).get(kind))
             known = (_text(media.get(name)) for name in ("url", "name", "id", "mime_type"))
             text = next((value for value in known if value), "")
-        yield ContentPart(kind=kind, text=text)
+        call = _tool_call(_object(item["tool_call"])) if "tool_call" in item else None
+        yield ContentPart(kind=kind, text=text, call=call)
 
 
 def _refusals(body: JsonObject) -> Iterator[tuple[int, str]]:
@@ -315,15 +321,16 @@ def _json_or_text(text: object) -> Any:
 
 
 def _tool(attributes: JsonObject) -> Tool:
-    """Read a tool, whose parameters stand in its definition or under its type."""
+    """Read a tool, whose parameters stand in its definition, by either name, or under its type."""
     value = _object(_json_or_text(attributes.get("json_schema")))
     kind = _text(value.get("type")) or ""
     inner = _object(value.get(kind))
+    schemas = (value.get("parameters"), value.get("input_schema"), inner.get("parameters"))
     return Tool(
         type=kind,
         name=_text(attributes.get("name")) or _text(inner.get("name")),
         description=_text(attributes.get("description")),
-        parameters=value.get("parameters") or inner.get("parameters"),
+        parameters=next((one for one in schemas if one is not None), None),
         value=value,
     )
 

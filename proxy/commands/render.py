@@ -170,12 +170,16 @@ def _message_lines(message: RecordedMessage) -> Iterator[Line]:
     for part in message.parts:
         if part.kind == "text":
             yield 4, Text(escape(part.text))
+        elif part.call is not None:
+            yield from _tool_call_lines(part.call)
         elif part.kind in {"reasoning", "refusal"}:
             yield 4, Text(f"({part.kind}) ", style="italic").append(escape(part.text))
         else:
             yield 4, Text(f"({escape_line(part.kind)}) {_short_url(part.text)}", style="italic")
+    in_place = [part.call for part in message.parts]
     for call in message.tool_calls:
-        yield from _tool_call_lines(call)
+        if call not in in_place:
+            yield from _tool_call_lines(call)
 
 
 def _tool_call_lines(call: ToolCall) -> Iterator[Line]:

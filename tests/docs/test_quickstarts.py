@@ -63,7 +63,7 @@ class Quickstart:
         provider: the URL in the page that the demo upstream takes the place of.
         dialect: the provider's.
         targets: path and query of each program's call.
-        key: how the key arrives, in one of the two headers.
+        key: how the key arrives, in the header of its provider.
     """
 
     name: str
@@ -90,6 +90,9 @@ OPENAI_NODE = Quickstart(name="openai-node")
 
 WITH_THE_SDK = (
     OPENAI_PYTHON,
+    Quickstart(
+        name="anthropic-python", provider="https://api.anthropic.com", targets=("/v1/messages",)
+    ),
     Quickstart(
         name="azure-openai",
         provider="https://YOUR-RESOURCE.openai.azure.com",
@@ -297,7 +300,8 @@ def check_arrivals(provider: Provider, quickstart: Quickstart) -> None:
     """Each call came to the provider's own path, with the key of the page."""
     assert tuple(arrival.target for arrival in provider.arrivals) == quickstart.targets
     for arrival in provider.arrivals:
-        key = arrival.headers.get("api-key") or arrival.headers["authorization"]
+        names = ("api-key", "x-api-key", "authorization")
+        key = next(arrival.headers[name] for name in names if name in arrival.headers)
         assert key in {quickstart.key, quickstart.key.removeprefix("Bearer ")}
 
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
 
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Where a test's store goes."""
@@ -331,6 +334,23 @@ def test_items_of_an_answer_say_what_they_are(store: Path) -> None:
     attributes = {k: v for k, v in call.span.attributes.items() if k != "output.value"}
     without = piped(replace(call, span=replace(call.span, attributes=attributes)))
     assert "  assistant  output 2\n    No.\n" in without
+
+
+def test_calls_of_a_message_are_shown_once_and_in_their_place(store: Path) -> None:
+    """Where the order of text and calls is content."""
+    content = [
+        {"type": "text", "text": "First"},
+        {"type": "tool_use", "id": "t-1", "name": "f", "input": {}},
+        {"type": "text", "text": "Then"},
+    ]
+    body = encode_json({"type": "message", "role": "assistant", "content": content}).encode()
+    response = get_api("messages").read_said(body)
+    asked = {"model": "m", "messages": [], "tools": [{"name": "f", "input_schema": SCHEMA}]}
+    exchange = make_exchange(endpoint="messages", request_json=asked, response=response)
+    text = show(store, exchange)
+    assert "    First\n    -> f  t-1\n       {}\n    Then\n" in text
+    assert text.count("-> f") == 1
+    assert "f(city)" in text
 
 
 def test_tool_call_without_id_or_name_is_shown(store: Path) -> None:

@@ -6,9 +6,10 @@ were used, and bill it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from codec.apis.api import Api, Content, SpanKind
+from codec.apis.api import Api, Content, SpanKind, load_player
 from codec.apis.no_stream import NoStream
 from codec.bodies import decode_response_object
 from codec.call import Asked, Ending, Said
@@ -58,5 +59,6 @@ COUNT_TOKENS = Api(
     asked=CountRequest,
     open_stream=NoStream,
     read_said=_read_count,
+    open_player=partial(load_player, "codec.apis.count_tokens.player", "PLAYER"),
 )
 """OpenInference has no kind for it; a chain is neither priced nor counted."""

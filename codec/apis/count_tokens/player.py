@@ -1,0 +1,57 @@
+"""The player of token counts: as many tokens as the words of a request."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from codec.apis.faults import build_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.apis.player import Player, Script
+    from codec.call import Asked
+    from codec.dialects import Dialect
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("PLAYER",)
+
+
+class _CountPlayer:
+    """Counts."""
+
+    def find_fault(self, body: JsonObject) -> JsonObject | None:
+        """The first thing wrong with a request, ``None`` for a good one."""
+        if isinstance(body.get("model"), str) and isinstance(body.get("messages"), list):
+            return None
+        return build_error("model and messages: Field required")
+
+    def write_error(self, error: JsonObject, _: Dialect) -> bytes:
+        """Write the body of an answer that is none."""
+        shaped = {"type": error["type"], "message": error["message"]}
+        return json.dumps({"type": "error", "error": shaped}).encode()
+
+    def play(self, _: Asked, script: Script, __: Dialect) -> _Performance:
+        """Begin an answer."""
+        return _Performance(script.prompt_tokens)
+
+
+PLAYER: Final[Player] = _CountPlayer()
+
+
+class _Performance:
+    """Plays one answer, which is no stream."""
+
+    content_type = "application/json"
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def whole(self) -> bytes:
+        """The body of the answer."""
+        return json.dumps({"input_tokens": self._count}).encode()
+
+    def stream(self) -> Iterator[Sequence[bytes]]:
+        """The same, for who asks for a stream."""
+        yield [self.whole()]
