@@ -1,4 +1,4 @@
-"""Event streams of any API, read within bounds: what comes before a fold.
+"""Event streams of any API, and other streams of JSON: read within bounds, before a fold.
 
 Rules:
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codec.budget import Budget
     from codec.text.sse import ServerSentEvent
 
-__all__ = ("SMALL_PENDING_BYTES", "EventReader", "Fold")
+__all__ = ("SMALL_PENDING_BYTES", "Decoder", "EventReader", "Fold")
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """What the values of one event may take: the longest text, or a hundred thousand small objects."""
@@ -37,6 +37,32 @@ _UNWEIGHED_BYTES = 512 * 1024
 
 SMALL_PENDING_BYTES = 32 * 1024
 """An event under way that needs no loan: it is as much as an open stream takes anyway."""
+
+
+class Decoder(Protocol):
+    """Cuts a stream into events: :class:`~codec.text.sse.SseDecoder`, or one of another framing."""
+
+    @property
+    def is_between_events(self) -> bool:
+        """The next byte begins an event."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """The size of the event under way."""
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Take one read and return the bytes of the events that it completes.
+
+        Raises:
+            LimitExceeded: an event passes its limit.
+        """
+
+    def finish(self) -> ServerSentEvent | None:
+        """Return the event that was under way when the stream ended, if any.
+
+        Raises:
+            LimitExceeded: as :meth:`split`.
+        """
 
 
 class Fold(Protocol):
@@ -74,7 +100,7 @@ class EventReader(ABC, Generic[_Fold]):
         "chunk_count",
     )
 
-    def __init__(self, fold: _Fold, decoder: SseDecoder) -> None:
+    def __init__(self, fold: _Fold, decoder: Decoder) -> None:
         self.chunk_count = 0
         self._fold = fold
         self._decoder = decoder

@@ -99,6 +99,8 @@ class Api:
         calls_are_parts: whether calls of tools are also parts of a message, in their places.
         asked: the kind of its requests.
         quoted_members: members of an answer in which it repeats its request.
+        streams_json: whether a streamed answer is JSON in pieces, an array or lines, and no event
+            stream; then only the request tells a stream from a plain answer.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
         open_player: gets what plays its answers (:func:`load_player`); ``None`` where nothing does.
@@ -118,6 +120,7 @@ class Api:
     shows_past_reasoning: bool = False
     calls_are_parts: bool = False
     quoted_members: frozenset[str] = frozenset()
+    streams_json: bool = False
     asked: type[Asked]
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]

@@ -24,7 +24,13 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 
 
 def make_body(
-    head: ResponseHead, first: bytes, *, api: Api, choice_count: int, holding: Holding
+    head: ResponseHead,
+    first: bytes,
+    *,
+    api: Api,
+    choice_count: int,
+    asks_stream: bool,
+    holding: Holding,
 ) -> StreamBody | PlainBody | None:
     """Make a body by its shape first: content types are often wrong (``dialects.md`` 4, 5).
 
@@ -32,11 +38,12 @@ def make_body(
     """
     if head.status >= 400:
         return PlainBody(MAX_ERROR_BYTES, holding) if first else None
-    if first[:1] in {b"{", b"["}:
+    is_json = first[:1] in {b"{", b"["}
+    if is_json and not (asks_stream and api.streams_json):
         return PlainBody(MAX_PLAIN_BYTES, holding)
     kind = next((value for name, value in head.headers if name == "content-type"), "")
     called_stream = kind.lower().startswith("text/event-stream")
-    if first.startswith(_FIELDS) or (first and called_stream):
+    if is_json or first.startswith(_FIELDS) or (first and called_stream):
         stream = api.open_stream(
             choice_count=choice_count, hides_usage=head.hides_usage, lend=holding.reserve
         )

@@ -231,9 +231,15 @@ class Observation:
         if self._head is None:
             return None
         request = self._asked.request
-        count = request.choice_count if request is not None else 1
+        if request is None:  # what the path tells is told all the same
+            request = self._api.asked({}, self._begin.path)
         body = make_body(
-            self._head, first, api=self._api, choice_count=count, holding=self._holding
+            self._head,
+            first,
+            api=self._api,
+            choice_count=request.choice_count,
+            asks_stream=request.stream,
+            holding=self._holding,
         )
         self._first = first if body is None else b""
         return body
