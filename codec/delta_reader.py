@@ -99,7 +99,7 @@ class DeltaReader(EventReader[_Fold]):
         """Read lines of data that all add to one text: their pieces, or none where one does not."""
 
     def _feed_told(self, name: str | None, data: bytes) -> bool:  # noqa: ARG002 - for who has them
-        """Take data that tells again what the deltas told; whether it is that."""
+        """Take data that tells again what the deltas told; return whether it does."""
         return False
 
     def feed(self, data: bytes) -> None:
@@ -115,7 +115,7 @@ class DeltaReader(EventReader[_Fold]):
         self._reserve_pending()
 
     def _feed_alike(self, event: bytes) -> bool:
-        """Take an event that is like the last one but for its data; whether it is such."""
+        """Take an event that is the last one with other data; return whether it is."""
         payload = event.removeprefix(self._before)
         size = len(payload)
         return (
@@ -155,7 +155,7 @@ class DeltaReader(EventReader[_Fold]):
         return b"".join(lines[_LINES * count :])
 
     def _feed_run(self, rows: list[bytes]) -> int:
-        """Take lines of data that are one more word each of the open text; how many were taken."""
+        """Take lines of data that each add a word to the open text; return how many were taken."""
         if not (rows and self._text.kind):
             return 0
         lines = [row[_DATA_BYTES:] for row in rows]
@@ -187,7 +187,7 @@ class DeltaReader(EventReader[_Fold]):
             self._feed_event(event)
 
     def _feed_delta(self, line: bytes) -> bool:
-        """Take data that is one more word; whether it is that."""
+        """Take data that is one more word; return whether it is."""
         if (delta := self._read_delta(line)) is None:
             return False
         kind, index, part, piece = delta

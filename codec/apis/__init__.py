@@ -2,5 +2,6 @@
 
 :func:`codec.apis.table.find_api` is the door: it tells the :class:`~codec.apis.api.Api` of a
 request. Nothing outside imports a folder, and the folders know nothing of each other. So the fold
-of chats stands in ``codec/`` itself: legacy completions, embeddings and the library rooms use it.
+of chats has a room of its own, :mod:`codec.chat`: legacy completions, embeddings and the library
+rooms use it.
 """

@@ -48,7 +48,7 @@ class Stream(Protocol):
 
     @property
     def has_content(self) -> bool:
-        """Text, reasoning, a refusal or a tool call was seen."""
+        """Text, reasoning, a refusal, a tool call or a part of a picture was seen."""
 
     @property
     def is_complete(self) -> bool:

@@ -47,7 +47,7 @@ _UNOBSERVED_ENDS: Final = (
     "/api/generate",
     "/rerank",  # Cohere, Jina, vLLM
 )
-"""How paths of other APIs end by which models are called."""
+"""Ends of paths of other APIs that call models."""
 
 
 def find_api(method: str, target: str) -> Api | None:
@@ -65,7 +65,7 @@ def find_api(method: str, target: str) -> Api | None:
 
 
 def get_api(name: str) -> Api:
-    """Get an API by its name; of one that nobody knows no more is told than that it is a model's.
+    """Get an API by its name; for an unknown name, one that says only that a model was called.
 
     A spool may have been written by a version that knows more of them.
     """

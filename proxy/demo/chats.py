@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codec.text.jsontext import decode_json_object
-from proxy.demo.clients import CHATS, RESPONSES, ChatError, is_sdk_installed, open_client
+from proxy.demo.clients import CHATS, MESSAGES, RESPONSES, ChatError, is_sdk_installed, open_client
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL, REASONING_MODEL
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ("CALL_COUNT", "run_chats")
 
-CALL_COUNT = 8
+CALL_COUNT = 9
 """How many calls :func:`run_chats` makes: the tools' chat takes two."""
 
 CHUNKS_BEFORE_LEAVING = 8
@@ -134,11 +134,25 @@ async def _respond(client: ChatClient) -> str:
     return f"{_quote(' '.join(texts))} ({response['status']}, {items})"
 
 
+async def _send_message(client: ChatClient) -> str:
+    """Ask by Anthropic's Messages."""
+    message = await client.ask(
+        MESSAGES,
+        model=MODEL,
+        max_tokens=100,
+        system=_SYSTEM["content"],
+        messages=_ask("Hello from another API."),
+    )
+    texts = [block["text"] for block in message["content"] if block["type"] == "text"]
+    return f"{_quote(' '.join(texts))} ({message['stop_reason']})"
+
+
 _CHATS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {
     "plain": _chat_plainly,
     "streamed": _chat_streamed,
     "streamed, two tool calls": _chat_with_tools,
     "response": _respond,
+    "message": _send_message,
     "refusal": _chat_refused,
     "upstream error": _chat_failing,
     "abandoned": _chat_abandoned,

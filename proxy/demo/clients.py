@@ -21,10 +21,18 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("CHATS", "RESPONSES", "ChatClient", "ChatError", "is_sdk_installed", "open_client")
+__all__ = (
+    "CHATS",
+    "MESSAGES",
+    "RESPONSES",
+    "ChatClient",
+    "ChatError",
+    "is_sdk_installed",
+    "open_client",
+)
 
-CHATS, RESPONSES = "chat/completions", "responses"
-"""Paths of the API."""
+CHATS, RESPONSES, MESSAGES = "chat/completions", "responses", "messages"
+"""Paths of the APIs; the last one is Anthropic's."""
 
 _API_KEY = "demo"
 """The demo upstream asks for none, but the SDK insists on one."""
@@ -83,9 +91,12 @@ class _SdkClient:
             CHATS: sdk.chat.completions.create,
             RESPONSES: sdk.responses.create,
         }
+        self._post = sdk.post  # for what the package has no words for
 
     async def ask(self, path: str, **request: Any) -> JsonObject:
         with _sdk_errors():
+            if path not in self._create:
+                return await self._post(f"/{path}", body=request, cast_to=dict)
             answer = await self._create[path](**request)
         plain: JsonObject = answer.model_dump(exclude_unset=True)
         return plain

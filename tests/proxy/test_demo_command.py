@@ -27,8 +27,12 @@ POISON = {
 }
 
 
+CALLS = 9
+"""Those of the demo: chats of all kinds, a response, a message."""
+
+
 def test_the_demo_shows_every_call_and_one_in_full() -> None:
-    """Seven in the table, one with messages, calls, tokens and times, whatever the shell says."""
+    """All in the table, one with messages, calls, tokens and times, whatever the shell says."""
     done = subprocess.run(
         [sys.executable, "-m", "proxy", "demo"],
         capture_output=True,
@@ -42,6 +46,7 @@ def test_the_demo_shows_every_call_and_one_in_full() -> None:
     table, _, full = recorded.partition("One of them in full")
     for words in ("completed", "upstream_error 429", "client_disconnected", "tool_calls"):
         assert words in table
+    assert len([line for line in table.splitlines() if " gpt-demo" in line]) == CALLS
     for words in ("get_weather", "first token after", "tokens", "finish", "tool_calls", "Lisbon"):
         assert words in full
     called = re.findall(r"`(.*?) (?:serve|traces)`", done.stdout.replace("\n", " "))

@@ -124,7 +124,7 @@ def read_tools(tools: Any) -> Sequence[Tool]:
 
 
 def _split_group(value: Any) -> Sequence[tuple[Any, str | None]]:
-    """The tools in a namespace, each with its name; of any other tool, the tool without."""
+    """List the tools in a namespace, each with that name; any other tool is alone, with none."""
     if isinstance(value, dict) and value.get("type") == "namespace":
         inner, name = list_of(value.get("tools")), text_of(value.get("name")) or ""
         if inner:

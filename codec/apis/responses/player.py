@@ -165,7 +165,7 @@ class _Performance:
     def _item(
         self, prefix: str, kind: str, **members: Any
     ) -> tuple[JsonObject, JsonObject, JsonObject]:
-        """Begin an item; with it what names its place in its events, alone and in all others."""
+        """Begin an item. Return it, its index, and its index with its id: events name either."""
         item_id = f"{prefix}_{self._script.answer_id[:24]}{len(self._output)}"
         item: JsonObject = {"id": item_id, "type": kind, **members}
         self._output.append(item)

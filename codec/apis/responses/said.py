@@ -113,7 +113,7 @@ class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
         return read_tools(self.body.get("tools")) if self.body.get("prompt") else ()
 
     def ending(self, *, streamed: bool) -> Ending:
-        """How far it came; one that goes on in the background is whole as an answer."""
+        """How far it came. An answer that is made in the background is whole as an answer."""
         if self.status == "cancelled":
             return Ending.CANCELLED
         if streamed:
