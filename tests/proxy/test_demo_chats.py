@@ -28,6 +28,7 @@ EXPECTED = {
         '"This is what the tools told me: 24 degrees and sunny; 8 degrees and rain." (stop)'
     ),
     "response": '"Hello! I am a demo model',
+    "message": '"Hello! I am a demo model',
     "refusal": "refused: \"I'm sorry",
     "upstream error": f"HTTP 429: Rate limit reached for {ERROR_MODEL}.",
     "abandoned": '"1 2 3 4 5 6 7" ... and left after 8 chunks',
@@ -64,7 +65,7 @@ async def upstream() -> AsyncIterator[Counted]:
 
 @pytest.mark.parametrize("use_sdk", [True, False])
 async def test_every_chat_goes_as_scripted(upstream: Counted, use_sdk: bool) -> None:
-    """Both clients have the same six chats, in order, and see the same things."""
+    """Both clients have the same chats, in order, and see the same things."""
     seen = [report async for report in run_chats(upstream.base_url, use_sdk=use_sdk)]
     assert [title for title, _ in seen] == list(EXPECTED)
     for title, summary in seen:
