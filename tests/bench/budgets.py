@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.bench.growth import find_deviations
-from tests.bench.plan import CALM, JSON, PACED, RESPONSES, SLOW, STREAMS
+from tests.bench.plan import CALM, JSON, MESSAGES, PACED, RESPONSES, SLOW, STREAMS
 from tests.bench.results import find_difference, find_ratio, middle
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def judge(results: Results) -> list[Budget]:
     """All goals of which there are figures."""
     return [
         *_judge_works(results),
-        *_judge_responses(results),
+        *_judge_apis(results),
         *_judge_delays(results),
         *_judge_backlogs(results),
         *_judge_memory(results),
@@ -83,16 +83,16 @@ def _judge_works(results: Results) -> Iterator[Budget]:
             yield _least(what, times, ratio, " x LiteLLM")
 
 
-def _judge_responses(results: Results) -> Iterator[Budget]:
-    """CPU beside a chat stream of as many deltas."""
-    chats, responses = (
-        results.works.get(work.name, {}).get("spantap") for work in (STREAMS, RESPONSES)
-    )
-    if not chats or not responses:
-        return
-    for role in ("worker", "telemetry"):
-        ratio = find_ratio(responses, chats, partial(_cpu_seconds_of, role))
-        yield _most(f"CPU for 200-delta streams of Responses, {role}", 1.3, ratio, " x chat")
+def _judge_apis(results: Results) -> Iterator[Budget]:
+    """CPU for streams of the newer APIs, beside a chat stream of as many deltas."""
+    chats = results.works.get(STREAMS.name, {}).get("spantap")
+    for work in (RESPONSES, MESSAGES):
+        found = results.works.get(work.name, {}).get("spantap")
+        if not chats or not found:
+            continue
+        for role in ("worker", "telemetry"):
+            ratio = find_ratio(found, chats, partial(_cpu_seconds_of, role))
+            yield _most(f"CPU for {work.name}, {role}", 1.3, ratio, " x chat")
 
 
 def _cpu_seconds_of(role: str, figures: Figures) -> float:

@@ -12,6 +12,7 @@ __all__ = (
     "CALM",
     "FULL",
     "JSON",
+    "MESSAGES",
     "PACED",
     "QUICK",
     "RESPONSES",
@@ -49,6 +50,7 @@ class Plan:
 JSON = Work(name="JSON", mode="json", connections=32, requests=8000)
 STREAMS = Work(name="200-chunk streams", mode="stream", connections=32, requests=2000)
 RESPONSES = replace(STREAMS, name="200-delta streams of Responses", api="responses")
+MESSAGES = replace(STREAMS, name="200-delta streams of Messages", api="messages")
 _AT_ONCE = Work(
     name="500 streams begun at once",
     mode="stream",
@@ -80,6 +82,7 @@ FULL = Plan(
         JSON,
         STREAMS,
         RESPONSES,
+        MESSAGES,
         PACED,
         CALM,
         _AT_ONCE,

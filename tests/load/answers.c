@@ -45,8 +45,10 @@ struct text frame_chunk(struct text data)
 
 struct stream_texts make_stream(const struct upstream_options *options, bool with_usage)
 {
-    if (options->is_responses)
+    if (options->api == RESPONSES)
         return make_response_stream(options);
+    if (options->api == MESSAGES)
+        return make_message_stream(options);
     const char *tail = with_usage ? ",\"usage\":null" : "";
     struct stream_texts texts;
     struct text role = frame_chunk(print_text(

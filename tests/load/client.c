@@ -31,7 +31,12 @@
 #define NO_STAMP (-1)
 
 #define RESPONSE_LAST RESPONSE_END "}\n\n"
-#define TAIL_BYTES (sizeof RESPONSE_LAST - 1) /* the longer of both ends */
+#define TAIL_BYTES (sizeof MESSAGE_END - 1) /* the longest of the ends */
+
+static const char *const ENDS[] = {
+    [CHAT] = CHAT_END, [RESPONSES] = RESPONSE_LAST, [MESSAGES] = MESSAGE_END};
+static const char *const PATHS[] = {
+    [CHAT] = "chat/completions", [RESPONSES] = "responses", [MESSAGES] = "messages"};
 
 enum call_state { IDLE, BUSY, RESTING };
 
@@ -128,7 +133,7 @@ static bool is_complete(const struct call *call)
         return false;
     if (!cl.options->is_stream || call->connection.message.status != 200)
         return true;
-    const char *end = cl.options->is_responses ? RESPONSE_LAST : CHAT_END;
+    const char *end = ENDS[cl.options->api];
     return !memcmp(call->tail + TAIL_BYTES - strlen(end), end, strlen(end));
 }
 
@@ -201,15 +206,15 @@ static size_t print_request(long number)
     int bytes = snprintf(
         cl.body, room,
         "{\"model\":\"%s\",\"%s\":[%s],\"temperature\":0.2,\"user\":\"%s-%ld\"%s}",
-        cl.options->model, cl.options->is_responses ? "input" : "messages", cl.messages, cl.options->model, number,
+        cl.options->model, cl.options->api == RESPONSES ? "input" : "messages", cl.messages,
+        cl.options->model, number,
         cl.options->is_stream ? ",\"stream\":true" : "");
     return (size_t)snprintf(
         cl.request, room,
         "POST /v1/%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
         "Authorization: Bearer sk-load\r\nContent-Type: application/json\r\n"
         "Accept: application/json\r\nUser-Agent: load/1\r\nContent-Length: %d\r\n\r\n%s",
-        cl.options->is_responses ? "responses" : "chat/completions", cl.options->port, bytes,
-        cl.body);
+        PATHS[cl.options->api], cl.options->port, bytes, cl.body);
 }
 
 static bool connect_call(struct call *call)

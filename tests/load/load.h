@@ -109,11 +109,14 @@ struct histogram {
 void histogram_add(struct histogram *histogram, uint64_t value);
 void histogram_print(const struct histogram *histogram, const char *name);
 
+/* The APIs that are spoken. */
+enum api { CHAT, RESPONSES, MESSAGES };
+
 /* The two programs. */
 
 struct upstream_options {
     int port;
-    bool is_responses; /* the API it speaks; else chats */
+    enum api api;
     long chunks, chunk_bytes, json_bytes;
     double rate; /* chunks/s of each stream; 0: as fast as the socket takes them */
 };
@@ -121,7 +124,7 @@ struct upstream_options {
 struct client_options {
     int port;
     bool is_stream;
-    bool is_responses; /* the API it calls; else chats */
+    enum api api;
     long connections, requests; /* requests 0: until the time is over */
     long messages;              /* of a chat */
     double seconds;             /* 0: until the requests are sent */
@@ -133,7 +136,7 @@ struct client_options {
 int run_upstream(const struct upstream_options *options);
 int run_client(const struct client_options *options);
 
-/* answers.c, responses.c: what the upstream says. */
+/* answers.c, responses.c, messages.c: what the upstream says. */
 
 #define PROMPT_TOKENS 9
 #define ANSWER_FIELDS "x-request-id: req_load\r\nopenai-processing-ms: 1\r\n"
@@ -141,8 +144,9 @@ int run_client(const struct client_options *options);
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"                        \
     "Transfer-Encoding: chunked\r\n" ANSWER_FIELDS "\r\n"
 
-/* How the stream of a chat ends, and that of a response: its last member, and its brackets. */
+/* How a stream ends; that of a response by its last member, and its brackets. */
 #define CHAT_END "data: [DONE]\n\n"
+#define MESSAGE_END "{\"type\":\"message_stop\"}\n\n"
 #define RESPONSE_END ",\"user\":null}"
 
 /* What is ready to be sent but for its stamp. */
@@ -161,6 +165,7 @@ struct text frame_chunk(struct text data);
 char *make_content(long bytes);
 struct stream_texts make_stream(const struct upstream_options *options, bool with_usage);
 struct stream_texts make_response_stream(const struct upstream_options *options);
+struct stream_texts make_message_stream(const struct upstream_options *options);
 void free_stream(struct stream_texts *texts);
 struct text make_json(const struct upstream_options *options);
 char *put_text(char *at, const struct text *text, int64_t now_ns);

@@ -1,12 +1,12 @@
 /* load: a cheap load generator for what stands between chats and their upstream.
  *
  *   load upstream [--port P] [--chunks N] [--rate R] [--chunk-bytes B] [--json-bytes B]
- *       [--api chat|responses]
+ *       [--api chat|responses|messages]
  *       An OpenAI-shaped upstream (upstream.c). Prints {"port":P} once it listens, and its counts when
  *       SIGTERM or SIGINT ends it. Port 0 (the default): any free one.
  *   load client --port P --mode json|stream --connections C --requests N | --seconds S
  *       [--rate R] [--messages M] [--model NAME] [--silence S]
- *       [--api chat|responses]
+ *       [--api chat|responses|messages]
  *       A client (client.c) of chats of M messages. Prints one JSON object. The model is NAME and the user of the n-th
  *       request, counted from 0, NAME-n.
  *
@@ -49,12 +49,14 @@ static long parse_whole(const char *name, const char *text, long least, long mos
     return value;
 }
 
-/* Whether it is Responses. */
-static bool parse_api(const char *text)
+static enum api parse_api(const char *text)
 {
-    if (strcmp(text, "chat") && strcmp(text, "responses"))
-        refuse("api", text);
-    return !strcmp(text, "responses");
+    static const char *const names[] = {
+        [CHAT] = "chat", [RESPONSES] = "responses", [MESSAGES] = "messages"};
+    for (size_t api = 0; api < sizeof names / sizeof *names; api++)
+        if (!strcmp(text, names[api]))
+            return (enum api)api;
+    refuse("api", text);
 }
 
 /* No more than what needs no escape in JSON. */
@@ -90,7 +92,7 @@ static int parse_upstream(int argc, char **argv)
         else if (option == JSON_BYTES)
             options.json_bytes = parse_whole("json-bytes", optarg, STAMP_BYTES, MAX_CONTENT_BYTES);
         else if (option == API)
-            options.is_responses = parse_api(optarg);
+            options.api = parse_api(optarg);
         else
             return 2;
     }
@@ -135,7 +137,7 @@ static int parse_client(int argc, char **argv)
         else if (option == SILENCE)
             options.silence_seconds = parse_real("silence", optarg);
         else if (option == API)
-            options.is_responses = parse_api(optarg);
+            options.api = parse_api(optarg);
         else
             return 2;
     }
