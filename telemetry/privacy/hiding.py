@@ -12,9 +12,11 @@ Rules (``span-contract.md`` section 3, its leaks of the reference closed):
    a reader would parse or load it: images, and arguments of the deprecated function call.
 4. Hidden images are left out, and redacted in everything else that the request says.
 5. Hidden tools are also redacted in ``input.value``; with hidden parameters nothing stays in it but
-   messages, prompt, input, instructions, tools and model. A value that is not a JSON object
-   is redacted whole then. Tools that items of a request or an answer bring are hidden with them; in
-   messages and in the raw answer the builder does it, as it leaves out vectors there.
+   the model and what is content in the API that was called: a prompt is a parameter in some. What
+   holds tools in any API is hidden in all, for gateways take more than their API has. A value that
+   is not a JSON object is redacted whole then. Tools that items of a request or an answer bring are
+   hidden with them; in messages and in the raw answer the builder does it, as it leaves out vectors
+   there.
 6. Hidden prompts and choices of a legacy completion are hidden text of the request and of the
    answer; so is the hidden text of embeddings in an embedding.
 7. The provider's raw usage keeps only its numbers where an answer is hidden in any way.
@@ -92,8 +94,7 @@ _KEPT_IN_MESSAGES: Final = tuple(
 )
 """Ends of the names that hidden text leaves (rule 3)."""
 
-_CONTENT_MEMBERS: Final = {"model"}.union(*(api.asked.content_members for api in APIS))
-"""Members of a request that are not parameters."""
+_MODEL: Final = frozenset({"model"})
 
 _TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
 """Members of a request that hold tools, or the names of some."""
@@ -103,15 +104,18 @@ _MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 def hide_attributes(
-    attributes: Mapping[str, AttributeValue], switches: PrivacySwitches
+    attributes: Mapping[str, AttributeValue],
+    switches: PrivacySwitches,
+    content_members: frozenset[str] = frozenset(),
 ) -> dict[str, AttributeValue]:
     """What the switches leave of a span's attributes, in their order.
 
     Args:
         attributes: of a call of any API.
         switches: as they hold for its content (:meth:`PrivacySwitches.for_content`).
+        content_members: of its request, those that are no parameters.
     """
-    rules = _build_rules(switches)
+    rules = _build_rules(switches, content_members)
     namespaces = tuple(rules)  # one look tells most names that stay
     kept: dict[str, AttributeValue] = {}
     for key, value in attributes.items():
@@ -130,12 +134,12 @@ def _find_rule(rules: Mapping[str, Rule], key: str) -> Rule:
     return _keep
 
 
-@lru_cache(maxsize=16)
-def _build_rules(switches: PrivacySwitches) -> Mapping[str, Rule]:
+@lru_cache(maxsize=64)
+def _build_rules(switches: PrivacySwitches, content_members: frozenset[str]) -> Mapping[str, Rule]:
     """Rules by namespace."""
     rules: dict[str, Rule] = {
         SpanAttributes.EMBEDDING_EMBEDDINGS: partial(_embedding, switches=switches),
-        **_input_rules(switches),
+        **_input_rules(switches, content_members | _MODEL),
         **_output_rules(switches),
     }
     if switches.hide_input_images:  # the client's metadata are the request's, too
@@ -145,7 +149,7 @@ def _build_rules(switches: PrivacySwitches) -> Mapping[str, Rule]:
     return rules
 
 
-def _input_rules(switches: PrivacySwitches) -> dict[str, Rule]:
+def _input_rules(switches: PrivacySwitches, shown_members: frozenset[str]) -> dict[str, Rule]:
     # From mild to strict: a later rule takes the place of an earlier one.
     rules: dict[str, Rule] = {}
     if switches.hide_input_images:
@@ -153,7 +157,9 @@ def _input_rules(switches: PrivacySwitches) -> dict[str, Rule]:
         rules[SpanAttributes.INPUT_IMAGES] = _drop
         rules[SpanAttributes.LLM_INPUT_MESSAGES] = _message_without_images
     if switches.hide_input_images or switches.hides_tools or switches.hides_parameters:
-        rules[SpanAttributes.INPUT_VALUE] = partial(_reduce_request, switches=switches)
+        rules[SpanAttributes.INPUT_VALUE] = partial(
+            _reduce_request, switches=switches, shown_members=shown_members
+        )
     if switches.hides_input_text:
         rules |= {
             "input": _drop,
@@ -250,7 +256,9 @@ def _is_of_image(key: str) -> bool:
     return f".{MessageContentAttributes.MESSAGE_CONTENT_IMAGE}." in key
 
 
-def _reduce_request(_: str, value: AttributeValue, switches: PrivacySwitches) -> AttributeValue:
+def _reduce_request(
+    _: str, value: AttributeValue, switches: PrivacySwitches, shown_members: frozenset[str]
+) -> AttributeValue:
     """The raw request without what is hidden of it (rules 4 and 5)."""
     text = str(value)
     by_member = switches.hides_tools or switches.hides_parameters
@@ -262,7 +270,7 @@ def _reduce_request(_: str, value: AttributeValue, switches: PrivacySwitches) ->
         return REDACTED
     reduced: Mapping[str, Any] = body
     if switches.hides_parameters:
-        reduced = {name: item for name, item in reduced.items() if name in _CONTENT_MEMBERS}
+        reduced = {name: item for name, item in reduced.items() if name in shown_members}
     if switches.hides_tools:
         reduced = hide_item_tools(reduced)
         if tools := _TOOL_MEMBERS & reduced.keys():

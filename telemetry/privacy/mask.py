@@ -78,6 +78,7 @@ class Mask:
         redaction: patterns to look for in the rest.
         credentials: what this one call carried.
         quotes: its answer tells of an error.
+        content_members: of a request, those that are no parameters.
 
     Attributes:
         hides_nothing: there is nothing to look for but long images and credentials.
@@ -90,11 +91,13 @@ class Mask:
         credentials: Credentials = NO_CREDENTIALS,
         *,
         quotes: bool = False,
+        content_members: frozenset[str] = frozenset(),
     ) -> None:
         self._switches = switches
         self._redaction = redaction
         self._credentials = credentials
         self._quotes = quotes
+        self._content_members = content_members
         self._limit = switches.base64_image_max_length
         self.hides_nothing = redaction is None and not quotes and _hide_nothing(switches)
 
@@ -139,7 +142,7 @@ class Mask:
         )
 
     def _search_all(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        left = hide_attributes(attributes, self._switches)
+        left = hide_attributes(attributes, self._switches, self._content_members)
         shown = {key: self._search(key, value) for key, value in left.items()}
         for value_key, mime_key in MIME_TYPES.items():
             if shown.get(value_key) == REDACTED:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from codec.apis.api import Content
+from codec.apis.table import APIS, get_api
 from telemetry.observing.client_context import HeaderMap
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.privacy.mask import Mask
@@ -58,11 +58,19 @@ class SpanRules:
     pricing: Pricing | None = None
     shows_genai_content: bool = False
     shows_vectors: bool = False
-    _usual_masks: Mapping[Content, Mask] = field(init=False, repr=False, compare=False)
+    _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """The masks of most calls are made once."""
-        masks = {one: Mask(self.privacy.for_content(one), self.redaction) for one in Content}
+        apis = (*APIS, get_api(""))  # the last one stands for those that nobody knows
+        masks = {
+            api.name: Mask(
+                self.privacy.for_content(api.content),
+                self.redaction,
+                content_members=api.asked.content_members,
+            )
+            for api in apis
+        }
         object.__setattr__(self, "_usual_masks", masks)
 
     @property
@@ -78,11 +86,16 @@ class SpanRules:
         body = exchange.request.body if exchange.request is not None else None
         in_body = find_body_credentials(body, exchange.request_body)
         credentials = exchange.credentials.joined(in_body)
-        content = exchange.api.content
+        api = exchange.api
         if privacy is self.privacy and not credentials:
-            return self._usual_masks[content]
-        quotes = exchange.error_is_providers
-        return Mask(privacy.for_content(content), self.redaction, credentials, quotes=quotes)
+            return self._usual_masks[api.name]
+        return Mask(
+            privacy.for_content(api.content),
+            self.redaction,
+            credentials,
+            quotes=exchange.error_is_providers,
+            content_members=api.asked.content_members,
+        )
 
 
 def _answer_quotes_request(exchange: Exchange) -> bool:

@@ -201,7 +201,9 @@ class ResponseFold(TextFold):
         output = response.get("output")
         for item in list_of(output):
             shorten_base64(object_of(item))
-        whole = {**self._response, **response} if response else {**self._response, "status": status}
+        whole = {**self._response, **response}
+        if text_of(response.get("status")) is None:  # what it began with is no end
+            whole["status"] = status
         whole["output"] = _join_outputs(output, self._items)
         held_bytes = self._limit_bytes - self.budget.left_bytes
         if not self.budget.reserve(size_bytes(whole) - held_bytes):

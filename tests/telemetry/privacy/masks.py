@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.apis.api import Content
+from codec.apis.table import APIS
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.switches import PrivacySwitches
@@ -26,18 +27,24 @@ def _switched(switches: Iterable[str], content: Content) -> PrivacySwitches:
     return PrivacySwitches(**dict.fromkeys(switches, True)).for_content(content)
 
 
+def _members_of(content: Content) -> frozenset[str]:
+    """The members that are content in the APIs of this kind."""
+    apis = [api for api in APIS if api.content is content]
+    return frozenset[str]().union(*(api.asked.content_members for api in apis))
+
+
 def mask_of(
     *switches: str, redaction: Redaction | None = None, content: Content = Content.MESSAGES
 ) -> Mask:
     """A mask with these switches and no others."""
-    return Mask(_switched(switches, content), redaction)
+    return Mask(_switched(switches, content), redaction, content_members=_members_of(content))
 
 
 def changes(
     attributes: Mapping[str, AttributeValue], *switches: str, content: Content = Content.MESSAGES
 ) -> Changes:
     """What is not as it was: the new values, ``None`` for what was left out."""
-    hidden = hide_attributes(attributes, _switched(switches, content))
+    hidden = hide_attributes(attributes, _switched(switches, content), _members_of(content))
     assert list(hidden) == [key for key in attributes if key in hidden]  # the order stays
     return {
         key: hidden.get(key, DROPPED)

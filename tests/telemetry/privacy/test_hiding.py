@@ -203,7 +203,7 @@ def test_what_a_switch_changes_in_an_embedding(switch: str, expected: Changes) -
 
 
 @pytest.mark.parametrize("first", EXPECTED)
-@pytest.mark.parametrize("content", Content)
+@pytest.mark.parametrize("content", SAMPLES)
 def test_two_switches_hide_what_either_hides(first: str, content: Content) -> None:
     """No switch brings back what another one hides."""
     attributes = SAMPLES[content]
@@ -216,7 +216,7 @@ def test_two_switches_hide_what_either_hides(first: str, content: Content) -> No
             assert all(both[key] in {DROPPED, REDACTED} for key in gone)
 
 
-@pytest.mark.parametrize("content", Content)
+@pytest.mark.parametrize("content", SAMPLES)
 def test_what_always_stays(content: Content) -> None:
     """Rule 9: with all switches on, who, when, how much and how it ended are still there."""
     attributes = SAMPLES[content]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,6 +62,19 @@ def test_rule_2_of_the_fold_an_open_item_is_put_together_from_its_deltas() -> No
     assert answer.body["output"] == [WHOLE]
     assert (answer.finish_reasons, answer.ending(streamed=True)) == ([], Ending.OPEN)
     assert {"no_finish_reason", "no_usage"} <= set(answer.anomalies)
+
+
+@pytest.mark.parametrize("begun", [{"status": "in_progress"}, {}])
+@pytest.mark.parametrize("told", [{}, {"status": None}, {"id": "r"}, {"id": "r", "status": ""}])
+@pytest.mark.parametrize("status", ["completed", "incomplete", "failed", "cancelled"])
+def test_an_end_without_a_status_has_that_of_its_event(
+    status: str, told: dict[str, Any], begun: dict[str, Any]
+) -> None:
+    """Whatever the response began with: a failed one is never taken for a whole one."""
+    created = write_event("response.created", response={"id": "r", **begun})
+    answer = answer_of(created, write_event(f"response.{status}", response=told))
+    assert answer.status == status
+    assert (answer.failed_choice is not None) is (status == "failed")
 
 
 def test_rule_1_of_the_fold_items_are_known_by_their_index() -> None:
