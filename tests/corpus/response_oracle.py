@@ -68,6 +68,14 @@ def fold_response(body: bytes) -> dict[str, Any]:
             items[_index(event, items)] = {"item": event["item"], "done": False, "texts": {}}
         elif kind == "response.output_item.done":
             items[_index(event, items)] = {"item": event["item"], "done": True, "texts": {}}
+        elif stem == "response.shell_call_command":
+            commands = items[event["output_index"]].setdefault("commands", {})
+            if last == "delta":
+                number = event["command_index"]
+                commands[number] = commands.get(number, "") + event["delta"]
+        elif kind == "response.output_text.annotation.added":
+            notes = items[event["output_index"]].setdefault("notes", {})
+            notes.setdefault(event["content_index"], []).append(event["annotation"])
         elif stem in _TEXTS and last == "delta":
             texts = items[event["output_index"]]["texts"]
             place = event.get("content_index") or event.get("summary_index") or 0
@@ -113,12 +121,18 @@ def _item(known: dict[str, Any]) -> dict[str, Any]:
     for member in ("content", "summary"):
         if any(place[0] == member for place, _ in known["texts"]):
             item[member] = []
-    for (place, _), text in sorted(known["texts"].items(), key=lambda entry: entry[0][1]):
+    if known.get("commands"):
+        commands = [text for _, text in sorted(known["commands"].items())]
+        item["action"] = item["action"] | {"commands": commands}
+    for (place, at), text in sorted(known["texts"].items(), key=lambda entry: entry[0][1]):
         member, kind, name = place
         if member is None:
             item[name] = text
         else:
-            item[member].append({"type": kind, name: text})
+            notes = known.get("notes", {}).get(at)
+            item[member].append(
+                {"type": kind, name: text} | ({"annotations": notes} if notes else {})
+            )
     return item
 
 

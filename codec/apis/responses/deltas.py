@@ -33,6 +33,7 @@ class Delta(msgspec.Struct, gc=False):
     output_index: _Index
     content_index: _Index = 0
     summary_index: _Index = 0
+    command_index: _Index = 0
 
 
 class Told(msgspec.Struct, gc=False):
@@ -42,6 +43,12 @@ class Told(msgspec.Struct, gc=False):
     output_index: _Index = -1
     content_index: _Index = 0
     summary_index: _Index = 0
+    command_index: _Index = 0
+
+    @property
+    def part(self) -> int:
+        """The place in the item."""
+        return self.content_index or self.summary_index or self.command_index
 
 
 _decode_delta = msgspec.json.Decoder(Delta).decode
@@ -57,7 +64,8 @@ def read_delta(data: bytes) -> Piece | None:
         delta = _decode_delta(data)
     except _OTHER:
         return None
-    return delta.type, delta.output_index, delta.content_index or delta.summary_index, delta.delta
+    part = delta.content_index or delta.summary_index or delta.command_index
+    return delta.type, delta.output_index, part, delta.delta
 
 
 def read_told(data: bytes) -> Told | None:
@@ -81,6 +89,7 @@ def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
     is_run = (
         {it.type for it in deltas} == {text.kind}
         and {it.output_index for it in deltas} == {text.index}
-        and {it.content_index or it.summary_index for it in deltas} == {text.part}
+        and {it.content_index or it.summary_index or it.command_index for it in deltas}
+        == {text.part}
     )
     return [it.delta for it in deltas] if is_run else []

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, part_of
 from codec.apis.responses.said import make_answer
-from codec.budget import size_bytes
+from codec.budget import MEMBER_BYTES, size_bytes
 from codec.chunk import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
@@ -66,6 +66,7 @@ _SPOKEN: Final = (
 
 _ADDED: Final = "response.output_item.added"
 _DONE: Final = "response.output_item.done"
+_ANNOTATION: Final = "response.output_text.annotation.added"
 _PARTIAL_IMAGE: Final = "response.image_generation_call.partial_image"
 
 
@@ -135,6 +136,8 @@ class ResponseFold(TextFold):
             self._begin(object_of(members.get("response")), is_new=kind == "response.created")
         elif kind in _ENDS:
             self._end(object_of(members.get("response")), _ENDS[kind])
+        elif kind == _ANNOTATION:
+            self._annotate(members)
         elif kind == _PARTIAL_IMAGE:
             self.has_content = True
         return True
@@ -148,6 +151,15 @@ class ResponseFold(TextFold):
         item = self._items.get(self._find(event, event.get("item_id")))
         if item is None or (place, part_of(event)) not in item.texts:
             self._feed_piece(kind, event, event.get(place.member))
+
+    def _annotate(self, event: JsonObject) -> None:
+        """Take a note on a text under way: a whole item has all of them."""
+        item = self._items.get(self._find(event, event.get("item_id")))
+        note = event.get("annotation")
+        if item is None or item.is_done or note is None:
+            return
+        if self.budget.reserve(MEMBER_BYTES + size_bytes(note)):
+            item.annotations.setdefault(part_of(event), []).append(note)
 
     def _find(self, event: JsonObject, item_id: Any, *, is_new: bool = False) -> int:
         """The index of the item that an event is about (rule 1)."""
@@ -177,7 +189,7 @@ class ResponseFold(TextFold):
         if item is None:
             item = self._add(index, value)
         elif is_done and self.budget.reserve(size_bytes(value) - _held_bytes(item)):
-            item.value, item.texts = value, {}
+            item.value, item.texts, item.annotations = value, {}, {}
         if item is not None and is_done and item.value is value:
             item.is_done = True
         if is_done:

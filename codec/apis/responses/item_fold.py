@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from codec.members import object_of
 from codec.text.integers import index_of
 from codec.text.jsontext import join_text
 
@@ -22,13 +23,15 @@ class Place(NamedTuple):
         item: the type of the item.
         member: which has the text, of the item or of one of its parts.
         parts: the item's list of parts; ``None`` where the text is the item's own.
-        part: the type of the part.
+        part: the type of the part; ``None`` where the part is the text itself.
+        inside: the item's object that has the text, or the list of parts.
     """
 
     item: str
     member: str
     parts: str | None = None
     part: str | None = None
+    inside: str | None = None
 
 
 _PLACES: Final = {
@@ -40,6 +43,11 @@ _PLACES: Final = {
     "response.mcp_call_arguments": Place("mcp_call", "arguments"),
     "response.custom_tool_call_input": Place("custom_tool_call", "input"),
     "response.code_interpreter_call_code": Place("code_interpreter_call", "code"),
+    "response.shell_call_command": Place("shell_call", "command", "commands", None, "action"),
+    "response.apply_patch_call_operation_diff": Place(
+        "apply_patch_call", "diff", inside="operation"
+    ),
+    "response.audio.transcript": Place("message", "transcript", "content", "output_audio"),
 }
 DELTAS: Final = {f"{name}.delta": place for name, place in _PLACES.items()}
 WHOLES: Final = {f"{name}.done": f"{name}.delta" for name in _PLACES}
@@ -48,7 +56,7 @@ PARTS: Final = frozenset(
     for part in ("content", "reasoning_summary")
     for step in ("added", "done")
 )
-"""Events about a part of an item, which say nothing that others do not."""
+"""Events about a part of an item, which say nothing of its text that others do not."""
 
 _Key = tuple[Place, int]
 
@@ -59,14 +67,16 @@ class ItemFold:
     Attributes:
         value: what came of it as a whole.
         texts: what came in pieces, by their place; none once it is done.
+        annotations: of the text of a part, by its place; none once it is done.
         is_done: it came whole.
     """
 
-    __slots__ = ("is_done", "texts", "value")
+    __slots__ = ("annotations", "is_done", "texts", "value")
 
     def __init__(self, value: JsonObject) -> None:
         self.value = value
         self.texts: dict[_Key, list[str]] = {}
+        self.annotations: dict[int, list[Any]] = {}
         self.is_done = False
 
     def body(self) -> JsonObject:
@@ -74,20 +84,34 @@ class ItemFold:
         if not self.texts:
             return self.value
         body = dict(self.value)
-        parts: dict[str, list[JsonObject]] = {}
-        for (place, _), pieces in sorted(self.texts.items(), key=_part_index):
-            text = join_text(pieces)
+        lists: dict[tuple[str | None, str], list[Any]] = {}
+        for (place, at), pieces in sorted(self.texts.items(), key=_part_index):
+            text: Any = join_text(pieces)
             if place.parts is None:
-                body[place.member] = text
-            else:
-                part = {"type": place.part, place.member: text}
-                parts.setdefault(place.parts, []).append(part)
-        return body | parts
+                _put(body, place.inside, place.member, text)
+                continue
+            if place.part is not None:
+                text = {"type": place.part, place.member: text}
+                if at in self.annotations:
+                    text["annotations"] = self.annotations[at]
+            lists.setdefault((place.inside, place.parts), []).append(text)
+        for (inside, member), parts in lists.items():
+            _put(body, inside, member, parts)
+        return body
+
+
+def _put(body: JsonObject, inside: str | None, member: str, value: Any) -> None:
+    """Set a member of an item, or of an object in it."""
+    if inside is None:
+        body[member] = value
+    else:
+        body[inside] = object_of(body.get(inside)) | {member: value}
 
 
 def part_of(event: Mapping[str, Any]) -> int:
-    """The place in the item that an event is about: in its content, or in its summary."""
-    return index_of(event.get("content_index")) or index_of(event.get("summary_index")) or 0
+    """The place in the item that an event is about: in its content, its summary, its commands."""
+    names = ("content_index", "summary_index", "command_index")
+    return next(filter(None, (index_of(event.get(name)) for name in names)), 0)
 
 
 def _part_index(entry: tuple[_Key, list[str]]) -> int:

@@ -81,8 +81,7 @@ class ResponseStream(DeltaReader[ResponseFold]):
     def _feed_told(self, name: str | None, data: bytes) -> bool:
         if name not in _TOLD_AGAIN or (told := read_told(data)) is None:
             return False
-        part = told.content_index or told.summary_index
-        if not self._fold.was_told(told.type, told.output_index, part):
+        if not self._fold.was_told(told.type, told.output_index, told.part):
             return False
         self.chunk_count += 1
         return True

@@ -306,3 +306,56 @@ def test_nothing_raises_and_cuts_change_nothing(
 def test_no_bytes_raise(data: bytes) -> None:
     """Rule 1 of the reader."""
     assert answer_of(CREATED, delta("Hi"), data) is not None
+
+
+def test_commands_of_a_shell_come_in_pieces() -> None:
+    """Each by its own index, in the action of its item (apis.md 2.2)."""
+    item = {"type": "shell_call", "id": "s", "action": {"commands": [], "timeout_ms": None}}
+    kind = "response.shell_call_command"
+    events = [
+        CREATED,
+        added(0, item),
+        write_event(f"{kind}.added", command="", command_index=0, output_index=0),
+        write_event(f"{kind}.delta", delta="ec", command_index=0, output_index=0),
+        write_event(f"{kind}.delta", delta="ho", command_index=0, output_index=0),
+        write_event(f"{kind}.delta", delta="ls", command_index=1, output_index=0),
+        write_event(f"{kind}.done", command="ls", command_index=1, output_index=0),
+        write_event(f"{kind}.done", command="pwd", command_index=2, output_index=0),
+    ]
+    for answer in (answer_of(*events), answer_of(b"".join(events))):
+        [told] = answer.items
+        assert told["action"] == {"commands": ["echo", "ls", "pwd"], "timeout_ms": None}
+    stream = ResponseStream()
+    for event in events[:3]:
+        stream.feed(event)
+    assert not stream.has_content
+    stream.feed(events[3])
+    assert stream.has_content
+
+
+def test_what_else_comes_in_pieces_is_in_an_item_that_is_not_whole() -> None:
+    """A patch, what a voice says, and the notes on a text."""
+    patch = {"type": "apply_patch_call", "id": "p", "operation": {"type": "update_file"}}
+    kind = "response.apply_patch_call_operation_diff"
+    note = {"type": "url_citation", "url": "https://x.example"}
+    answer = answer_of(
+        CREATED,
+        added(0, patch),
+        write_event(f"{kind}.delta", delta="+a", output_index=0),
+        write_event(f"{kind}.delta", delta="+b", output_index=0),
+        added(1, MESSAGE),
+        delta("Hi", 1),
+        write_event(
+            "response.output_text.annotation.added",
+            annotation=note,
+            output_index=1,
+            content_index=0,
+        ),
+        added(2, MESSAGE),
+        write_event("response.audio.transcript.delta", delta="Good "),
+        write_event("response.audio.transcript.delta", delta="day"),
+    )
+    first, second, third = answer.items
+    assert first["operation"] == {"type": "update_file", "diff": "+a+b"}
+    assert second["content"] == [{"type": "output_text", "text": "Hi", "annotations": [note]}]
+    assert third["content"] == [{"type": "output_audio", "transcript": "Good day"}]
