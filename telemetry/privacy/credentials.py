@@ -53,6 +53,10 @@ _TELLING_CHARS = 16
 _PROBE_CHARS = 4
 """Less is found in any text."""
 
+_PROBED_CHARS = 1_024
+"""The beginning of a credential in which its probe is looked for: keys have some hundred
+characters, and one of a megabyte must not cost more."""
+
 _PIECE_CHARS = 64 * 1024
 """A piece that is looked at without escapes; where each of its characters stood takes memory."""
 
@@ -100,7 +104,7 @@ class Credentials:
     ) -> None:
         self._values = tuple(dict.fromkeys(values))
         self._all = tuple(dict.fromkeys((*self._values, *quoted)))
-        self._probes = tuple({_probe(value) for value in self._values})
+        self._probes: tuple[str, ...] | None = None
         self._too_many = too_many
         self._unknown = unknown
 
@@ -126,17 +130,24 @@ class Credentials:
         quoted = (value for value in self._all if value != word)
         return Credentials(self._values, quoted, too_many=self._too_many, unknown=self._unknown)
 
+    def _find_probes(self) -> tuple[str, ...]:
+        """The probes of the values, found when they are first asked for: a worker needs none."""
+        if self._probes is None:
+            self._probes = tuple({_probe(value) for value in self._values})
+        return self._probes
+
     def may_be_in(self, written: bytes) -> bool:
         """Tell whether content may hold one (rule 3)."""
-        return self._too_many or any(probe.encode() in written for probe in self._probes)
+        return self._too_many or any(probe.encode() in written for probe in self._find_probes())
 
     def redact(self, text: str) -> str:
         """Any text, JSON or not, with every credential masked; else the very same text."""
         if self._too_many:
             return REDACTED
-        if not any(probe in text for probe in self._probes):
+        probes = self._find_probes()
+        if not any(probe in text for probe in probes):
             return text
-        return _redact(text, self._values, self._probes)
+        return _redact(text, self._values, probes)
 
     def redact_quote(self, text: str, *, is_whole: bool = True) -> str:
         """What a provider says, with every credential masked; else the very same text.
@@ -179,12 +190,17 @@ def is_telling(value: str) -> bool:
 
 
 def _probe(value: str) -> str:
-    """The longest part of a credential that stands in a text whatever its escapes."""
+    """The longest part of a credential's beginning that stands in a text whatever its escapes."""
+    if len(value) > _PROBED_CHARS:
+        value = _PARTIAL_ESCAPE.sub("", value[:_PROBED_CHARS])
     plain, _ = _unescape(value)
-    runs = [*_LETTERS.findall(value), *_LETTERS.findall(plain)]
-    shared = (run for run in runs if run in value and run in plain)
-    longest = max(shared, key=len, default="")
-    return longest if len(longest) >= _PROBE_CHARS else ""
+    runs = {*_LETTERS.findall(value), *_LETTERS.findall(plain)}
+    for run in sorted(runs, key=lambda run: (-len(run), run)):
+        if len(run) < _PROBE_CHARS:
+            break
+        if run in value and run in plain:
+            return run
+    return ""
 
 
 def _redact(text: str, values: Sequence[str], probes: Iterable[str] | None) -> str:

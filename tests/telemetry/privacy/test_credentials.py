@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -183,3 +184,32 @@ def test_what_is_masked_piece_by_piece_may_hold_half_a_character() -> None:
     """JSON in a header has them, and a client writes what it likes."""
     [value] = Credentials(["\ud83e-planted-canary"]).plain_values()
     assert value == b"\xed\xa0\xbe-planted-canary"
+
+
+LONG = ".".join(f"w{number:05d}" for number in range(100_000))
+"""A credential of 700 KB, every word of which is another one."""
+
+
+@pytest.mark.parametrize("value", [LONG, LONG.replace(".", "%2B"), LONG.replace(".", r"\u002b")])
+def test_rule_3_a_long_credential_is_probed_at_its_beginning(value: str) -> None:
+    """A client must not hold up others by what it sends as its key: it took hours for megabytes."""
+    with mock.patch.object(credentials, "_LETTERS", wraps=credentials._LETTERS) as letters:
+        masked = mask(f"your key {value} is wrong", value)
+    assert masked == f"your key {REDACTED} is wrong"
+    assert max((len(call.args[0]) for call in letters.findall.mock_calls), default=0) <= 1_024
+
+
+def test_rule_3_a_worker_looks_for_no_probe() -> None:
+    """It asks for the values alone, on the loop that all calls share."""
+    with mock.patch.object(credentials, "_probe") as probe:
+        found = Credentials([KEY, SIGNS]).joined(Credentials(["another-key-0"]))
+        assert len(found.plain_values()) == 3
+    probe.assert_not_called()
+
+
+def test_rule_3_half_an_escape_at_the_end_of_the_beginning_is_no_probe() -> None:
+    """It stands in no text in which the credential is written otherwise."""
+    for cut in range(1, 9):
+        value = "-" * (1_024 - cut) + r"\u00e9" + "+" * 50
+        text = "-" * (1_024 - cut) + "\u00e9" + "+" * 50
+        assert mask(rf"your key {text} is\nwrong", value) == rf"your key {REDACTED} is\nwrong"
