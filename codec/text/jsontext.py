@@ -37,6 +37,7 @@ __all__ = (
     "decode_string",
     "decode_strings",
     "encode_json",
+    "is_deep_text",
     "is_json",
     "is_too_deep",
     "is_utf8",
@@ -166,15 +167,15 @@ def is_json(text: str) -> bool:
         if len(text) > _MAX_SECOND_CHANCE_CHARACTERS:
             return False
     else:
-        return not _is_deep_text(text)
+        return not is_deep_text(text)
     try:
         return not is_too_deep(_decode_leniently(text))
     except ValueError:
         return False
 
 
-def _is_deep_text(text: str) -> bool:
-    """What :func:`is_too_deep` says of what a valid text holds."""
+def is_deep_text(text: str) -> bool:
+    """Tell of a valid text what :func:`is_too_deep` tells of its value."""
     if not has_many_brackets(text):
         return False
     depth = 0

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codec.parts import Media, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.text.jsontext import is_deep_text
 from telemetry.attribute_values import is_readable
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS
@@ -134,6 +135,7 @@ def _parse(arguments: str) -> Any:
     if not is_readable(arguments):
         return arguments
     try:
-        return msgspec.json.decode(arguments)
+        value = msgspec.json.decode(arguments)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return arguments
+    return arguments if is_deep_text(arguments) else value

@@ -28,6 +28,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.parts import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
+from codec.text.jsontext import is_deep_text
 from telemetry.attribute_values import json_text
 from telemetry.spans.flattening import MAX_FLATTENED_PARTS, MAX_FLATTENED_TOOL_CALLS
 
@@ -174,9 +175,10 @@ def _function_call(prefix: str, call: ToolCall) -> AttributePairs:
 
 
 def _is_json_for_browsers(text: str) -> bool:
-    # As strict as JSON.parse: codec.text.jsontext would let NaN and a BOM pass.
+    # As strict as JSON.parse: codec.text.jsontext would let NaN and a BOM pass. How deep a text may
+    # be is not left to the interpreter.
     try:
         _check(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return False
-    return True
+    return not is_deep_text(text)

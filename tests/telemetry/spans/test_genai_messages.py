@@ -127,6 +127,15 @@ def test_a_conversation_with_tools() -> None:
     assert "gen_ai.system_instructions" not in attributes
 
 
+@pytest.mark.parametrize(("depth", "is_value"), [(512, True), (513, False), (990, False)])
+def test_arguments_that_nest_too_deeply_stay_text(depth: int, *, is_value: bool) -> None:
+    """The limit is ours, and no interpreter's."""
+    arguments = "[" * depth + "]" * depth
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    [part] = parts_of({"role": "assistant", "tool_calls": [call]})
+    assert isinstance(part["arguments"], str) is not is_value
+
+
 def test_the_deprecated_call_and_a_refusal() -> None:
     """Both are said in the forms there are."""
     call = {"name": "f", "arguments": "{}"}

@@ -52,6 +52,8 @@ def test_rule_3_a_call_is_id_name_and_verbatim_arguments() -> None:
         ('"\ud800"', False),
         ("", False),
         ("[" * 100_000, False),
+        ("[" * 512 + "]" * 512, True),
+        ("[" * 513 + "]" * 513, False),
     ],
 )
 def test_function_call_arguments_must_be_json(arguments: str, kept: bool) -> None:
