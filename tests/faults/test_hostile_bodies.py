@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 
-MAX_PEAK_MIB = 400
+MAX_PEAK_MIB = 381
 """Of the telemetry process, all of it."""
 
 

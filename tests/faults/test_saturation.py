@@ -99,8 +99,8 @@ def test_answers_that_were_delivered_before_a_kill_of_the_worker_keep_their_span
             "most of one kill, streams": most["stream"],
         },
     )
-    # What is not told yet: as a rule at most one answer of each of 64 connections.
-    assert lost < delivered / 10
+    # What is not told yet: the last answer of each of 64 connections, or two.
+    assert max(most.values()) <= 2 * 64
 
 
 def kill_a_worker(folder: Path, mode: Mode) -> tuple[ClientResult, set[str]]:
