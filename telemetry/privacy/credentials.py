@@ -194,7 +194,7 @@ def _probe(value: str) -> str:
     if len(value) > _PROBED_CHARS:
         value = _PARTIAL_ESCAPE.sub("", value[:_PROBED_CHARS])
     plain, _ = _unescape(value)
-    runs = {*_LETTERS.findall(value), *_LETTERS.findall(plain)}
+    runs: set[str] = {*_LETTERS.findall(value), *_LETTERS.findall(plain)}
     for run in sorted(runs, key=lambda run: (-len(run), run)):
         if len(run) < _PROBE_CHARS:
             break

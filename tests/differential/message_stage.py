@@ -67,25 +67,30 @@ async def _run(recordings: Iterable[Recording]) -> list[MessagePair]:
         async with ScriptedUpstream(player) as upstream:
             table = UpstreamConfig(name="spoken-of", url=upstream.url, provider="anthropic")
             async with running_proxy(upstream.url, upstreams=(table,)) as proxy:
-                plain = anthropic.DefaultHttpxClient(trust_env=False)
-                client = anthropic.Anthropic(
-                    api_key="k", base_url=proxy.url, max_retries=0, http_client=plain
-                )
-                for recording in recordings:
-                    asked = parse_json(recording.request)
-                    player.recording = recording
-                    with contextlib.suppress(anthropic.AnthropicError, ValueError):
-                        await asyncio.to_thread(_make, client, asked)
-                    ours = recorder.record(await proxy.sink.wait_for(seconds=20))
-                    [theirs] = exporter.get_finished_spans()
-                    pairs.append(
-                        MessagePair(
+                with _open_client(proxy.url) as client:
+                    for recording in recordings:
+                        player.recording = recording
+                        asked = parse_json(recording.request)
+                        with contextlib.suppress(anthropic.AnthropicError, ValueError):
+                            await asyncio.to_thread(_make, client, asked)
+                        ours = recorder.record(await proxy.sink.wait_for(seconds=20))
+                        [theirs] = exporter.get_finished_spans()
+                        pair = MessagePair(
                             id=recording.id, asked=asked, theirs=_decode(theirs), ours=_decode(ours)
                         )
-                    )
-                    exporter.clear()
-                    proxy.sink.exchanges.clear()
+                        pairs.append(pair)
+                        exporter.clear()
+                        proxy.sink.exchanges.clear()
     return pairs
+
+
+def _open_client(url: str) -> anthropic.Anthropic:
+    return anthropic.Anthropic(
+        api_key="k",
+        base_url=url,
+        max_retries=0,
+        http_client=anthropic.DefaultHttpxClient(trust_env=False),
+    )
 
 
 def _make(client: anthropic.Anthropic, asked: dict[str, Any]) -> None:

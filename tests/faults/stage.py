@@ -42,6 +42,12 @@ _SHORT_SCALE = 0.03
 _MARK = "FAULTS_STAGE"
 """A variable that tells our processes from all others, whoever their parent is by now."""
 
+HELD = "spantap_bodies_held_bytes"
+"""The metric of what telemetry holds of bodies."""
+
+_LET_GO_SECONDS = 30.0
+"""A spool may have to be read first."""
+
 _ROLES = {
     "worker": b"proxy.processes.worker",
     "telemetry": b"proxy.processes.telemetry",
@@ -181,6 +187,16 @@ class RunningSpantap:
         self._running.kill()
         self._running.wait()
 
+    def let_go(self) -> None:
+        """Wait until nothing of any call is held; not where it has ended, or calls are open."""
+
+        def is_done() -> bool:
+            numbers = self.metrics()
+            return bool(numbers.get("spantap_exchanges_open")) or numbers.get(HELD) == 0
+
+        if self.is_running():
+            wait_until(is_done, _LET_GO_SECONDS, "no body is held")
+
     def clean_up(self) -> None:
         """End whatever still runs, children that lost their parent included."""
         if self._process is not None and self.is_running():
@@ -234,6 +250,7 @@ def running_spantap(
     try:
         spantap.start()
         yield spantap
+        spantap.let_go()
     finally:
         spantap.clean_up()
 

@@ -288,10 +288,13 @@ async def running_proxy(
     sink = sink if sink is not None else ObservingSink()
     proxy = Proxy(chosen, sink, clock=clock)
     await proxy.start(listener)
+    running = RunningProxy(proxy, sink)
     try:
-        yield RunningProxy(proxy, sink)
+        yield running
     finally:
         await proxy.close()
+    held = running.bodies.held_bytes
+    assert held == 0, f"{held} bytes of requests are held by the worker"
     if isinstance(sink, ObservingSink):
         left = len(sink.observer), sink.bodies.held_bytes
         assert left == (0, 0), f"{left[0]} calls without a record, {left[1]} bytes held"
