@@ -11,6 +11,8 @@ Rules (``span-contract.md`` section 3):
 3. Against the limit a URL is measured whole. A string that is one as the reference tells it,
    beginning with ``data:image/`` and holding ``base64``, is measured with all that it holds.
 4. What cannot hold an image costs a look, no parse: texts within the limit, texts without the word.
+   Base64 that begins as a picture's does is one, wherever it stands: many APIs take and give
+   pictures without a URL.
 5. JSON in which all images are hidden is written anew, so that of two members with one name none
    stays unseen.
 """
@@ -51,6 +53,11 @@ _BASE64_URL = re.compile(
 """Also in JSON that broke off, its slashes escaped. The parameters of a MIME type are short, and
 without a colon: a text of nothing but beginnings is read once, not once for each."""
 
+_PICTURES = ("iVBORw0KGgo", "/9j/", "UklGR", "R0lGOD")
+"""How base64 of PNG, JPEG, WebP and GIF begins."""
+
+_PICTURE = re.compile(rf"(?:{'|'.join(_PICTURES)})[A-Za-z0-9+/_=\\-]*+")
+
 _ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
 """An escape that may hide a letter of the words that are looked for."""
 
@@ -65,7 +72,9 @@ def may_hold_image(text: str) -> bool:
 
 def may_hold_long_image(text: str, limit: int) -> bool:
     """Tell whether a text may hold a base64 image of more than `limit` characters."""
-    return len(text) > limit and _may_hold_url(text)
+    if len(text) <= limit:
+        return False
+    return _may_hold_url(text) or any(begin in text for begin in (*_PICTURES, r"\/9j\/"))
 
 
 def redact_long_images(text: str, limit: int) -> str:
@@ -167,7 +176,9 @@ def _redact_long_urls(text: str, limit: int) -> str:
     redacted = _BASE64_URL.sub(redact, text)
     # Escaped in text that is not JSON: it is hidden whole, for the bounds of the URL are not known.
     urls = (url[0] for view in _views(redacted) for url in _BASE64_URL.finditer(view))
-    return REDACTED if any(len(url) > limit for url in urls) else redacted
+    if any(len(url) > limit for url in urls):
+        return REDACTED
+    return _PICTURE.sub(redact, redacted)
 
 
 def _views(text: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.text.jsontext import decode_json
+from codec.text.jsontext import decode_json, encode_json
 from telemetry.privacy import images
 from telemetry.privacy.images import redact_images, redact_long_images
 from telemetry.privacy.json_strings import MAX_JSON_DEPTH, REDACTED
@@ -167,6 +167,32 @@ def test_what_cannot_be_written_is_hidden(monkeypatch: pytest.MonkeyPatch) -> No
 def test_long_images_are_hidden(text: str, expected: str | None) -> None:
     """Rule 3: base64 URLs over the limit, in texts and in JSON; all else stays as it is."""
     assert redact_long_images(text, LIMIT) == (text if expected is None else expected)
+
+
+PICTURE = "iVBORw0KGgo" + "A" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"type": "image_generation_call", "result": PICTURE}, {"result": REDACTED}),
+        (
+            {"type": "image", "source": {"type": "base64", "data": "/9j/" + "4" * 5_000}},
+            {"source": {"type": "base64", "data": REDACTED}},
+        ),
+        ({"images": ["R0lGOD" + "l" * 5_000, "short"]}, {"images": [REDACTED, "short"]}),
+        ({"text": "UklGR" + " and so on " * 500}, {}),
+    ],
+)
+def test_long_pictures_without_a_url_are_hidden(value: Any, expected: Any) -> None:
+    """Rule 4: known by how their base64 begins, escaped or not, whole or broken off."""
+    text = encode_json(value)
+    assert redact_long_images(text, 6_000) == text
+    hidden = decode_json(redact_long_images(text, 1_000))
+    assert hidden == value | expected
+    assert decode_json(redact_long_images(text.replace("/", r"\/"), 1_000)) == hidden
+    broken = redact_long_images(text[:-4], 1_000)
+    assert (PICTURE not in broken) or not expected
 
 
 @pytest.mark.parametrize(
