@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -163,3 +165,14 @@ def test_of_an_api_that_nobody_knows_nothing_is_guessed() -> None:
     """Frames in a spool may be of another version (R6)."""
     unknown = get_api("tea")
     assert (unknown.operation, unknown.api_type) == (None, None)
+
+
+def test_the_import_contracts_name_every_api() -> None:
+    """Those that keep the folders apart are lists: a new folder must be in both."""
+    root = Path(__file__).parents[3]
+    folders = {f"codec.apis.{one.parent.name}" for one in root.glob("codec/apis/*/__init__.py")}
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    [apart] = [one["modules"] for one in contracts if one["type"] == "independence"]
+    [hidden] = [one["protected_modules"] for one in contracts if one["type"] == "protected"]
+    assert set(apart) == set(hidden) == folders
