@@ -24,7 +24,7 @@ import msgspec
 
 from codec.cost import Cost
 from codec.embeddings import decode_vector
-from codec.members import object_of
+from codec.members import object_of, text_of
 from codec.parts import Part, ToolCall
 from codec.text.jsontext import JsonObject
 from codec.usage import Usage
@@ -122,6 +122,14 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     tool_members: ClassVar[frozenset[str]] = frozenset()
     """Members that hold tools, or the names of some."""
 
+    context_members: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("conversation", "metadata", "previous_response_id", "prompt", "prompt_cache_key"),
+            *("safety_identifier", "user"),
+        }
+    )
+    """Members that tell who calls, in which session, and what the call refers to."""
+
     @property
     def model(self) -> str | None:
         """The model asked for: in the body, else the deployment in a path of Azure's."""
@@ -167,6 +175,11 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
         return object_of(self.body.get("metadata"))
 
     @property
+    def user_id(self) -> str | None:
+        """The end user for whom the call is made."""
+        return text_of(self.body.get("user")) or text_of(self.body.get("safety_identifier"))
+
+    @property
     def session_id(self) -> str | None:
         """The client's session, where the API's clients have a place for it."""
         return None
@@ -183,8 +196,14 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def references(self) -> Mapping[str, str]:
-        """What else it refers to by a word: the response before it, the version of a prompt."""
-        return {}
+        """What else it refers to by a word: a cache, the response before it, a prompt's version."""
+        key = text_of(self.body.get("prompt_cache_key"))
+        return {"prompt_cache_key": key} if key is not None else {}
+
+    @property
+    def is_repeated(self) -> bool:
+        """The answer is to repeat the prompt (legacy ``echo``; vLLM's other ways to ask for it)."""
+        return any(map(self.body.get, ("echo", "prompt_logprobs", "return_token_ids")))
 
     def read_messages(self) -> Sequence[Message]:
         """Read the conversation, what comes apart from it (instructions) first."""

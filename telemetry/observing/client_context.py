@@ -8,7 +8,8 @@ Rules (``span-contract.md`` 1.1, "header map understood by default"):
    header that only a prefix names is not read. Nor is a member with such a name of JSON in a header
    (R7).
 3. A header wins over the body, an earlier name in the map over a later one.
-4. In the body, a conversation at the provider is the session, the id of a stored prompt that of the
+4. In the body, whose words are the API's own (:class:`codec.call.Asked`), a conversation at the
+   provider is the session, the id of a stored prompt that of the
    prompt; its version and the response before this one are metadata. The user is ``user``, else
    ``safety_identifier``. The object ``metadata`` is metadata, and its ``session_id``, ``user_id``
    and ``tags`` are also what they say. ``prompt_cache_key`` is metadata and no session, for many
@@ -104,12 +105,6 @@ _PROMPT_PARTS = frozenset(
 )
 """Attributes that are content."""
 
-_BODY_MEMBERS = frozenset(
-    {
-        *("conversation", "metadata", "previous_response_id", "prompt", "prompt_cache_key"),
-        *("safety_identifier", "user"),
-    }
-)
 _SESSION_MEMBERS = ("session_id", "sessionId", "session.id")
 _USER_MEMBERS = ("user_id", "userId", "user.id")
 
@@ -204,13 +199,11 @@ class HeaderMap:
 
 def add_body_context(request: Asked | None, context: ClientContext) -> ClientContext:
     """Add what the body says to what the headers said (rules 3 and 4)."""
-    if request is None or request.body.keys().isdisjoint(_BODY_MEMBERS):
+    if request is None or request.body.keys().isdisjoint(request.context_members):
         return context
-    body, members = request.body, request.labels
-    user = _first_text(body, "user", "safety_identifier") or _first_text(members, *_USER_MEMBERS)
+    members = request.labels
+    user = request.user_id or _first_text(members, *_USER_MEMBERS)
     merged: dict[str, object] = dict(islice(members.items(), MAX_CONTEXT_ENTRIES))
-    if key := _first_text(body, "prompt_cache_key"):
-        merged["prompt_cache_key"] = key
     merged.update({name: text[:MAX_CONTEXT_CHARS] for name, text in request.references.items()})
     merged.update(context.metadata)
     conversation = request.conversation_id and request.conversation_id[:MAX_CONTEXT_CHARS]
@@ -219,9 +212,9 @@ def add_body_context(request: Asked | None, context: ClientContext) -> ClientCon
     named = {SpanAttributes.PROMPT_ID: prompt[:MAX_CONTEXT_CHARS]} if prompt else {}
     tags = members.get("tags")
     return ClientContext(
-        session_id=context.session_id or conversation or session,
+        session_id=context.session_id or conversation or (session and session[:MAX_CONTEXT_CHARS]),
         conversation_id=conversation,
-        user_id=context.user_id or user,
+        user_id=context.user_id or (user and user[:MAX_CONTEXT_CHARS]),
         metadata=merged,
         tags=context.tags or (_texts(tags) if isinstance(tags, list) else ()),
         attributes={**named, **context.attributes},

@@ -81,7 +81,7 @@ class SpanRules:
     def mask(self, exchange: Exchange) -> Mask:
         """What is hidden of an exchange: all of it, where its client asked for that."""
         privacy = _ALL_HIDDEN if exchange.hides_content else self.privacy
-        if privacy.hides_prompts and _answer_quotes_request(exchange):
+        if privacy.hides_prompts and exchange.request is not None and exchange.request.is_repeated:
             privacy = replace(privacy, hide_outputs=True)
         body = exchange.request.body if exchange.request is not None else None
         in_body = find_body_credentials(body, exchange.request_body)
@@ -96,12 +96,6 @@ class SpanRules:
             quotes=exchange.error_is_providers,
             content_members=api.asked.content_members,
         )
-
-
-def _answer_quotes_request(exchange: Exchange) -> bool:
-    """Tell whether an answer is to repeat its prompt (legacy ``echo``; vLLM's others)."""
-    body = exchange.request.body if exchange.request is not None else {}
-    return any(body.get(name) for name in ("echo", "prompt_logprobs", "return_token_ids"))
 
 
 _ALL_HIDDEN = PrivacySwitches.everything()

@@ -27,6 +27,8 @@ CANARIES: dict[str, Any] = {
     "tools": ["canary-of-the-tools"],
     "warmth": "canary-of-the-parameters",
     "tool_choice": "none",
+    "who": "ann",
+    "talk": "t-1",
 }
 SAID = {"model": "toy-1", "words": "canary-of-the-output", "ate": 3, "spoke": 4}
 
@@ -170,6 +172,9 @@ def test_it_has_its_span_in_both_vocabularies(played: Any, streams: bool) -> Non
             "llm.output_messages.0.message.content": words,
             "llm.tools.0.tool.name": CANARIES["tools"][0],
             "llm.finish_reason": "sated",
+            "user.id": "ann",
+            "session.id": "t-1",
+            "gen_ai.conversation.id": "t-1",
         }.items()
     )
     [said] = decode_json(attributes["gen_ai.output.messages"])

@@ -64,12 +64,13 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
     @property
     def references(self) -> Mapping[str, str]:
-        """The response before it, and the version of the stored prompt."""
+        """A cache, the response before it, and the version of the stored prompt."""
         named = {
             "previous_response_id": text_of(self.body.get("previous_response_id")),
             "prompt_version": text_of(object_of(self.body.get("prompt")).get("version")),
         }
-        return {name: text for name, text in named.items() if text is not None}
+        known = {name: text for name, text in named.items() if text is not None}
+        return {**super().references, **known}
 
     def read_messages(self) -> Sequence[Message]:
         """Read the instructions, and then the items in their order."""

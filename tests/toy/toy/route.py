@@ -25,6 +25,17 @@ class ToyAsked(Asked, frozen=True, gc=False):
 
     content_members: ClassVar[frozenset[str]] = frozenset({"say", "tools"})
     tool_members: ClassVar[frozenset[str]] = frozenset({"tools"})
+    context_members: ClassVar[frozenset[str]] = frozenset({"who", "talk"})
+
+    @property
+    def user_id(self) -> str | None:
+        """Who asks."""
+        return self.body.get("who")
+
+    @property
+    def conversation_id(self) -> str | None:
+        """Where it is said."""
+        return self.body.get("talk")
 
     def read_messages(self) -> Sequence[Message]:
         """One message."""
