@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codec.chunk import find_error
 from codec.errors import MalformedRequest, MalformedResponse
@@ -11,7 +11,7 @@ from codec.text.jsontext import decode_json, decode_json_object
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("decode_request_object", "decode_response_object")
+__all__ = ("decode_request_object", "decode_response_object", "decode_response_value")
 
 
 def decode_request_object(body: bytes) -> JsonObject:
@@ -33,12 +33,21 @@ def decode_response_object(body: bytes) -> JsonObject:
         MalformedResponse: it is not a JSON object in UTF-8. A list that holds an error object
             (Google front ends, ``dialects.md`` section 4.8) is taken for that object.
     """
+    value = decode_response_value(body)
+    if not isinstance(value, dict):
+        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
+    return value
+
+
+def decode_response_value(body: bytes) -> Any:
+    """Decode the JSON value of a response: some APIs answer with a list.
+
+    Raises:
+        MalformedResponse: it is no JSON in UTF-8. A list that holds an error object is taken for
+            that object, too.
+    """
     try:
         value = decode_json(body.strip())
     except ValueError as error:
         raise MalformedResponse(f"response body: {error}") from error
-    if isinstance(value, list) and find_error(value):
-        value = value[0]
-    if not isinstance(value, dict):
-        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no object")
-    return value
+    return value[0] if isinstance(value, list) and find_error(value) else value

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
 from urllib.parse import unquote
 
 import msgspec
@@ -28,6 +28,10 @@ from codec.members import object_of, text_of
 from codec.parts import Part, ToolCall
 from codec.text.jsontext import JsonObject
 from codec.usage import Usage
+
+if TYPE_CHECKING:
+    from codec.rankings import Ranked
+    from codec.verdicts import Verdict
 
 __all__ = (
     "Answer",
@@ -213,6 +217,19 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
         """Read prompts, or what is to be embedded: texts, lists of token ids, or neither."""
         return ()
 
+    def read_query(self) -> str | None:
+        """Read what documents are to be ranked by."""
+        return None
+
+    def read_documents(self) -> Sequence[str | None]:
+        """Read the documents that are to be ranked, each as text."""
+        return ()
+
+    @property
+    def rank_limit(self) -> int | None:
+        """How many documents the ranking is to have at most."""
+        return None
+
     def read_tools(self) -> Sequence[Tool]:
         """Read the tools on offer."""
         return ()
@@ -344,6 +361,16 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return ()
 
     @property
+    def ranking(self) -> Sequence[Ranked]:
+        """The documents in their order, the best one first."""
+        return ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What was found in the content that was to be judged."""
+        return None
+
+    @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
         """Why it ended: the index of each choice that says so, and its word."""
         return ()
@@ -366,8 +393,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """How far an answer came that was streamed or not."""
         return Ending.OPEN if streamed else Ending.STOPPED
 
-    def output(self, *, streamed: bool) -> Mapping[str, Any]:  # noqa: ARG002 - for those who differ
-        """The answer, streamed or not, as one JSON object for ``output.value``."""
+    def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any]:  # noqa: ARG002
+        """The answer, streamed or not, for ``output.value``: an object, or a list that came."""
         return dict(self.body)
 
 

@@ -43,6 +43,8 @@ class MetadataMember(StrEnum):
     OUTCOME = "outcome"
     ON_DISCONNECT = "on_disconnect"
     REFUSED_CHOICES = "refused_choices"
+    FLAGGED = "flagged"
+    FLAGGED_CATEGORIES = "flagged_categories"
     USAGE_SOURCE = "usage_source"
     USAGE_RAW = "usage_raw"
     COST_SOURCE = "cost_source"

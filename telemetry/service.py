@@ -21,7 +21,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from openinference.semconv.trace import SpanAttributes
+from openinference.semconv.trace import RerankerAttributes, SpanAttributes
 from opentelemetry.trace import StatusCode
 
 from telemetry.errors import StoreError
@@ -364,11 +364,20 @@ def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
 def _model(attributes: Attributes) -> str | None:
     """The model of a span, where what a pattern finds is hidden already."""
     if attributes is not None:
-        for name in (SpanAttributes.LLM_MODEL_NAME, SpanAttributes.EMBEDDING_MODEL_NAME):
+        for name in _MODEL_NAMES:
             if (model := attributes.get(name)) is not None:
                 return str(model)
     return None
 
+
+_MODEL_NAMES = (
+    SpanAttributes.LLM_MODEL_NAME,
+    SpanAttributes.EMBEDDING_MODEL_NAME,
+    RerankerAttributes.RERANKER_MODEL_NAME,
+    # Spans that no backend is to price have no other.
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+)
 
 _STATUS: dict[StatusCode, SpanStatus] = {
     StatusCode.UNSET: "UNSET",

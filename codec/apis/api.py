@@ -27,6 +27,8 @@ class Content(StrEnum):
     """Prompts and their continuations."""
     VECTORS = "vectors"
     """Texts, and a vector for each."""
+    RANKING = "ranking"
+    """A query and documents, and the order of these."""
     BODIES = "bodies"
     """Whatever they are: they are shown as they came, and no part of them by itself."""
 
@@ -37,6 +39,8 @@ class SpanKind(StrEnum):
     LLM = "LLM"
     EMBEDDING = "EMBEDDING"
     CHAIN = "CHAIN"
+    RERANKER = "RERANKER"
+    GUARDRAIL = "GUARDRAIL"
 
 
 class Stream(Protocol):
@@ -99,6 +103,9 @@ class Api:
         calls_are_parts: whether calls of tools are also parts of a message, in their places.
         asked: the kind of its requests.
         quoted_members: members of an answer in which it repeats its request.
+        quoted_lists: members of an answer that are lists whose items repeat something; the name of
+            an answer that is a list itself is empty.
+        quoted_item_members: members of these items in which they do.
         streams_json: whether a streamed answer is JSON in pieces, an array or lines, and no event
             stream; then only the request tells a stream from a plain answer.
         open_stream: begins to put a streamed answer together.
@@ -120,6 +127,8 @@ class Api:
     shows_past_reasoning: bool = False
     calls_are_parts: bool = False
     quoted_members: frozenset[str] = frozenset()
+    quoted_lists: frozenset[str] = frozenset()
+    quoted_item_members: frozenset[str] = frozenset()
     streams_json: bool = False
     asked: type[Asked]
     open_stream: OpenStream

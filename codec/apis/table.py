@@ -10,6 +10,8 @@ from codec.apis.completions.route import COMPLETIONS
 from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.messages.route import MESSAGES
+from codec.apis.moderations.route import MODERATIONS
+from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
 
 if TYPE_CHECKING:
@@ -17,7 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
-APIS: Final = (CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, MESSAGES, COUNT_TOKENS)
+APIS: Final = (
+    CHAT,
+    COMPLETIONS,
+    EMBEDDINGS,
+    RESPONSES,
+    MESSAGES,
+    COUNT_TOKENS,
+    RERANK,
+    MODERATIONS,
+)
 """Every API, one with a longer end of its path before one whose end that has, too."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}
@@ -45,7 +56,6 @@ _UNOBSERVED_ENDS: Final = (
     "/invoke-with-response-stream",
     "/api/chat",  # Ollama
     "/api/generate",
-    "/rerank",  # Cohere, Jina, vLLM
 )
 """Ends of paths of other APIs that call models."""
 

@@ -18,7 +18,9 @@ Rules (``span-contract.md`` section 3, its leaks of the reference closed):
    hidden with them; in messages and in the raw answer the builder does it, as it leaves out vectors
    there.
 6. Hidden prompts and choices of a legacy completion are hidden text of the request and of the
-   answer; so is the hidden text of embeddings in an embedding.
+   answer; so is the hidden text of embeddings in an embedding, and that of documents in a ranking.
+   Ranked documents lose their text with either side, for it is the request's; rank, index and score
+   go with hidden outputs alone. Names of what a moderation found are words of the answer.
 7. The provider's raw usage keeps only its numbers where an answer is hidden in any way.
 8. GenAI names follow their OpenInference twins.
 9. Counts, times, status, finish reason, models, kinds, ids of users and sessions, tags and the
@@ -36,6 +38,7 @@ from openinference.semconv.trace import (
     EmbeddingAttributes,
     MessageAttributes,
     MessageContentAttributes,
+    RerankerAttributes,
     SpanAttributes,
     ToolCallAttributes,
 )
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     Rule = Callable[[str, AttributeValue], AttributeValue | None]
     """From an attribute's name and value to what may be shown, ``None`` for nothing."""
 
-__all__ = ("hide_attributes", "hide_item_tools")
+__all__ = ("CONTENT_MEMBERS", "hide_attributes", "hide_item_tools")
 
 _GENAI_INPUT = ("gen_ai.input.messages", "gen_ai.system_instructions")
 _GENAI_OUTPUT = "gen_ai.output.messages"
@@ -69,6 +72,10 @@ _SINGLE_PARAMETERS = ("gen_ai.request", "openai.request")
 _KEPT_PARAMETERS = ("gen_ai.request.model", "gen_ai.request.stream")
 _PROMPT_TEMPLATE = "llm.prompt_template"
 
+_QUERY = RerankerAttributes.RERANKER_QUERY
+_DOCUMENTS = RerankerAttributes.RERANKER_INPUT_DOCUMENTS
+_RANKING = RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS
+
 _REQUEST_TEXTS = (
     *_GENAI_INPUT,
     _GENAI_TOOLS,
@@ -76,6 +83,9 @@ _REQUEST_TEXTS = (
     _PROMPT_TEMPLATE,
     SpanAttributes.LLM_PROMPTS,
     SpanAttributes.LLM_TOOLS,
+    _QUERY,
+    _DOCUMENTS,
+    _RANKING,
 )
 """What a request says, besides its messages and the raw value."""
 
@@ -96,6 +106,10 @@ _KEPT_IN_MESSAGES: Final = tuple(
 
 _MODEL: Final = frozenset({"model"})
 
+_KEPT_IN_RANKINGS: Final = tuple(
+    f".{name}" for name in (DocumentAttributes.DOCUMENT_ID, DocumentAttributes.DOCUMENT_SCORE)
+)
+
 _TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
 """Members of a request that hold tools, or the names of some."""
 
@@ -113,7 +127,8 @@ def hide_attributes(
     Args:
         attributes: of a call of any API.
         switches: as they hold for its content (:meth:`PrivacySwitches.for_content`).
-        content_members: of its request, those that are no parameters.
+        content_members: of its request, those that are no parameters. The documents of a ranking
+            are content, those of a chat a parameter.
     """
     rules = _build_rules(switches, content_members)
     namespaces = tuple(rules)  # one look tells most names that stay
@@ -169,11 +184,13 @@ def _input_rules(switches: PrivacySwitches, shown_members: frozenset[str]) -> di
             **dict.fromkeys(_SINGLE_PARAMETERS, _number_only),
             **dict.fromkeys(_KEPT_PARAMETERS, _keep),
             **dict.fromkeys(_GENAI_INPUT, _drop),
+            _QUERY: _redact,
+            **dict.fromkeys((_DOCUMENTS, _RANKING), _document_without_words),
             _PROMPT_TEMPLATE: _drop,
             SpanAttributes.LLM_PROMPT_TEMPLATE_VERSION: _keep,
         }
     if switches.hides_input_messages:
-        rules[SpanAttributes.LLM_INPUT_MESSAGES] = _drop
+        rules |= dict.fromkeys((SpanAttributes.LLM_INPUT_MESSAGES, _DOCUMENTS), _drop)
     if switches.hides_prompts:
         rules[SpanAttributes.LLM_PROMPTS] = _redact
     if switches.hides_tools:
@@ -194,10 +211,11 @@ def _output_rules(switches: PrivacySwitches) -> dict[str, Rule]:
             "output": _drop,
             SpanAttributes.OUTPUT_VALUE: _redact,
             SpanAttributes.LLM_OUTPUT_MESSAGES: _message_without_words,
+            _RANKING: _document_without_words,
             _GENAI_OUTPUT: _drop,
         }
     if switches.hides_output_messages:
-        rules[SpanAttributes.LLM_OUTPUT_MESSAGES] = _drop
+        rules |= dict.fromkeys((SpanAttributes.LLM_OUTPUT_MESSAGES, _RANKING), _drop)
     if switches.hides_choices:
         rules[SpanAttributes.LLM_CHOICES] = _redact
         rules[SpanAttributes.METADATA] = _metadata_without_words
@@ -242,6 +260,10 @@ def _message_without_words(key: str, value: AttributeValue) -> AttributeValue | 
         return value
     arguments = MessageAttributes.MESSAGE_FUNCTION_CALL_ARGUMENTS_JSON
     return None if _is_of_image(key) or key.endswith(arguments) else REDACTED
+
+
+def _document_without_words(key: str, value: AttributeValue) -> AttributeValue:
+    return value if key.endswith(_KEPT_IN_RANKINGS) else REDACTED
 
 
 def _embedding(key: str, value: AttributeValue, switches: PrivacySwitches) -> AttributeValue:
@@ -327,6 +349,7 @@ def _metadata_without_words(_: str, value: AttributeValue) -> str | None:
         members = decode_json_object(str(value))
     except ValueError:
         return None
+    members.pop(MetadataMember.FLAGGED_CATEGORIES.value, None)
     raw = members.pop(MetadataMember.USAGE_RAW.value, None)
     if isinstance(raw, dict):
         members[MetadataMember.USAGE_RAW.value] = _keep_numbers(raw, MAX_JSON_DEPTH)

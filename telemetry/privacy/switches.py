@@ -6,9 +6,9 @@ Rules:
    specification, "Environment variable definitions"). Anything else is refused: the reference warns
    and records all, although less was asked for. For the same reason a
    ``OPENINFERENCE_HIDE_*`` that is not known is refused.
-2. The switch of retrieved documents is read like the others, and hides nothing: no span of ours has
-   any. Vectors of embeddings are not even built unless they are asked for (contract 1.6,
-   :mod:`telemetry.spans.embedding_attributes`); their switch hides them all the same.
+2. The switch of retrieved documents hides all text of a ranking, the query included; no other span
+   of ours has any. Vectors of embeddings are not even built unless they are asked for (contract
+   1.6, :mod:`telemetry.spans.embedding_attributes`); their switch hides them all the same.
 3. ``OPENINFERENCE_BLOB_UPLOADER`` and ``OPENINFERENCE_ENABLE_GENAI_SEMCONV`` are not read: nothing
    is uploaded, and the GenAI names are always written.
 4. What hides more in plain words is a property here, and decided nowhere else.
@@ -53,6 +53,7 @@ class PrivacySwitches:
         hide_llm_tools: the tools on offer; where nothing is said, as `hide_inputs`.
         hide_prompts: prompts of legacy completions.
         hide_choices: answers of legacy completions.
+        hide_retrieval_documents: what is ranked, the query included, and what the ranking repeats.
         base64_image_max_length: a ``data:image/…;base64`` URL of more characters is hidden.
     """
 
@@ -80,7 +81,8 @@ class PrivacySwitches:
     def for_content(self, content: Content) -> PrivacySwitches:
         """What the switches come to for calls with that content.
 
-        Prompts and choices are the text of legacy completions, what is embedded that of embeddings.
+        Prompts and choices are the text of legacy completions, what is embedded that of embeddings,
+        documents that of rankings.
         """
         match content:
             case Content.MESSAGES | Content.BODIES:
@@ -90,6 +92,10 @@ class PrivacySwitches:
                 return replace(self, hide_input_text=prompts, hide_output_text=choices)
             case Content.VECTORS:
                 return replace(self, hide_input_text=self.hides_embedded_text)
+            case Content.RANKING:
+                hides = self.hide_retrieval_documents
+                inputs, outputs = self.hides_input_text or hides, self.hides_output_text or hides
+                return replace(self, hide_input_text=inputs, hide_output_text=outputs)
 
     @property
     def hides_input_messages(self) -> bool:

@@ -69,7 +69,7 @@ def _find_service(endpoint: str, provider: str | None, host: str | None) -> _Ser
     return _Service(
         operation=api.operation,
         kind=api.span_kind.value,
-        # OpenInference's embedding spans have neither a system nor a provider; nor has a chain.
+        # Of OpenInference's kinds only an LLM has a system and a provider.
         system=api.system,
         api_type=api.api_type,
         provider=find_provider(provider, host) if is_llm else None,
@@ -82,6 +82,7 @@ class _Models(NamedTuple):
     answered: str | None
     of_chat: str | None = None
     of_embedding: str | None = None
+    of_reranker: str | None = None
     asked_if_other: str | None = None
     answered_if_other: str | None = None
 
@@ -92,11 +93,13 @@ def find_models(exchange: Exchange) -> _Models:
     answered = exchange.response.model if exchange.response is not None else None
     if exchange.api.span_kind is SpanKind.EMBEDDING:
         return _Models(asked, answered, of_embedding=answered or asked)
+    if exchange.api.span_kind is SpanKind.RERANKER:
+        return _Models(asked, answered, of_reranker=answered or asked)
     if exchange.api.span_kind is not SpanKind.LLM:
         return _Models(asked, answered)  # what is named ``llm.model_name`` is priced
     if asked and answered and asked != answered:
         # The specification wants both only where they are known and not the same.
-        return _Models(asked, answered, answered, None, asked, answered)
+        return _Models(asked, answered, answered, asked_if_other=asked, answered_if_other=answered)
     return _Models(asked, answered, answered or asked)
 
 
@@ -122,11 +125,13 @@ class _Derived(NamedTuple):
         conversation: the provider's own, also where the client's session is another one.
         first_chunk_seconds: from the start to the first chunk, of a stream.
         resends: how often the request was sent again, if ever.
+        rank_limit: how many documents a ranking is to have at most.
     """
 
     conversation: str | None
     first_chunk_seconds: float | None
     resends: int | None
+    rank_limit: int | None
 
 
 def find_derived(exchange: Exchange) -> _Derived:
@@ -139,6 +144,7 @@ def find_derived(exchange: Exchange) -> _Derived:
         context.conversation_id or context.session_id,
         first_chunk_seconds,
         exchange.resend_count or None,
+        exchange.request.rank_limit if exchange.request is not None else None,
     )
 
 

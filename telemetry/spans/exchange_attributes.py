@@ -33,6 +33,7 @@ from telemetry.spans.flattening import Flattening
 from telemetry.spans.genai_messages import build_genai_content_attributes
 from telemetry.spans.metadata import MAX_METADATA_BYTES, build_metadata, dump_metadata
 from telemetry.spans.otlp.attributes import WrittenAttributes
+from telemetry.spans.ranking_attributes import build_query_attributes, build_ranking_attributes
 from telemetry.spans.request_attributes import (
     build_input_attributes,
     build_input_message_attributes,
@@ -165,6 +166,12 @@ def _build_content(
                 build_output_message_attributes(exchange, flattening),
                 build_tool_attributes(exchange, flattening),
                 build_input_message_attributes(exchange, flattening),
+            )
+        case Content.RANKING:
+            return (
+                build_ranking_attributes(exchange, flattening),
+                iter(()),
+                build_query_attributes(exchange, flattening),
             )
         case Content.BODIES:
             return (iter(()), iter(()), iter(()))

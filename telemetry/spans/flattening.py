@@ -51,6 +51,9 @@ MAX_FLATTENED_TOOL_CALLS = 256
 MAX_FLATTENED_PARTS = 1_024
 """Parts of a message's content: OpenAI takes 500 images."""
 
+MAX_FLATTENED_DOCUMENTS = 100
+"""Documents of a ranking, on either side: nobody reads as many, and each has a text of its own."""
+
 
 MAX_OPAQUE_CHARS = 4_096
 """What is shown of an id or of encrypted reasoning, which some providers make 100 KB long."""

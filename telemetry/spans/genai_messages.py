@@ -89,13 +89,13 @@ def reads_genai_content(environ: Mapping[str, str]) -> bool:
 
 
 def build_genai_content_attributes(exchange: Exchange, *, image_max_length: int) -> AttributePairs:
-    """All of them, each where there is something to say. Embeddings and bodies have none.
+    """All of them, each where there is something to say. Only messages and texts have any.
 
     Images in longer ``data:`` URLs are hidden
     (:attr:`telemetry.privacy.switches.PrivacySwitches.base64_image_max_length`).
     """
     content = exchange.api.content
-    if content in {Content.VECTORS, Content.BODIES}:
+    if content not in {Content.MESSAGES, Content.TEXTS}:
         return
     is_legacy = content is Content.TEXTS
     if (request := exchange.request) is not None and is_legacy:

@@ -26,7 +26,7 @@ from telemetry.semconv import MetadataMember
 from telemetry.spans.size_limits import size_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from telemetry.observing.exchange import Exchange
 
@@ -40,7 +40,8 @@ MAX_RATE_LIMIT_CHARS = 256
 
 MAX_NAMES = 16
 MAX_NAME_CHARS = 64
-"""What is told of members left out with a usage event: llama.cpp has one, others have none."""
+"""What is told of members left out with a usage event: llama.cpp has one, others have none. And of
+categories in which a moderation found something: OpenAI has 13 in all."""
 
 _OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
 """In the order of the values below."""
@@ -106,6 +107,7 @@ def _own_members(
         exchange.outcome,
         exchange.on_disconnect if disconnected else None,
         list(response.refused) or None if response is not None else None,
+        *_verdict_values(exchange),
         source,
         dict(usage.raw) or None if usage is not None else None,
         cost_source,
@@ -114,7 +116,7 @@ def _own_members(
         exchange.kept_by,
         "client" if exchange.hides_content else None,
         exchange.usage_event_not_stripped or None,
-        [name[:MAX_NAME_CHARS] for name in left_out[:MAX_NAMES]] if left_out else None,
+        _short_names(left_out),
         dict(cut) or None,
     )
     return {name: v for name, v in zip(_OWN_NAMES, values, strict=True) if v is not None}
@@ -134,7 +136,21 @@ def _time_values(exchange: Exchange) -> tuple[float | None, ...]:
     )
 
 
-_NAMES_MODEL: Final = frozenset({SpanKind.LLM, SpanKind.EMBEDDING})
+def _verdict_values(exchange: Exchange) -> tuple[object, object]:
+    """Whether a moderation found something, and of which categories."""
+    response = exchange.response
+    verdict = response.verdict if response is not None else None
+    if verdict is None or (exchange.response_status or 0) >= 400:
+        return None, None
+    return verdict.flagged, _short_names(verdict.categories)
+
+
+def _short_names(names: Sequence[str]) -> list[str] | None:
+    """Foreign names, few and short; ``None`` where there are none."""
+    return [name[:MAX_NAME_CHARS] for name in names[:MAX_NAMES]] or None
+
+
+_NAMES_MODEL: Final = frozenset({SpanKind.LLM, SpanKind.EMBEDDING, SpanKind.RERANKER})
 """Kinds of spans with an attribute for the model."""
 
 

@@ -54,6 +54,9 @@ __all__ = (
 
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
 
+_CALLS_OF_MODELS: Final = frozenset({SpanKind.LLM, SpanKind.EMBEDDING, SpanKind.RERANKER})
+"""Kinds of spans with parameters; of others the body is enough."""
+
 MAX_KEYED_MESSAGES: Final = 1024
 """Positions of messages whose keys are ready-made: some 160 KB."""
 
@@ -146,7 +149,7 @@ def find_tools(exchange: Exchange) -> Sequence[Tool]:
 
 def build_input_attributes(exchange: Exchange) -> AttributePairs:
     """The invocation parameters, and ``input.*``: the body's text as it came."""
-    if exchange.request is not None and exchange.api.span_kind is not SpanKind.CHAIN:
+    if exchange.request is not None and exchange.api.span_kind in _CALLS_OF_MODELS:
         key = SpanAttributes.LLM_INVOCATION_PARAMETERS
         if exchange.api.span_kind is SpanKind.EMBEDDING:
             key = SpanAttributes.EMBEDDING_INVOCATION_PARAMETERS

@@ -11,7 +11,8 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import (
     ChoiceAttributes,
@@ -27,6 +28,9 @@ from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TEXT
 from telemetry.spans.message_attributes import build_message_attributes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.apis.api import Api
     from codec.call import Answer
     from telemetry.attribute_values import AttributePairs
     from telemetry.observing.exchange import Exchange
@@ -98,18 +102,44 @@ def build_output_attributes(
         privacy: what is hidden, ``None`` for nothing; the mask hides the answer's own words.
     """
     response = exchange.response
+    api = exchange.api
     repeats_hidden = privacy is not None and privacy.hides_of_request
-    quoted = exchange.api.quoted_members if repeats_hidden else frozenset[str]()
+    repeats_hidden = repeats_hidden and bool(api.quoted_members or api.quoted_lists)
     if exchange.undecoded_body:  # text/plain is the default
-        yield SpanAttributes.OUTPUT_VALUE, REDACTED if quoted else exchange.undecoded_body
+        yield SpanAttributes.OUTPUT_VALUE, REDACTED if repeats_hidden else exchange.undecoded_body
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 2
     body = response.output(streamed=exchange.streamed)
-    if quoted:
-        body = {name: value for name, value in body.items() if name not in quoted}
-    if privacy is not None and privacy.hides_tools:
+    if repeats_hidden:
+        body = _without_quotes(body, api)
+    if privacy is not None and privacy.hides_tools and isinstance(body, Mapping):
         body = hide_item_tools(body)
-    text = json_text(body) if body else None
+    text = json_text(body) if body or isinstance(body, list) else None
     if text is not None:
         yield SpanAttributes.OUTPUT_VALUE, text
         yield SpanAttributes.OUTPUT_MIME_TYPE, _JSON
+
+
+def _without_quotes(
+    body: Mapping[str, Any] | Sequence[Any], api: Api
+) -> Mapping[str, Any] | Sequence[Any]:
+    """An answer without what it repeats of its request."""
+    if not isinstance(body, Mapping):
+        return _without_members(body, api.quoted_item_members) if "" in api.quoted_lists else body
+    return {
+        name: _without_members(value, api.quoted_item_members)
+        if name in api.quoted_lists and isinstance(value, list)
+        else value
+        for name, value in body.items()
+        if name not in api.quoted_members
+    }
+
+
+def _without_members(items: Sequence[Any], names: frozenset[str]) -> list[Any]:
+    """Items without these members."""
+    return [
+        {name: value for name, value in item.items() if name not in names}
+        if isinstance(item, dict)
+        else item
+        for item in items
+    ]

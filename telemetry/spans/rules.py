@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from codec.apis.table import APIS, get_api
 from telemetry.observing.client_context import HeaderMap
 from telemetry.privacy.body_credentials import find_body_credentials
+from telemetry.privacy.credentials import NO_CREDENTIALS
 from telemetry.privacy.mask import Mask
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.keep_rules import KeepRules
@@ -17,8 +18,10 @@ from telemetry.spans.size_limits import SizeLimits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from codec.apis.api import Api
     from telemetry.observing.exchange import Exchange
     from telemetry.pricing.pricing import Pricing
+    from telemetry.privacy.credentials import Credentials
     from telemetry.privacy.redaction import Redaction
 
 __all__ = ("SpanNaming", "SpanRules")
@@ -61,16 +64,9 @@ class SpanRules:
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """The masks of most calls are made once."""
+        """The masks of most calls are made once, by the name of their API."""
         apis = (*APIS, get_api(""))  # the last one stands for those that nobody knows
-        masks = {
-            api.name: Mask(
-                self.privacy.for_content(api.content),
-                self.redaction,
-                content_members=api.asked.content_members,
-            )
-            for api in apis
-        }
+        masks = {api.name: self._make_mask(api, self.privacy) for api in apis}
         object.__setattr__(self, "_usual_masks", masks)
 
     @property
@@ -89,11 +85,21 @@ class SpanRules:
         api = exchange.api
         if privacy is self.privacy and not credentials:
             return self._usual_masks[api.name]
+        return self._make_mask(api, privacy, credentials, quotes=exchange.error_is_providers)
+
+    def _make_mask(
+        self,
+        api: Api,
+        privacy: PrivacySwitches,
+        credentials: Credentials = NO_CREDENTIALS,
+        *,
+        quotes: bool = False,
+    ) -> Mask:
         return Mask(
             privacy.for_content(api.content),
             self.redaction,
             credentials,
-            quotes=exchange.error_is_providers,
+            quotes=quotes,
             content_members=api.asked.content_members,
         )
 

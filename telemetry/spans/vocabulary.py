@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from openinference.semconv.trace import SpanAttributes
+from openinference.semconv.trace import RerankerAttributes, SpanAttributes
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.semconv._incubating.attributes import openai_attributes as openai
 from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
@@ -114,6 +114,16 @@ CONCEPTS: Final = (
         meaning="the model of an embedding",
         openinference=SpanAttributes.EMBEDDING_MODEL_NAME,
         read=OfPart(find_models, "of_embedding"),
+    ),
+    Concept(
+        meaning="the model of a reranker",
+        openinference=RerankerAttributes.RERANKER_MODEL_NAME,
+        read=OfPart(find_models, "of_reranker"),
+    ),
+    Concept(
+        meaning="most documents of a ranking",
+        openinference=RerankerAttributes.RERANKER_TOP_K,
+        read=OfPart(find_derived, "rank_limit"),
     ),
     Concept(
         meaning="the model that was asked for",

@@ -32,6 +32,16 @@ from tests.telemetry.message_canaries import (
     MESSAGES_WORDS,
     stream_messages,
 )
+from tests.telemetry.ranking_canaries import (
+    MODERATION_ANSWERED,
+    MODERATION_ASKED,
+    MODERATION_WORDS,
+    RANKING_ANSWERED,
+    RANKING_ASKED,
+    RANKING_WORDS,
+    TEI_ANSWERED,
+    TEI_ASKED,
+)
 from tests.telemetry.response_canaries import (
     RESPONSES_ANSWERED,
     RESPONSES_ASKED,
@@ -150,6 +160,7 @@ ERROR = {
     "detail": [{"loc": ["body", "tools", 0], "input": plant("quotedtool")}],  # as FastAPI quotes
 }
 ERROR_WORDS = {"message", "param", "quotedtool"}
+RANKED_WORDS = {"query", "document", "doctext", "docfield"}
 
 LEGACY_ASKED = {"model": "m-1", "prompt": [plant("prompt")], "suffix": plant("suffix")}
 LEGACY_ANSWERED = {
@@ -159,7 +170,7 @@ LEGACY_ANSWERED = {
 EMBEDDING_ASKED = {"model": "m-1", "input": [plant("embedded")], "user": plant("user")}
 EMBEDDING_ANSWERED = {"model": "m-1", "data": [{"index": 0, "embedding": [0.5]}]}
 
-ALL_ASKED = {**LEGACY_ASKED, **EMBEDDING_ASKED, **ASKED}
+ALL_ASKED = {**LEGACY_ASKED, **EMBEDDING_ASKED, **RANKING_ASKED, **ASKED}
 ALL_ANSWERED = {
     **EMBEDDING_ANSWERED,
     **ANSWERED,
@@ -246,10 +257,53 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         MESSAGES_WORDS | OUTPUT_WORDS,
     ),
+    "ranking": (
+        {"asked": body(RANKING_ASKED), "data": body(RANKING_ANSWERED), "endpoint": "rerank"},
+        RANKING_WORDS,
+    ),
+    "ranking as a list": (
+        {"asked": body(TEI_ASKED), "data": body(TEI_ANSWERED), "endpoint": "rerank"},
+        {"query", "document", "oddanswer"},
+    ),
+    "ranking that broke off": (
+        {
+            "asked": body(TEI_ASKED),
+            "data": body([{"index": 0, "text": plant("document")}])[:-1],
+            "endpoint": "rerank",
+            "kind": EndKind.UPSTREAM_BROKEN,
+        },
+        {"query", "document"},
+    ),
+    "refused ranking": (
+        {
+            "asked": body(RANKING_ASKED),
+            "data": body({"message": plant("message")}),
+            "status": 422,
+            "endpoint": "rerank",
+        },
+        (RANKING_WORDS - OUTPUT_WORDS) | {"message"},
+    ),
+    "moderation": (
+        {
+            "asked": body(MODERATION_ASKED),
+            "data": body(MODERATION_ANSWERED),
+            "endpoint": "moderations",
+        },
+        MODERATION_WORDS,
+    ),
+    "refused moderation": (
+        {
+            "asked": body(MODERATION_ASKED),
+            "data": body({"detail": [{"input": plant("message")}]}),
+            "status": 422,
+            "endpoint": "moderations",
+        },
+        (MODERATION_WORDS - OUTPUT_WORDS) | {"message"},
+    ),
     **{
         f"every member, {endpoint}": (
             {"asked": body(ALL_ASKED), "data": body(ALL_ANSWERED), "endpoint": endpoint},
-            INPUT_WORDS | OUTPUT_WORDS | {"prompt", "suffix", "embedded", "text"},
+            INPUT_WORDS | OUTPUT_WORDS | RANKED_WORDS | {"prompt", "suffix", "embedded", "text"},
         )
         for endpoint in (api.name for api in APIS)
     },
@@ -259,11 +313,11 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
 }
 
-OF_REQUESTS = (
-    INPUT_WORDS | MESSAGE_WORDS | {"prompt", "suffix", "embedded", "oddrequest"} | ERROR_WORDS
+WORDS_OF_REQUESTS = (
+    MESSAGE_WORDS | ERROR_WORDS | RANKED_WORDS | {"prompt", "suffix", "embedded", "oddrequest"}
 )
+OF_REQUESTS = INPUT_WORDS | WORDS_OF_REQUESTS
 OF_ANSWERS = OUTPUT_WORDS | ERROR_WORDS | {"text", "oddtext"}
-WORDS_OF_REQUESTS = MESSAGE_WORDS | ERROR_WORDS | {"prompt", "suffix", "embedded", "oddrequest"}
 
 HIDDEN: dict[str, set[str]] = {
     "HIDE_INPUTS": OF_REQUESTS,
@@ -278,6 +332,7 @@ HIDDEN: dict[str, set[str]] = {
     "HIDE_PROMPTS": {"prompt", "suffix"},
     "HIDE_CHOICES": {"text"},
     "HIDE_EMBEDDINGS_TEXT": {"embedded"},
+    "HIDE_RETRIEVAL_DOCUMENTS": RANKED_WORDS | OF_ANSWERS,
 }
 """What each switch hides at least, by the plants."""
 
@@ -285,13 +340,14 @@ OF_ONE_ENDPOINT = {
     "HIDE_PROMPTS": "completions",
     "HIDE_CHOICES": "completions",
     "HIDE_EMBEDDINGS_TEXT": "embeddings",
+    "HIDE_RETRIEVAL_DOCUMENTS": "rerank",
 }
 """Switches of what means something to one endpoint alone: to others such a member is any other."""
 
 
 def test_every_switch_has_its_plants() -> None:
-    """But for those of vectors, which nobody records unasked, and of what no span of ours has."""
-    others = {"HIDE_EMBEDDINGS_VECTORS", "HIDE_RETRIEVAL_DOCUMENTS"}
+    """But for that of vectors, which nobody records unasked."""
+    others = {"HIDE_EMBEDDINGS_VECTORS"}
     known = {field.name.upper() for field in fields(PrivacySwitches)}
     assert HIDDEN.keys() == {name for name in known if name.startswith("HIDE_")} - others
 

@@ -12,6 +12,8 @@ from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.messages.route import MESSAGES
+from codec.apis.moderations.route import MODERATIONS
+from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
 from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
 
@@ -68,6 +70,11 @@ def test_a_legacy_completion_is_known_by_the_end_of_its_path(target: str) -> Non
         ("POST", "/v1/responses/input_tokens"),
         ("POST", "/v1/responses//"),
         ("GET", "/v1/embeddings"),
+        ("GET", "/v1/rerank"),
+        ("POST", "/v1/xrerank"),
+        ("POST", "/v1/rerank/batch"),
+        ("GET", "/v1/organization/usage/moderations"),
+        ("POST", "/v1/automoderations"),
         ("POST", "/v1/multiembeddings"),
         ("POST", "/v1/models?next=/chat/completions"),
         ("POST", "/v1/chat%2Fcompletions"),
@@ -123,9 +130,18 @@ def test_messages_are_known_by_whole_segments_at_the_end_of_the_path(
     assert (find_api("POST", target) is MESSAGES) is is_one
 
 
+def test_rankings_and_moderations_are_known_by_the_end_of_the_path() -> None:
+    """Cohere's two versions, vLLM's and TEI's bare one, a gateway's; Mistral's of conversations."""
+    for target in ("/v1/rerank", "/cohere/v2/rerank?x", "/rerank", "/api/v1/rerank/"):
+        assert find_api("POST", target) is RERANK
+    for target in ("/v1/moderations", "/v1/moderations/", "/v1/chat/moderations"):
+        assert find_api("POST", target) is MODERATIONS
+
+
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
+        ("/v1/rerank", False),
         ("/v1/responses", False),
         ("/v1beta/models/gemini:streamGenerateContent?alt=sse", True),
         ("/model/anthropic.claude/converse-stream", True),
@@ -151,7 +167,7 @@ def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> Non
 
 
 @pytest.mark.parametrize(
-    "api", [CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES], ids=lambda api: api.name
+    "api", [CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, RERANK, MODERATIONS], ids=lambda api: api.name
 )
 def test_the_model_is_the_bodys_else_the_deployment_of_azures_path(api: Api) -> None:
     """Where the body names none (apis.md 1.1)."""

@@ -38,13 +38,13 @@ async def test_a_call_of_another_api_is_told_once_for_each_path(
     """Rules 1 and 2: whatever the answer, each is counted, and a query is not shown (R7)."""
     caplog.set_level(logging.INFO)
     async with relaying(take_v1_only) as (_, running):
-        for target in (b"/v1/converse", b"/v1/rerank?key=canary", b"/v1/converse?b=canary"):
+        for target in (b"/v1/converse", b"/v1/invoke?key=canary", b"/v1/converse?b=canary"):
             await ask(running.address, request_bytes(BODY, target=target))
         await ask(running.address, request_bytes())
-    assert told(caplog) == ["POST /v1/converse", "POST /v1/rerank"]
+    assert told(caplog) == ["POST /v1/converse", "POST /v1/invoke"]
     assert counted(running, "spantap.requests.unobserved") == {
         "/v1/converse": 2,
-        "/v1/rerank": 1,
+        "/v1/invoke": 1,
     }
     assert "canary" not in caplog.text
 
@@ -52,10 +52,10 @@ async def test_a_call_of_another_api_is_told_once_for_each_path(
 @pytest.mark.parametrize(
     ("method", "target", "is_told"),
     [
-        (b"POST", b"/v1/moderations", True),
+        (b"POST", b"/v1/tokenize", True),
         (b"POST", b"/v1/chat/completions/", True),
         (b"POST", b"/wp-login", False),
-        (b"PUT", b"/v1/moderations", False),
+        (b"PUT", b"/v1/tokenize", False),
         (b"GET", b"/v1/rerank", False),
     ],
 )
@@ -75,7 +75,7 @@ async def test_of_other_requests_json_that_the_upstream_takes_is_told(
     [
         (b"/sk-proj-4fT9aB2cD8eF6gH1/v1/converse", "/…/v1/converse"),
         (b"/v1/threads/thread_AbC123dEf456gHi789/messages", "/v1/threads/…/messages"),
-        (b"/g/0b9c1a52-7d8e-4f3a-9b1c-2d3e4f5a6b7c/v1/rerank", "/g/…/v1/rerank"),
+        (b"/g/0b9c1a52-7d8e-4f3a-9b1c-2d3e4f5a6b7c/v1/invoke", "/g/…/v1/invoke"),
         (
             b"/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",
             "/model/eu.anthropic.claude-3-5-sonnet-20241022-v2:0/invoke",

@@ -172,4 +172,37 @@ EMBEDDING: dict[str, AttributeValue] = {
     "output.value": '{"data": [{"index": 0}]}',
     "output.mime_type": "application/json",
 }
-SAMPLES = {Content.MESSAGES: CHAT, Content.TEXTS: COMPLETION, Content.VECTORS: EMBEDDING}
+RANKING: dict[str, AttributeValue] = {
+    "reranker.input_documents.0.document.content": "Ann is late.",
+    "reranker.input_documents.1.document.of_some_later_convention": "Ann is here.",
+    "reranker.query": "Where is Ann?",
+    "reranker.output_documents.0.document.id": 1,
+    "reranker.output_documents.0.document.score": 0.5,
+    "reranker.output_documents.0.document.content": "Ann is here.",
+    "metadata": json.dumps(METADATA),
+    **ALWAYS_KEPT,
+    "openinference.span.kind": "RERANKER",
+    "reranker.model_name": "small",
+    "reranker.top_k": 2,
+    "llm.invocation_parameters": '{"model": "small", "top_n": 2, "user": "ann"}',
+    "input.value": '{"model": "small", "query": "Where?", "documents": ["Here."], "top_n": 2}',
+    "input.mime_type": "application/json",
+    "output.value": '{"results": [{"index": 1}]}',
+    "output.mime_type": "application/json",
+}
+MODERATION: dict[str, AttributeValue] = {
+    "metadata": json.dumps(METADATA),
+    **ALWAYS_KEPT,
+    "openinference.span.kind": "GUARDRAIL",
+    "input.value": '{"model": "small", "input": "Ann", "user": "ann"}',
+    "input.mime_type": "application/json",
+    "output.value": '{"results": [{"flagged": false}]}',
+    "output.mime_type": "application/json",
+}
+SAMPLES = {
+    Content.MESSAGES: CHAT,
+    Content.TEXTS: COMPLETION,
+    Content.VECTORS: EMBEDDING,
+    Content.RANKING: RANKING,
+    Content.BODIES: MODERATION,
+}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.api import Content
+from codec.apis.table import get_api
 from codec.text.jsontext import decode_json
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.json_strings import REDACTED
@@ -22,9 +23,11 @@ from tests.telemetry.privacy.spans import (
     INPUT,
     INPUT_MESSAGES,
     METADATA,
+    MODERATION,
     OUTPUT,
     OUTPUT_MESSAGES,
     PARAMETERS,
+    RANKING,
     REQUEST,
     SAMPLES,
     TOOLS,
@@ -202,6 +205,73 @@ def test_what_a_switch_changes_in_an_embedding(switch: str, expected: Changes) -
     assert changes(EMBEDDING, switch, content=Content.VECTORS) == expected
 
 
+QUERY_HIDDEN: Changes = {
+    "reranker.input_documents.0.document.content": REDACTED,
+    "reranker.input_documents.1.document.of_some_later_convention": REDACTED,
+    "reranker.query": REDACTED,
+    "reranker.output_documents.0.document.content": REDACTED,
+    "llm.invocation_parameters": '{"model": "small", "top_n": 2}',
+    "input.value": REDACTED,
+    **dropped("input.mime_type"),
+}
+GONE = dropped(*(key for key in RANKING if key.startswith("reranker.input_documents")))
+RANKING_HIDDEN: Changes = {
+    "reranker.output_documents.0.document.content": REDACTED,
+    "output.value": REDACTED,
+    **dropped("output.mime_type"),
+    **with_metadata(usage_raw=USAGE_FIGURES),
+}
+RANKING_GONE = {
+    **RANKING_HIDDEN,
+    **dropped(*(key for key in RANKING if key.startswith("reranker.output_documents"))),
+}
+
+
+@pytest.mark.parametrize(
+    ("switch", "expected"),
+    [
+        ("hide_retrieval_documents", {**QUERY_HIDDEN, **RANKING_HIDDEN}),
+        ("hide_input_text", QUERY_HIDDEN),
+        ("hide_input_messages", {**QUERY_HIDDEN, **GONE}),
+        ("hide_inputs", {**QUERY_HIDDEN, **GONE, **dropped("llm.invocation_parameters")}),
+        ("hide_output_text", RANKING_HIDDEN),
+        ("hide_output_messages", RANKING_GONE),
+        ("hide_outputs", RANKING_GONE),
+        (
+            "hide_llm_invocation_parameters",
+            {
+                **dropped("llm.invocation_parameters"),
+                "input.value": '{"model": "small", "query": "Where?", "documents": ["Here."]}',
+            },
+        ),
+        ("hide_prompts", {}),
+        ("hide_embeddings_text", {}),
+        ("hide_input_images", {}),
+        ("hide_llm_tools", {}),
+    ],
+)
+def test_what_a_switch_changes_in_a_ranking(switch: str, expected: Changes) -> None:
+    """Rule 6: a ranked document loses its text with either side, its place with the answer."""
+    assert changes(RANKING, switch, content=Content.RANKING) == expected
+
+
+def test_documents_of_a_chat_are_parameters() -> None:
+    """Rule 5: what is content of one API is none of another."""
+    value = '{"messages": [], "documents": ["Here."], "query": "Where?", "texts": ["There."]}'
+    switches = PrivacySwitches(hide_llm_invocation_parameters=True)
+    members = get_api("chat.completions").asked.content_members
+    hidden = hide_attributes({"input.value": value}, switches, members)
+    assert hidden == {"input.value": '{"messages": []}'}
+
+
+def test_what_was_found_is_hidden_with_the_answer() -> None:
+    """Rule 6: whether something was found is told all the same."""
+    found = METADATA | {"flagged": True, "flagged_categories": ["hate"]}
+    attributes = {**MODERATION, "metadata": json.dumps(found)}
+    hidden = changes(attributes, "hide_output_text", content=Content.BODIES)["metadata"]
+    assert decode_json(hidden) == METADATA | {"flagged": True, "usage_raw": USAGE_FIGURES}
+
+
 @pytest.mark.parametrize("first", EXPECTED)
 @pytest.mark.parametrize("content", SAMPLES)
 def test_two_switches_hide_what_either_hides(first: str, content: Content) -> None:
@@ -226,6 +296,7 @@ def test_what_always_stays(content: Content) -> None:
     assert decode_json(str(hidden["metadata"])) == METADATA | {"usage_raw": USAGE_FIGURES}
     shown = hidden.keys() - ALWAYS_KEPT.keys()
     shown -= {"metadata", "llm.prompt_template.version", "embedding.model_name"}
+    shown -= {"reranker.model_name", "reranker.top_k"}
     assert all(hidden[key] == REDACTED for key in shown)
 
 

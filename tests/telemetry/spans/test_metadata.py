@@ -83,7 +83,8 @@ def test_rule_2_every_member_that_applies() -> None:
         "cut": {"llm.tools": 600},
     }
     assert build_metadata(exchange, {"llm.tools": 600}, "provider") == wanted
-    of_others = {MetadataMember.MODEL.value}  # a chat has an attribute for it
+    # A chat has an attribute for its model, and no verdict.
+    of_others = {"model", "flagged", "flagged_categories"}
     assert wanted.keys() | of_others == {member.value for member in MetadataMember}
 
 

@@ -1,0 +1,99 @@
+"""The player of moderations: a phrase that one of its categories knows is flagged.
+
+Rules:
+
+1. The same input always gets the same judgement. Parts are one input, texts are one each.
+2. The categories are OpenAI's. A category that found its phrase has a high score, others a low one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.faults import build_error
+from codec.members import list_of, object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codec.apis.player import Player, Script
+    from codec.call import Asked
+    from codec.dialects import Dialect
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("PLAYER",)
+
+_PHRASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "harassment": ("you are worthless",),
+    "hate": (),
+    "illicit": ("break into", "pick a lock"),
+    "self-harm": (),
+    "sexual": (),
+    "violence": ("hurt someone",),
+}
+"""What each category looks for."""
+
+_HIGH, _LOW = 0.97, 0.000125
+
+
+class _ModerationsPlayer:
+    """Judges."""
+
+    def find_fault(self, body: JsonObject) -> JsonObject | None:
+        """The first thing wrong with a request, ``None`` for a good one."""
+        given = body.get("input")
+        if isinstance(given, str) or (isinstance(given, list) and given):
+            return None
+        code = "missing_required_parameter"
+        return build_error("Missing required parameter: 'input'.", param="input", code=code)
+
+    def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:  # noqa: ARG002
+        """Write the body of an answer that is none."""
+        return json.dumps({"error": error}).encode()
+
+    def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
+        """Begin an answer."""
+        return _Performance(asked, script)
+
+
+PLAYER: Final[Player] = _ModerationsPlayer()
+
+
+class _Performance:
+    """Plays one answer, which is no stream."""
+
+    content_type = "application/json"
+
+    def __init__(self, asked: Asked, script: Script) -> None:
+        self._body: JsonObject = {
+            "id": f"modr-{script.answer_id}",
+            "model": asked.model or "omni-moderation-latest",
+            "results": [_judge(text.lower()) for text in _list_texts(asked.body.get("input"))],
+        }
+
+    def whole(self) -> bytes:
+        """The body of the answer."""
+        return json.dumps(self._body).encode()
+
+    def stream(self) -> Iterator[Sequence[bytes]]:
+        """The same, for who asks for a stream."""
+        yield [self.whole()]
+
+
+def _list_texts(given: Any) -> Sequence[str]:
+    """The inputs as texts (rule 1)."""
+    values = [given] if isinstance(given, str) else list_of(given)
+    if any(isinstance(value, dict) for value in values):
+        return [" ".join(str(object_of(part).get("text", "")) for part in values)]
+    return [str(value) for value in values]
+
+
+def _judge(text: str) -> JsonObject:
+    found = {name: any(one in text for one in phrases) for name, phrases in _PHRASES.items()}
+    return {
+        "flagged": any(found.values()),
+        "categories": found,
+        "category_scores": {name: _HIGH if is_found else _LOW for name, is_found in found.items()},
+        "category_applied_input_types": {name: ["text"] for name in found},
+    }

@@ -1,0 +1,99 @@
+"""The route of moderations, and what their requests and answers say (``apis.md`` section 9).
+
+Rules:
+
+1. A moderation judges content and makes none. Whatever it finds, it went well.
+2. Its span has no count of tokens and no model that is priced: backends would add it to the calls
+   that make content.
+3. Mistral tells the categories without a word on the whole; then there is none.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from codec.apis.api import Api, Content, SpanKind, load_player
+from codec.apis.bare_errors import find_bare_error
+from codec.apis.no_stream import NoStream
+from codec.bodies import decode_response_object
+from codec.call import Asked, Ending, Said
+from codec.chunk import find_error
+from codec.members import object_of, text_of
+from codec.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MODERATIONS",)
+
+
+class ModerationRequest(Asked, frozen=True, gc=False):
+    """What is to be judged: a text, several, or parts with texts and images."""
+
+    content_members: ClassVar[frozenset[str]] = frozenset({"input"})
+
+
+class ModerationAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """A judgement for each input."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What was found in any input."""
+        results = _list_results(self.body)
+        if results is None:
+            return None
+        said = [flagged for one in results if isinstance(flagged := one.get("flagged"), bool)]
+        found = [
+            name
+            for one in results
+            for name, is_found in object_of(one.get("categories")).items()
+            if is_found is True
+        ]
+        return Verdict(flagged=any(said) if said else None, categories=tuple(dict.fromkeys(found)))
+
+    def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - there is no stream of them
+        """Whole with its results."""
+        return Ending.STOPPED if _list_results(self.body) is None else Ending.COMPLETE
+
+
+def _list_results(body: Mapping[str, Any]) -> Sequence[JsonObject] | None:
+    """The results, ``None`` where the answer has none."""
+    results = body.get("results")
+    if not isinstance(results, list):
+        return None
+    return [one for one in results if isinstance(one, dict)]
+
+
+def _read_moderation(body: bytes) -> ModerationAnswer:
+    """Read the body of an answer, one that reports an error included."""
+    value = decode_response_object(body)
+    has_results = _list_results(value) is not None
+    error = find_error(value) if has_results else find_bare_error(value)
+    is_odd = error is None and not has_results
+    return ModerationAnswer(
+        id=text_of(value.get("id")),
+        model=text_of(value.get("model")),
+        error=error,
+        anomalies=("foreign_chunk",) if is_odd else (),
+        body=value,
+    )
+
+
+MODERATIONS = Api(
+    name="moderations",
+    path_ends=("/moderations",),
+    takes_slash=True,
+    operation="apply_guardrail",
+    span_name="ModerationCreateResponse",
+    system=None,
+    span_kind=SpanKind.GUARDRAIL,
+    content=Content.BODIES,
+    asked=ModerationRequest,
+    open_stream=NoStream,
+    read_said=_read_moderation,
+    open_player=partial(load_player, "codec.apis.moderations.player", "PLAYER"),
+)
+"""The name of its spans is that of the answer in OpenAI's SDK, as OpenInference names spans."""

@@ -1,0 +1,1 @@
+"""Ranking documents by how well they answer a query (``apis.md`` section 6)."""

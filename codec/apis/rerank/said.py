@@ -1,0 +1,138 @@
+"""What an answer says of a ranking (``apis.md`` 1.5 and section 6).
+
+Rules:
+
+1. The list is ``results``, Voyage's ``data``, or TEI's whole body.
+2. Its order is the ranking; an item that is none keeps its place and says nothing.
+3. Counts of tokens are taken where they were sent. Search units are none: they stay in the raw
+   usage, with all that an answer says of what it is billed for.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.bare_errors import find_bare_error
+from codec.apis.rerank.asked import read_content
+from codec.bodies import decode_response_value
+from codec.call import Ending, ReadList, Said
+from codec.chunk import find_error
+from codec.cost import decode_cost
+from codec.errors import MalformedResponse
+from codec.members import object_of, text_of
+from codec.rankings import Ranked
+from codec.text.integers import count_of, index_of
+from codec.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("RerankAnswer", "read_ranking")
+
+_BILLED: Final = ("billed_units", "tokens", "cached_tokens")
+"""Members of Cohere's ``meta`` that are usage; the others are its version and warnings."""
+
+
+class RerankAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """A ranking.
+
+    Attributes:
+        items: the list as it came, ``None`` where there is none.
+        is_bare: the list is the whole body.
+    """
+
+    items: list[Any] | None = None
+    is_bare: bool = False
+
+    @property
+    def ranking(self) -> Sequence[Ranked]:
+        """The documents in their order, the best one first."""
+        return ReadList(self.items or (), _read_ranked)
+
+    def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - no ranking is streamed
+        """Whole with its list."""
+        return Ending.STOPPED if self.items is None else Ending.COMPLETE
+
+    def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any]:
+        """The body as it came."""
+        if self.is_bare and self.items is not None:
+            return self.items
+        return super().output(streamed=streamed)
+
+
+def read_ranking(body: bytes) -> RerankAnswer:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is neither a JSON object nor a list.
+    """
+    value = decode_response_value(body)
+    if isinstance(value, list):
+        return RerankAnswer(items=value, is_bare=True)
+    if not isinstance(value, dict):
+        raise MalformedResponse(f"response body: a JSON {type(value).__name__}, no ranking")
+    lists = (value.get(name) for name in ("results", "data"))
+    items = next((one for one in lists if isinstance(one, list)), None)
+    error = find_bare_error(value) if items is None else find_error(value)
+    usage = _read_usage(value)
+    return RerankAnswer(
+        id=text_of(value.get("id")),
+        model=text_of(value.get("model")),
+        usage=usage,
+        cost=decode_cost(object_of(value.get("usage")), value),
+        error=error,
+        anomalies=tuple(_find_anomalies(usage, is_answer=items is not None or error is not None)),
+        body=value,
+        items=items,
+    )
+
+
+def _find_anomalies(usage: Usage | None, *, is_answer: bool) -> Iterator[str]:
+    if not is_answer:
+        yield "foreign_chunk"
+    if usage is not None and usage.total_inconsistent:
+        yield "total_inconsistent"
+
+
+def _read_ranked(item: Any) -> Ranked:
+    members = object_of(item)
+    document = members.get("document")
+    return Ranked(
+        index=index_of(members.get("index")),
+        score=_read_score(members.get("relevance_score", members.get("score"))),
+        content=read_content(members.get("text") if document is None else document),
+    )
+
+
+def _read_score(value: Any) -> float | None:
+    """Read a finite number; models have scores of any sign and size."""
+    if type(value) is not float and type(value) is not int:
+        return None
+    try:
+        score = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+    return score if isfinite(score) else None
+
+
+def _read_usage(body: JsonObject) -> Usage | None:
+    """Read what an answer says that it used (rule 3); ``None`` where it says nothing."""
+    told, meta = object_of(body.get("usage")), object_of(body.get("meta"))
+    raw = {name: meta[name] for name in _BILLED if meta.get(name) is not None} | told
+    if all(value is None for value in raw.values()):
+        return None
+    tokens = object_of(meta.get("tokens"))
+    total = count_of(told.get("total_tokens"))
+    prompt = _first(tokens.get("input_tokens"), told.get("prompt_tokens"), total)
+    completion = _first(tokens.get("output_tokens"), told.get("completion_tokens"))
+    if total is not None and total < (prompt or 0) + (completion or 0):
+        total = None
+    return Usage(prompt=prompt, completion=completion, total=total, raw=raw)
+
+
+def _first(*values: Any) -> int | None:
+    counts = map(count_of, values)
+    return next((count for count in counts if count is not None), None)

@@ -1,0 +1,19 @@
+"""What a judge of content says."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ("Verdict",)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A judgement of everything that a request asked about.
+
+    Attributes:
+        flagged: something was found; ``None`` where the answer does not say so in one word.
+        categories: names of what was found, in the provider's words, each once.
+    """
+
+    flagged: bool | None = None
+    categories: tuple[str, ...] = ()
