@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     Rule = Callable[[str, AttributeValue], AttributeValue | None]
     """From an attribute's name and value to what may be shown, ``None`` for nothing."""
 
-__all__ = ("CONTENT_MEMBERS", "hide_attributes", "hide_item_tools")
+__all__ = ("hide_attributes", "hide_item_tools")
 
 _GENAI_INPUT = ("gen_ai.input.messages", "gen_ai.system_instructions")
 _GENAI_OUTPUT = "gen_ai.output.messages"

@@ -28,7 +28,7 @@ from openinference.semconv.trace import SpanAttributes
 
 from telemetry.attribute_values import count_chars
 from telemetry.privacy.credentials import NO_CREDENTIALS
-from telemetry.privacy.hiding import CONTENT_MEMBERS, hide_attributes
+from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.images import may_hold_long_image, redact_images, redact_long_images
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.switches import PrivacySwitches

@@ -39,6 +39,8 @@ __all__ = (
     "load_dynamo_expectations",
     "load_embeddings",
     "load_messages",
+    "load_moderations",
+    "load_rankings",
     "load_responses",
 )
 
@@ -198,6 +200,17 @@ def load_messages(folder: Path) -> Iterator[Recording]:
 def load_counts(folder: Path) -> Iterator[Recording]:
     """Every count of tokens."""
     return _load(folder, "messages.count_tokens", {}, b"/v1/messages/count_tokens", _OTHERS)
+
+
+def load_rankings(folder: Path) -> Iterator[Recording]:
+    """Every ranking."""
+    asked = {"model": "m-1", "query": "hi", "documents": ["one", {"text": "two"}, {"n": "three"}]}
+    return _load(folder, "rerank", asked, b"/v1/rerank", _OTHERS)
+
+
+def load_moderations(folder: Path) -> Iterator[Recording]:
+    """Every moderation, and a report of how many there were, which is played as if it were one."""
+    return _load(folder, "moderations", {"input": "hi"}, b"/v1/moderations", _OTHERS)
 
 
 def _load(

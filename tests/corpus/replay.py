@@ -22,7 +22,7 @@ from codec.usage_filter import UsageFilter
 from telemetry.frames.frame import ResponseData
 from telemetry.observing.observer import Observer
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
-from tests.corpus import message_oracle, response_oracle
+from tests.corpus import message_oracle, ranking_oracle, response_oracle
 from tests.corpus.folds import describe_response
 from tests.corpus.oracle import (
     expect_outcome,
@@ -73,9 +73,17 @@ MAX_TURNS = 200
 ORACLES = {
     "count_tokens": message_oracle.expect_count_span,
     "messages": message_oracle.expect_span,
+    "moderations": ranking_oracle.expect_moderation_span,
+    "rerank": ranking_oracle.expect_ranking_span,
     "responses": response_oracle.expect_span,
 }
 """What the span of an exchange must say, by its API; the others have a fold of their own."""
+
+OF_METADATA = {
+    "moderations": ("model", "flagged", "flagged_categories", "usage_raw"),
+    "rerank": ("model", "usage_raw"),
+}
+"""Members of the metadata that these oracles know."""
 
 _SPLICE = b',"stream_options":{"include_usage":true}'
 _recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
@@ -322,6 +330,10 @@ def find_answer_faults(recording: Recording, exchange: Exchange) -> list[str]:
     }
     attributes = span.attributes or {}
     told |= {key: attributes.get(key) for key in ("llm.model_name", "gen_ai.response.id")}
+    if exchange.endpoint in OF_METADATA:
+        metadata = parse_json(str(attributes["metadata"]))
+        names = OF_METADATA[exchange.endpoint]
+        told |= {f"metadata.{name}": metadata.get(name) for name in names}
     output = str(attributes.get("output.value", ""))
     told["output.value"] = parse_json(output) or output
     expected = ORACLES[exchange.endpoint](recording)

@@ -24,7 +24,10 @@ _COUNT_KEYS = {
     "reasoning": "completion_details.reasoning",
     "completion_audio": "completion_details.audio",
 }
-_PREFIXES = ("llm.output_messages.", "llm.choices.", "llm.token_count.", "llm.finish_reason")
+_PREFIXES = (
+    *("llm.output_messages.", "llm.choices.", "llm.token_count.", "llm.finish_reason"),
+    "reranker.",
+)
 
 
 def select_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:

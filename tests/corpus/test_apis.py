@@ -25,6 +25,8 @@ from tests.corpus.recordings import (
     load_all,
     load_counts,
     load_messages,
+    load_moderations,
+    load_rankings,
     load_responses,
 )
 from tests.corpus.replay import CUTS, Bench, find_answer_faults, find_faults, observe_recording
@@ -60,6 +62,8 @@ CASES = [
     *(Case("responses", one, fold_response) for one in load_all(load_responses)),
     *(Case("count_tokens", one, fold_message) for one in load_all(load_counts)),
     *(Case("messages", one, fold_message) for one in load_all(load_messages)),
+    *(Case("rerank", one, fold_message) for one in load_all(load_rankings)),
+    *(Case("moderations", one, fold_message) for one in load_all(load_moderations)),
 ]
 STREAMS = [case for case in CASES if case.recording.status < 400 and is_stream(case.recording.body)]
 
@@ -99,9 +103,15 @@ def test_all_of_them_are_here() -> None:
     """None is left out by the reader but for one response that is no text."""
     counts = {
         api: tuple(sum(case.api == api for case in cases) for cases in (STREAMS, CASES))
-        for api in ("responses", "messages", "count_tokens")
+        for api in ("responses", "messages", "count_tokens", "rerank", "moderations")
     }
-    assert counts == {"responses": (169, 516), "messages": (151, 409), "count_tokens": (0, 11)}
+    assert counts == {
+        "responses": (169, 516),
+        "messages": (151, 409),
+        "count_tokens": (0, 11),
+        "rerank": (0, 15),
+        "moderations": (0, 16),
+    }
 
 
 def vary(recording: Recording) -> Iterator[tuple[str, str, Recording]]:
