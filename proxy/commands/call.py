@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from openinference.semconv.trace import SpanAttributes
+from openinference.semconv.trace import RerankerAttributes, SpanAttributes
 
 from codec.call import Tool
 from codec.parts import ToolCall
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from telemetry.store.rows import SpanSummary
 
-__all__ = ("ContentPart", "RecordedCall", "RecordedMessage", "decode_call")
+__all__ = ("ContentPart", "RecordedCall", "RecordedDocument", "RecordedMessage", "decode_call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,20 @@ class RecordedMessage:
     tool_call_id: str | None = None
     parts: tuple[ContentPart, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDocument:
+    """A document that was to be ranked, or that was.
+
+    Attributes:
+        index: its position among those of the request, ``None`` where nobody said.
+        score: in a ranking.
+    """
+
+    index: int | None
+    score: float | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +148,43 @@ class RecordedCall:
     def response(self) -> Any:
         """The answer as the client received it, a stream put together; as :attr:`request`."""
         return self._document(SpanAttributes.OUTPUT_VALUE)
+
+    @property
+    def makes_content(self) -> bool:
+        """Whether it is a call of a model that answers: one of these has a reason to end."""
+        return self.text(SpanAttributes.OPENINFERENCE_SPAN_KIND) in {None, "LLM"}
+
+    @property
+    def query(self) -> str | None:
+        """What documents were to be ranked by."""
+        return self.text(RerankerAttributes.RERANKER_QUERY)
+
+    @cached_property
+    def documents(self) -> tuple[RecordedDocument, ...]:
+        """The documents that were to be ranked."""
+        items = self._list(RerankerAttributes.RERANKER_INPUT_DOCUMENTS)
+        found = ((index, _object(item.get("document"))) for index, item in items)
+        return tuple(
+            RecordedDocument(index=index, text=_text(one.get("content"))) for index, one in found
+        )
+
+    @cached_property
+    def ranking(self) -> tuple[RecordedDocument, ...]:
+        """The documents as they were ranked, the best one first."""
+        items = self._list(RerankerAttributes.RERANKER_OUTPUT_DOCUMENTS)
+        return tuple(_ranked(_object(item.get("document"))) for _, item in items)
+
+    @property
+    def verdict(self) -> str | None:
+        """What a moderation found, in words."""
+        found = [
+            *filter(None, map(_text, _array(self.metadata.get(MetadataMember.FLAGGED_CATEGORIES))))
+        ]
+        flagged = self.metadata.get(MetadataMember.FLAGGED)
+        if not isinstance(flagged, bool) and not found:
+            return None
+        word = "not flagged" if flagged is False else "flagged" if flagged else "found"
+        return f"{word}: {', '.join(found)}" if found else word
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
@@ -258,6 +309,15 @@ def _message(index: int, message: JsonObject) -> RecordedMessage:
         tool_call_id=_text(message.get("tool_call_id")),
         parts=tuple(_parts(message)),
         tool_calls=tuple(calls),
+    )
+
+
+def _ranked(document: JsonObject) -> RecordedDocument:
+    index, score = document.get("id"), document.get("score")
+    return RecordedDocument(
+        index=index if isinstance(index, int) else None,
+        score=score if isinstance(score, int | float) else None,
+        text=_text(document.get("content")),
     )
 
 

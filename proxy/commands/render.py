@@ -33,13 +33,19 @@ if TYPE_CHECKING:
 
     from codec.call import Tool
     from codec.parts import ToolCall
-    from proxy.commands.call import RecordedCall, RecordedMessage
+    from proxy.commands.call import RecordedCall, RecordedDocument, RecordedMessage
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 __all__ = ("open_console", "print_call", "print_unobserved")
 
 MAX_URL_CHARACTERS = 120
 """A longer URL is cut: an image inside a ``data:`` URL is nothing to read."""
+
+MAX_DOCUMENT_CHARACTERS = 200
+"""A longer document is cut: there may be a hundred, and the whole stands in the request."""
+
+MAX_VALUE_CHARACTERS = 1_000
+"""A longer body is cut, where nothing is known of what it says."""
 
 MIN_TEXT_COLUMNS = 10
 """What is left for text beside its indentation on a terminal that is narrower than any."""
@@ -87,13 +93,34 @@ def _call_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         for tool in call.tools:
             yield 2, _tool(tool)
     yield from _title("request")
+    yield from _request_lines(call)
+    yield from _title("answer")
+    answer = [*_answer_lines(call)]
+    yield from answer or [(2, Text(_why_empty(call), style="dim"))]
+
+
+def _request_lines(call: RecordedCall) -> Iterator[Line]:
     for message in call.input_messages:
         yield from _message_lines(message)
-    yield from _title("answer")
+    if call.query is not None:
+        yield 2, Text("query", style="bold cyan")
+        yield 4, Text(escape(call.query))
+    for document in call.documents:
+        yield from _document_lines(document)
+    is_told = call.input_messages or call.documents or call.query is not None
+    if not (is_told or call.makes_content):
+        yield from _value_lines(call.request)
+
+
+def _answer_lines(call: RecordedCall) -> Iterator[Line]:
     for message in call.output_messages:
         yield from _message_lines(message)
-    if not call.output_messages:
-        yield 2, Text(_why_empty(call), style="dim")
+    for document in call.ranking:
+        yield from _document_lines(document)
+    if call.verdict is not None:
+        yield 2, Text(escape_line(call.verdict))
+    elif not (call.output_messages or call.ranking or call.makes_content):
+        yield from _value_lines(call.response)
 
 
 def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
@@ -119,7 +146,8 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     if call.cost_usd is not None:
         source = metadata.get(MetadataMember.COST_SOURCE)
         yield _fact("cost", f"{_dollars(call.cost_usd)} USD" + (f" ({source})" if source else ""))
-    yield _fact("finish", call.finish_reason or "none came")
+    if call.makes_content:
+        yield _fact("finish", call.finish_reason or "none came")
     for name, attribute in (
         ("session", SpanAttributes.SESSION_ID),
         ("user", SpanAttributes.USER_ID),
@@ -180,6 +208,33 @@ def _message_lines(message: RecordedMessage) -> Iterator[Line]:
     for call in message.tool_calls:
         if call not in in_place:
             yield from _tool_call_lines(call)
+
+
+def _document_lines(document: RecordedDocument) -> Iterator[Line]:
+    """Tell of a document in a line, or in what a narrow terminal makes of it."""
+    number = "document" if document.index is None else f"document {document.index}"
+    line = Text(number, style="bold cyan")
+    if document.score is not None:
+        line.append(f"  {document.score:.4g}", style="not bold")
+    if document.text:
+        text = _beginning(document.text, MAX_DOCUMENT_CHARACTERS)
+        line.append(f"  {text}", style="not bold default")
+    yield 2, line
+
+
+def _value_lines(value: object) -> Iterator[Line]:
+    """Tell of a body as it came; nothing of one that was hidden or not kept."""
+    if value is None or value == REDACTED:
+        return
+    text = value if isinstance(value, str) else _compact(value)
+    yield 2, Text(_beginning(text, MAX_VALUE_CHARACTERS))
+
+
+def _beginning(text: str, limit: int) -> str:
+    """A text as one line, or where it is long its beginning and how long it is."""
+    if len(text) <= limit:
+        return escape_line(text)
+    return f"{escape_line(text[:limit])}... ({len(text)} characters)"
 
 
 def _tool_call_lines(call: ToolCall) -> Iterator[Line]:
@@ -254,6 +309,4 @@ def _compact(value: object) -> str:
 
 
 def _short_url(url: str) -> str:
-    if len(url) <= MAX_URL_CHARACTERS:
-        return escape_line(url)
-    return f"{escape_line(url[:MAX_URL_CHARACTERS])}... ({len(url)} characters)"
+    return _beginning(url, MAX_URL_CHARACTERS)

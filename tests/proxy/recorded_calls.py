@@ -15,6 +15,7 @@ from telemetry.identity import SpanIdentity
 from telemetry.observing.exchange import Outcome
 from telemetry.pricing.price_table import PriceTable
 from telemetry.pricing.pricing import Pricing
+from telemetry.service import _model
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
@@ -154,7 +155,7 @@ def make_row(exchange: Exchange) -> SpanRow:
         name=span.name,
         start_ns=exchange.start_ns,
         end_ns=exchange.end_ns,
-        model=str((span.attributes or {}).get("llm.model_name")),
+        model=_model(span.attributes),
         status=span.status.status_code.name,  # type: ignore[arg-type]  # an enum of these names
         outcome=exchange.outcome,
         prompt_tokens=usage.prompt,

@@ -103,7 +103,8 @@ async def test_a_phrase_is_flagged(client: Client) -> None:
 
 async def test_a_moderation_of_nothing_is_refused(client: Client) -> None:
     """In OpenAI's form; and neither API has a stream."""
-    for body in ({}, {"input": []}, {"input": 3}):
+    bodies: tuple[Any, ...] = ({}, {"input": []}, {"input": 3})
+    for body in bodies:
         error = (await post(client, "/v1/moderations", body, 400))["error"]
         assert (error["param"], error["code"]) == ("input", "missing_required_parameter")
     asked = {"model": MODEL, "query": "q", "documents": ["a"], "input": "x", "stream": True}
