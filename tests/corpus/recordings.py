@@ -209,8 +209,9 @@ def load_rankings(folder: Path) -> Iterator[Recording]:
 
 
 def load_moderations(folder: Path) -> Iterator[Recording]:
-    """Every moderation, and a report of how many there were, which is played as if it were one."""
-    return _load(folder, "moderations", {"input": "hi"}, b"/v1/moderations", _OTHERS)
+    """Every moderation; a report of how many there were, which a ``GET`` asks for, is none."""
+    every = _load(folder, "moderations", {"input": "hi"}, b"/v1/moderations", _OTHERS)
+    return (one for one in every if b"/usage/" not in one.target)
 
 
 def _load(

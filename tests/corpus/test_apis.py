@@ -110,7 +110,7 @@ def test_all_of_them_are_here() -> None:
         "messages": (151, 409),
         "count_tokens": (0, 11),
         "rerank": (0, 15),
-        "moderations": (0, 16),
+        "moderations": (0, 15),
     }
 
 
