@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from proxy.demo.script import ENDLESS_MODEL, ERROR_MODEL, MODEL
 from telemetry.observing.exchange import Outcome
+from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import BROKEN_MODEL, TOOLS, Stage, open_stage
 from tests.corpus.folds import describe_response
 from tests.telemetry.observed import chat_answer
@@ -284,3 +285,17 @@ async def test_other_endpoints_work_and_leave_no_record(stage: Stage) -> None:
     direct, proxied = await call_both(stage, lambda client: client.models.list())
     assert [model.id for model in proxied.data] == [model.id for model in direct.data]
     assert stage.sink.exchanges == []
+
+
+async def test_a_moderation(stage: Stage) -> None:
+    """The same verdict as without the proxy, and a guardrail's span."""
+    direct, proxied = await call_both(
+        stage, lambda client: client.moderations.create(input=["Hello", "Let us break into it"])
+    )
+    assert plain(proxied) == plain(direct)
+    first, second = proxied.results
+    assert (first.flagged, second.flagged, second.categories.illicit) == (False, True, True)
+    shown = build_exchange_attributes(await stage.sink.wait_for())
+    assert shown["openinference.span.kind"] == "GUARDRAIL"
+    assert '"flagged_categories": ["illicit"]' in str(shown["metadata"])
+    assert not [key for key in shown if key.startswith("llm.")]

@@ -26,11 +26,18 @@ __all__ = ("PLAYER",)
 
 _PHRASES: Final[Mapping[str, tuple[str, ...]]] = {
     "harassment": ("you are worthless",),
-    "hate": (),
-    "illicit": ("break into", "pick a lock"),
-    "self-harm": (),
+    "harassment/threatening": (),
     "sexual": (),
+    "hate": (),
+    "hate/threatening": (),
+    "illicit": ("break into", "pick a lock"),
+    "illicit/violent": (),
+    "self-harm/intent": (),
+    "self-harm/instructions": (),
+    "self-harm": (),
+    "sexual/minors": (),
     "violence": ("hurt someone",),
+    "violence/graphic": (),
 }
 """What each category looks for."""
 
