@@ -1,6 +1,7 @@
-"""Whether chats with large images delay the streams of others.
+"""Whether large chats delay the streams of others.
 
-A client sends a chat of 20 MB each second while paced streams run; their delays are told beside
+A client sends a chat of 20 MB each second, by turns with an image, of short messages, and of small
+values, while paced streams run; their delays are told beside
 those without it, in turn, through the same process. The upstream is quick about such bodies and
 reads them in small pieces, and a bare relay is measured too: what it delays is the machine's.
 """
@@ -12,6 +13,7 @@ import math
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from tests.faults.beside import beside
@@ -35,6 +37,9 @@ _HEAD = (
     b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
 )
 _TAIL = b'"}}]}]}'
+_MESSAGES_HEAD, _MESSAGES_TAIL = b'{"model":"load","messages":[', b"{}]}"
+_MESSAGE = b'{"role":"user","content":"What was said between: a sentence or two."},'
+_SMALL_VALUE = b"{},"
 _BASE64 = b"iVBORw0KGgoAAAANSUhEUgAABAAAAAMACAIAAAA12IJaAAEAAElEQVR42uz9"
 
 
@@ -45,7 +50,7 @@ class BigBodies:
     Attributes:
         streams: of others, open at a time, whose calls are spread over `seconds`.
         rate: chunks/s of each.
-        body_bytes: of the image in the chat, once a second.
+        body_bytes: of what is large in the chat, once a second.
     """
 
     streams: int = 200
@@ -86,7 +91,7 @@ def measure_stall(scene: Scene, work: BigBodies) -> Stall:
     )
     alone = scene.run(load)
     scene.settle()
-    with _sending_images(scene.contestant.port, work.body_bytes) as taken:
+    with _sending_bodies(scene.contestant.port, work.body_bytes) as taken:
         beside = scene.run(load)
     scene.exchanges += len(taken)
     scene.settle()
@@ -98,10 +103,17 @@ def measure_stall(scene: Scene, work: BigBodies) -> Stall:
     )
 
 
+def _make_bodies(body_bytes: int) -> list[bytes]:
+    """Chats that are large for an image, for their messages, and for small values."""
+    image = (_BASE64 * (body_bytes // len(_BASE64) + 1))[:body_bytes]
+    lists = (unit * (body_bytes // len(unit)) for unit in (_MESSAGE, _SMALL_VALUE))
+    return [_HEAD + image + _TAIL, *(_MESSAGES_HEAD + many + _MESSAGES_TAIL for many in lists)]
+
+
 @contextmanager
-def _sending_images(port: int, body_bytes: int) -> Iterator[list[float]]:
+def _sending_bodies(port: int, body_bytes: int) -> Iterator[list[float]]:
     """One chat each second; how long each took."""
-    body = _HEAD + (_BASE64 * (body_bytes // len(_BASE64) + 1))[:body_bytes] + _TAIL
+    bodies = cycle(_make_bodies(body_bytes))
     taken: list[float] = []
     failures: list[Exception] = []
 
@@ -111,11 +123,14 @@ def _sending_images(port: int, body_bytes: int) -> Iterator[list[float]]:
             while True:
                 begun = time.monotonic()
                 connection.request(
-                    "POST", "/v1/chat/completions", body, {"Content-Type": "application/json"}
+                    "POST",
+                    "/v1/chat/completions",
+                    next(bodies),
+                    {"Content-Type": "application/json"},
                 )
                 answer = connection.getresponse()
                 answer.read()
-                assert answer.status == 200, f"{answer.status} to an image"
+                assert answer.status == 200, f"{answer.status} to a large chat"
                 taken.append(time.monotonic() - begun)
                 if over.wait(max(0.0, begun + _PERIOD_SECONDS - time.monotonic())):
                     return
