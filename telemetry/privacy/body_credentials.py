@@ -83,7 +83,7 @@ _ENDS: Final = (
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME = re.compile(rf"(?:^|-)(?:[a-z]*api)?(?:{'|'.join(_ENDS)})$")
 _IN_TEXT = re.compile(
-    rf'"(?:{"|".join(sorted(_KEYS))}|key|token|password|connection_string)"'
+    rf'"(?:{"|".join(sorted(_KEYS))}|key|token|authorization_token|password|connection_string)"'
     r'\s*+:\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+")',
     re.DOTALL,
 )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttributes
 
-from codec.apis.api import Content
+from codec.apis.api import Content, SpanKind
 from telemetry.attribute_values import clean_attributes, clean_text
 from telemetry.pricing.span_cost import build_cost_attributes
 from telemetry.privacy.hiding import hide_item_tools
@@ -85,7 +85,7 @@ def build_span_content(
         *tools,
         *outputs,
         *_build_genai_content(exchange, rules),
-        *exchange.context.attributes.items(),
+        *_list_context(exchange),
         (SpanAttributes.TAG_TAGS, exchange.context.tags),
         *opentelemetry,
         *build_cost_attributes(cost),
@@ -113,6 +113,14 @@ def build_span_content(
         cut[SpanAttributes.METADATA] = cut_bytes
     fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
     return WrittenAttributes(fitting), cut
+
+
+def _list_context(exchange: Exchange) -> AttributePairs:
+    """What the client says of the call; of a call that is no model's nothing about its prompt."""
+    is_chain = exchange.api.span_kind is SpanKind.CHAIN
+    for name, text in exchange.context.attributes.items():
+        if not (is_chain and name.startswith("llm.")):
+            yield name, text
 
 
 def _hide_item_tools(exchange: Exchange) -> Exchange:

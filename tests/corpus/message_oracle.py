@@ -67,9 +67,9 @@ def fold_message(body: bytes) -> dict[str, Any]:
                     message[name] = value
             counts = event.get("usage") or {}
             has_counts = has_counts or counts.get("output_tokens") is not None
-            unknown = counts.get("input_tokens") == 0 and usage.get("input_tokens")
             for name, value in counts.items():
-                if name in usage and (value is None or (unknown and not value and name in _PROMPT)):
+                says_nothing = name in _PROMPT and value == 0 == counts.get("input_tokens")
+                if (says_nothing and usage.get(name)) or (value is None and name in usage):
                     continue
                 usage[name] = value
         elif kind == "message_stop":
@@ -127,7 +127,7 @@ def expect_span(recording: Recording) -> dict[str, Any]:
     elif fold["error"]:
         outcome, output = "stream_error", body
     else:
-        is_whole = fold["has_end"] or (bool(body.get("stop_reason")) and not recording.breaks_off)
+        is_whole = fold["has_end"] or bool(body.get("stop_reason"))
         outcome = "completed" if is_whole else "truncated"
         output = body or ("" if streamed else text.decode(errors="replace"))
     usage = body.get("usage") or {}

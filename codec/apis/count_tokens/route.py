@@ -7,9 +7,10 @@ were used, and bill it.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.api import Api, Content, SpanKind, load_player
+from codec.apis.claude_code import find_session, read_labels
 from codec.apis.no_stream import NoStream
 from codec.bodies import decode_response_object
 from codec.call import Asked, Ending, Said
@@ -17,7 +18,7 @@ from codec.chunk import find_error
 from codec.text.integers import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ("COUNT_TOKENS",)
 
@@ -26,7 +27,19 @@ class CountRequest(Asked, frozen=True, gc=False):
     """What is to be counted: a request for a message."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"messages", "system", "tools"})
-    tool_members: ClassVar[frozenset[str]] = frozenset({"tools", "tool_choice"})
+    tool_members: ClassVar[frozenset[str]] = frozenset(
+        {"tools", "tool_choice", "mcp_servers", "context_management"}
+    )
+
+    @property
+    def session_id(self) -> str | None:
+        """The session of Claude Code."""
+        return find_session(self.body)
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """The metadata, without an id that names a session."""
+        return read_labels(self.body)
 
 
 class CountAnswer(Said, frozen=True, kw_only=True, gc=False):
@@ -49,7 +62,7 @@ def _read_count(body: bytes) -> CountAnswer:
 
 COUNT_TOKENS = Api(
     name="count_tokens",
-    path_ends=("/messages/count_tokens",),
+    path_ends=("/messages/count_tokens", "/models/count-tokens:rawPredict"),
     takes_slash=True,
     operation=None,
     span_name="CountTokens",

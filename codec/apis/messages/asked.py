@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import unquote
 
+from codec.apis.claude_code import find_session, read_labels
 from codec.apis.messages.blocks import read_message, split_results
 from codec.call import Asked, ReadList, Tool
 from codec.members import list_of, object_of, text_of
-from codec.text.jsontext import decode_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from codec.call import Message
 
 __all__ = ("MessageRequest",)
-
-_USER_OF_SESSION: Final = re.compile(r"user_.*_account_.*_session_(?P<session>[^_]+)")
-"""The user id that Claude Code sends, its session at the end."""
 
 _CLIENT_TOOL: Final = "custom"
 """The type of a tool that the client runs, which most leave out."""
@@ -32,7 +29,9 @@ class MessageRequest(Asked, frozen=True, gc=False):
     """What a client asked for."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"messages", "system", "tools"})
-    tool_members: ClassVar[frozenset[str]] = frozenset({"tools", "tool_choice"})
+    tool_members: ClassVar[frozenset[str]] = frozenset(
+        {"tools", "tool_choice", "mcp_servers", "context_management"}
+    )
 
     @property
     def fault(self) -> str | None:
@@ -49,17 +48,21 @@ class MessageRequest(Asked, frozen=True, gc=False):
     def model(self) -> str | None:
         """The model asked for, in the body or in the path."""
         named = text_of(self.body.get("model"))
-        found = None if named else _MODEL_IN_PATH.search(self.path)
+        found = None if named else _MODEL_IN_PATH.search(self.path.rstrip("/"))
         return unquote(found["model"]) if found else named
 
     @property
     def stream(self) -> bool:
         """A stream was asked for, by the body or by Vertex AI's path."""
-        return self.body.get("stream") is True or self.path.endswith(":streamRawPredict")
+        path = self.path.rstrip("/")
+        return self.body.get("stream") is True or path.endswith(":streamRawPredict")
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters under the names that chat completions give them."""
+        """The parameters under the names that chat completions give them.
+
+        The tier of a service is none of OpenAI's, for which alone there are words.
+        """
         body = self.body
         output = object_of(body.get("output_config"))
         named: dict[str, Any] = {
@@ -67,7 +70,8 @@ class MessageRequest(Asked, frozen=True, gc=False):
             "response_format": output.get("format") or body.get("output_format"),
             "reasoning_effort": output.get("effort"),
         }
-        return {**body, **{name: value for name, value in named.items() if value is not None}}
+        known = {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in body.items() if name != "service_tier"} | known
 
     @property
     def instruction_count(self) -> int:
@@ -76,24 +80,13 @@ class MessageRequest(Asked, frozen=True, gc=False):
 
     @property
     def session_id(self) -> str | None:
-        """The session of Claude Code, which it puts in its user's id (``apis.md`` 1.6)."""
-        user = text_of(object_of(self.body.get("metadata")).get("user_id")) or ""
-        if found := _USER_OF_SESSION.fullmatch(user):
-            return found["session"]
-        if not user.startswith("{"):
-            return None
-        try:
-            return text_of(decode_json_object(user.encode()).get("session_id"))
-        except ValueError:
-            return None
+        """The session of Claude Code."""
+        return find_session(self.body)
 
     @property
     def labels(self) -> Mapping[str, Any]:
-        """The metadata, without an id that names a session, and with it the user's account."""
-        labels = object_of(self.body.get("metadata"))
-        if self.session_id is None:
-            return labels
-        return {name: value for name, value in labels.items() if name != "user_id"}
+        """The metadata, without an id that names a session."""
+        return read_labels(self.body)
 
     def read_messages(self) -> Sequence[Message]:
         """Read the system prompt, and then the messages in their order."""

@@ -7,12 +7,13 @@ Rules (``apis.md`` 3.2):
    a delta of a type that nobody knows is the last value of its members.
 3. The arguments of a call are text until all of it is there, and then a value; where that text is
    not JSON, or holds too much, it stays text (``bad_tool_arguments``).
-4. Counts run: of each the last one counts that is not null. They are never summed. A zero in
-   ``input_tokens``, with which gateways say that they do not know, replaces no positive count.
+4. Counts run: of each the last one counts that is not null. They are never summed. Where
+   ``input_tokens`` is zero, with which gateways say that they do not know, no zero replaces a
+   positive count of the prompt.
 5. Of several messages in one stream the last one counts (``several_responses``).
 6. The model is the one named last: a provider may go on with another.
 7. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
-   taken (R5).
+   taken (R5): short words, which are kept apart, so that nothing is given back that was not taken.
 8. An event of a type that nobody knows is a chunk, and passed over.
 """
 
@@ -46,6 +47,7 @@ PIECES: Final = {
 }
 """The types of deltas that add to a text: the member with the piece, and the block's type."""
 
+_COMPACTION: Final = "compaction_delta"
 _ARGUMENTS: Final = "input_json_delta"
 _MEMBERS: Final = {kind: member for kind, (member, _) in PIECES.items()} | {_ARGUMENTS: "input"}
 """The member of a block that the pieces of such a delta make."""
@@ -55,6 +57,13 @@ _SPOKEN: Final = ("text", "thinking", "data", "content", "input")
 
 _BLOCK_BYTES: Final = 1_024
 """What a block takes before it says anything."""
+
+_SMALL_BYTES: Final = 512
+"""Values that take no more are not weighed: a call with a member or two."""
+
+_WORDS: Final = ("stop_reason", "model")
+_NOT_TOLD_AT_THE_END: Final = frozenset({*_WORDS, "id", "role", "type", "content", "usage"})
+"""Members of a message that its end does not replace, or that are taken as words."""
 
 _PROMPT: Final = frozenset(
     {"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
@@ -78,19 +87,38 @@ class MessageFold(TextFold):
     Attributes:
         budget: of all that is kept.
         has_content: text, thinking or arguments were seen, or a block that came whole.
-        is_complete: the event that ends a message was seen.
+        is_complete: a reason to end was seen, or the event that ends a message.
     """
 
-    __slots__ = ("_blocks", "_has_counts", "_message", "_usage", "_usage_budget", "is_complete")
+    __slots__ = (
+        "_blocks",
+        "_forced",
+        "_has_begun",
+        "_has_counts",
+        "_has_stop",
+        "_last",
+        "_message",
+        "_usage",
+        "_usage_budget",
+        "is_complete",
+    )
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
-        self.is_complete = False
         self._message: JsonObject = {}
+        self._has_begun = False
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forget what was said: a message begins."""
+        self.is_complete = False
+        self._forced: JsonObject = {}  # of the message, what is taken without room
         self._blocks: dict[int, _Block] = {}
+        self._last = -1  # the highest index of a block
         self._usage: JsonObject = {}
         self._usage_budget = Budget(MAX_USAGE_BYTES)
         self._has_counts = False  # those that are told at the end
+        self._has_stop = False
 
     def feed(self, event: Any, name: str | None = None) -> bool:
         """Fold one event; whether it is a chunk, which an error is not.
@@ -112,7 +140,7 @@ class MessageFold(TextFold):
             case "message_delta":
                 self._feed_end(members)
             case "message_stop":
-                self.is_complete = True
+                self.is_complete = self._has_stop = True
             case "content_block_stop" | "ping":
                 pass
             case _:
@@ -136,16 +164,18 @@ class MessageFold(TextFold):
         return pieces
 
     def _begin(self, message: JsonObject) -> None:
-        if self._message:
+        if self._has_begun:
             self.note("several_responses")
-            self._blocks, self._usage, self._has_counts = {}, {}, False
-            self.is_complete = False
+            self._reset()
+        self._has_begun = True
         usage = message.pop("usage", None)
-        if self.budget.reserve(size_bytes(message) - size_bytes(self._message)):
+        held_bytes = size_bytes(self._message)
+        if self.budget.reserve(size_bytes(message) - held_bytes):
             self._message = message
         else:
-            self._message = {"type": "message"}
-            self._set(message, "id", "model", "role")
+            self.budget.reserve(-held_bytes)
+            self._message = {}
+            self._force(message, "type", "id", "model", "role")
         self._feed_usage(usage)
 
     def _find(self, event: JsonObject, *, is_new: bool = False) -> int:
@@ -153,15 +183,15 @@ class MessageFold(TextFold):
         index = index_of(event.get("index"))
         if index is not None:
             return index
-        last = max(self._blocks, default=-1)
-        return last + 1 if is_new or last < 0 else last
+        return self._last + 1 if is_new or self._last < 0 else self._last
 
     def _add(self, index: int, value: JsonObject) -> _Block | None:
         if not self.budget.reserve(_BLOCK_BYTES + size_bytes(value)):
             return None
         block = self._blocks[index] = _Block(value)
+        self._last = max(self._last, index)
         if kind_of(value) == "fallback":
-            self._set(object_of(value.get("to")), "model")
+            self._force(object_of(value.get("to")), "model")
         if kind_of(value) in CALLS or any(map(value.get, _SPOKEN)):
             self.has_content = True
         return block
@@ -171,11 +201,13 @@ class MessageFold(TextFold):
         if kind in PIECES:
             piece = delta.get(PIECES[kind][0])
             self.open_text(kind, index, 0, piece if isinstance(piece, str) else "")
-            return
+            if kind != _COMPACTION:
+                return
         block = self._blocks.get(index) or self._add(index, {})
         if block is None:
             return
-        members = {name: value for name, value in delta.items() if name != "type"}
+        skipped = {"type", "content"} if kind == _COMPACTION else {"type"}
+        members = {name: value for name, value in delta.items() if name not in skipped}
         if kind == "citations_delta":
             self._cite(block.value, members.get("citation"))
         else:
@@ -195,20 +227,21 @@ class MessageFold(TextFold):
         delta = object_of(event.get("delta"))
         if "context_management" in event:
             delta = delta | {"context_management": event["context_management"]}
-        self._set(delta, "stop_reason", "model")
-        self._put(self._message, delta)
-        usage = event.get("usage")
-        self._has_counts = (
-            self._has_counts or count_of(object_of(usage).get("output_tokens")) is not None
-        )
+        self._force(delta, *_WORDS)
+        if "stop_reason" in self._forced:
+            self.is_complete = True
+        self._put(self._message, {n: delta[n] for n in delta.keys() - _NOT_TOLD_AT_THE_END})
+        usage = object_of(event.get("usage"))
+        if count_of(usage.get("output_tokens")) is not None:
+            self._has_counts = True
         self._feed_usage(usage)
 
-    def _set(self, members: JsonObject, *names: str) -> None:
-        """Take short members whether there is room or not (rule 7)."""
+    def _force(self, members: JsonObject, *names: str) -> None:
+        """Take short words whether there is room or not (rule 7)."""
         for name in names:
             value = text_of(members.get(name))
             if value is not None and len(value) <= _BLOCK_BYTES:
-                self._message[name] = value
+                self._forced[name] = value
 
     def _put(self, into: JsonObject, members: JsonObject) -> None:
         for name, value in members.items():
@@ -222,10 +255,12 @@ class MessageFold(TextFold):
     def _feed_usage(self, usage: Any) -> None:
         """Take counts as they are told later (rule 4)."""
         new, known = object_of(usage), self._usage
-        keeps_prompt = new.get("input_tokens") == 0 and bool(count_of(known.get("input_tokens")))
+        unknown = _PROMPT if new.get("input_tokens") == 0 else frozenset[str]()
         for name, value in new.items():
             is_known = name in known
-            if is_known and (value is None or (keeps_prompt and value == 0 and name in _PROMPT)):
+            if is_known and value is None:
+                continue
+            if value == 0 and name in unknown and count_of(known.get(name)):
                 continue
             growth = size_bytes(value) - size_bytes(known.get(name))
             if self._usage_budget.reserve(growth + (0 if is_known else len(name) + MEMBER_BYTES)):
@@ -234,7 +269,7 @@ class MessageFold(TextFold):
     def answer(self) -> MessageAnswer:
         """Return the answer as it stands, after the last event."""
         self._close_text()
-        body = dict(self._message)
+        body = self._message | self._forced
         if self._blocks:
             body["content"] = [self._whole(self._blocks[index]) for index in sorted(self._blocks)]
         if self._usage:
@@ -246,7 +281,7 @@ class MessageFold(TextFold):
             self._usage,
             error=self._error,
             anomalies=(*self._anomalies,),
-            has_end=self.is_complete,
+            has_end=self._has_stop,
             is_cut=not self._has_counts,
         )
 
@@ -256,7 +291,7 @@ class MessageFold(TextFold):
         for kind, pieces in block.texts.items():
             text, member = join_text(pieces), _MEMBERS[kind]
             if kind == _ARGUMENTS:
-                if text:
+                if text.strip():
                     body[member] = self._read_arguments(text)
             else:
                 begun = body.get(member)
@@ -265,10 +300,11 @@ class MessageFold(TextFold):
 
     def _read_arguments(self, text: str) -> Any:
         """The value of arguments, or their text (rule 3)."""
-        data = text.encode("utf-8", "surrogatepass")
-        if len(data) > _BLOCK_BYTES and not self.budget.reserve(0, decoded_bytes(data)):
+        need_bytes = decoded_bytes(text.encode("utf-8", "surrogatepass"))
+        if need_bytes > _SMALL_BYTES and not self.budget.reserve(0, need_bytes):
             return text
         try:
-            return decode_json(text)
+            value = decode_json(text)
         except ValueError:
             return text
+        return text if isinstance(value, str) else value  # verbatim, quotes and all

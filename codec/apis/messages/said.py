@@ -6,7 +6,8 @@ Rules (``apis.md`` 3.3 and 3.4):
 2. The prompt's count includes what was read from a cache and written to it; the provider tells
    these apart. There is no total but their sum with the answer's.
 3. A stream that broke off has no count of what was said: the one that it began with is a guess.
-4. A reason to end is the end. A stream that lacks the event behind it is noted, and whole.
+4. A reason to end is the end, whatever comes of the connection behind it. A stream that lacks the
+   event behind it is noted, and whole.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ class MessageAnswer(Said, frozen=True, kw_only=True, gc=False):
 
     def ending(self, *, streamed: bool) -> Ending:
         """How far it came (rule 4)."""
-        if self.has_end:
+        if self.has_end or self.finish_reason is not None:
             return Ending.COMPLETE
-        return Ending.OPEN if streamed and self.finish_reason is None else Ending.STOPPED
+        return Ending.OPEN if streamed else Ending.STOPPED
 
 
 def read_answer(body: bytes) -> MessageAnswer:
@@ -123,7 +124,6 @@ def make_answer(
     return MessageAnswer(
         id=text_of(body.get("id")),
         model=text_of(body.get("model")),
-        service_tier=text_of(object_of(usage).get("service_tier")),
         usage=counts,
         cost=decode_cost(counts.raw if counts is not None else {}, body),
         error=error,
@@ -141,8 +141,9 @@ def _read_usage(raw: Any, *, is_cut: bool) -> Usage | None:
     read, written = (count_of(raw.get(name)) for name in _CACHED)
     completion = None if is_cut else count_of(raw.get("output_tokens"))
     if prompt is not None:
-        prompt += (read or 0) + (written or 0)
-    total = prompt + completion if prompt is not None and completion is not None else None
+        prompt = count_of(prompt + (read or 0) + (written or 0))
+    both = prompt is not None and completion is not None
+    total = count_of((prompt or 0) + (completion or 0)) if both else None
     return Usage(
         prompt=prompt,
         completion=completion,

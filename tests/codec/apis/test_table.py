@@ -192,3 +192,12 @@ def test_the_import_contracts_name_every_api() -> None:
     [apart] = [one["modules"] for one in contracts if one["type"] == "independence"]
     [hidden] = [one["protected_modules"] for one in contracts if one["type"] == "protected"]
     assert set(apart) == set(hidden) == folders
+
+
+def test_a_count_of_tokens_is_no_message() -> None:
+    """At Anthropic, and where its SDK for Vertex AI sends it."""
+    place = "/v1/projects/p/locations/l/publishers/anthropic/models"
+    for target in ("/v1/messages/count_tokens?beta=true", f"{place}/count-tokens:rawPredict"):
+        api = find_api("POST", target)
+        assert api is not None
+        assert api.name == "count_tokens"

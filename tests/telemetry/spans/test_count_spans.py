@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codec.text.jsontext import decode_json
+from codec.text.jsontext import decode_json, encode_json
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
@@ -26,6 +26,20 @@ def test_a_count_is_a_chain_with_its_bodies_and_no_counts() -> None:
     metadata = decode_json(str(attributes["metadata"]))
     assert (metadata["model"], "usage_source" in metadata) == ("m-1", False)
     assert exchange.anomalies == ()
+
+
+def test_a_count_says_nothing_of_a_prompt_or_of_an_account() -> None:
+    """A prompt's template belongs to calls of models; Claude Code's user is a session."""
+    user = encode_json({"account_uuid": "acct-1", "session_id": "s-1"})
+    asked = encode_json({"model": "m", "messages": [], "metadata": {"user_id": user}}).encode()
+    headers = (("x-spantap-prompt-template", "Hi {name}"), ("x-spantap-prompt-id", "p-1"))
+    opened = begin(endpoint="count_tokens", path="/v1/messages/count_tokens", headers=headers)
+    frames = exchange_frames(b'{"input_tokens": 14}', asked=asked)
+    attributes = build_exchange_attributes(observe([opened, *list(frames)[1:]]))
+    assert not [key for key in attributes if key.startswith("llm.")]
+    assert (attributes["session.id"], attributes["prompt.id"]) == ("s-1", "p-1")
+    assert "user.id" not in attributes
+    assert "acct-1" not in str(attributes["metadata"])
 
 
 def test_what_is_no_count_is_noted() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
+from codec.apis.table import get_api
 from codec.text.jsontext import decode_json, encode_json
+from telemetry.frames.ending import EndKind
 from telemetry.observing.exchange import Outcome
+from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from telemetry.spans.rules import SpanRules
 from tests.codec.apis.messages.events import START, STOP, begin, delta, end, text, write_event
@@ -83,6 +87,7 @@ def test_a_plain_message() -> None:
         "temperature": 0.5,
         "top_k": 3,
         "stop_sequences": ["END"],
+        "service_tier": "standard_only",
         "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object"}}],
         "metadata": {"user_id": "u-1"},
     }
@@ -116,7 +121,7 @@ def test_a_plain_message() -> None:
         **COUNTS,
     }
     assert {key: attributes.get(key) for key in expected} == expected
-    assert "openai.api.type" not in attributes
+    assert not [key for key in attributes if key.startswith("openai.")]
     assert exchange.api.span_name == "Message"
     assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ())
     assert decode_json(str(attributes["output.value"])) == answered
@@ -306,13 +311,28 @@ def test_any_other_user_is_a_user(user: str) -> None:
     assert attributes == {"user.id": user}
 
 
+@pytest.mark.parametrize(
+    "user", ["user_" + "_account_" * 100_000, '{"session_id": ' + "[]," * 90_000]
+)
+def test_a_user_too_long_for_an_id_is_not_looked_into(user: str) -> None:
+    """A pattern took seconds for a hundred kilobytes, and telemetry stood still."""
+    with mock.patch("codec.apis.claude_code.decode_json_object") as decode:
+        asked = get_api("messages").decode_asked(
+            encode_json({"messages": [], "metadata": {"user_id": user}}).encode()
+        )
+        assert asked.session_id is None
+        assert asked.labels["user_id"] == user
+    decode.assert_not_called()
+
+
 def test_on_vertex_the_model_is_in_the_path() -> None:
     """And a stream is asked for there."""
     path = "/v1/projects/p/locations/l/publishers/anthropic/models/claude%40x@1:streamRawPredict"
-    exchange = ask({"model": None, "anthropic_version": "v"}, START, STOP, path=path)
-    assert exchange.request is not None
-    assert exchange.request.stream
-    assert span(exchange, "gen_ai.request.model") == {"gen_ai.request.model": "claude@x@1"}
+    for asked_path in (path, f"{path}/"):
+        exchange = ask({"model": None, "anthropic_version": "v"}, START, STOP, path=asked_path)
+        assert exchange.request is not None
+        assert exchange.request.stream
+        assert span(exchange, "gen_ai.request.model") == {"gen_ai.request.model": "claude@x@1"}
 
 
 @pytest.mark.parametrize(
@@ -350,6 +370,74 @@ def test_an_http_error_tells_the_providers_words() -> None:
     assert (exchange.outcome, exchange.error_type) == (Outcome.UPSTREAM_ERROR, "400")
     assert exchange.error_message == "max_tokens: required"
     assert not span(exchange, "output.", "llm.output")
+
+
+@pytest.mark.parametrize("kind", [EndKind.UPSTREAM_BROKEN, EndKind.CLIENT_GONE])
+def test_a_message_with_a_reason_to_end_is_whole_however_it_breaks_off(kind: EndKind) -> None:
+    """The mark behind it says no more (apis.md section 0, 8)."""
+    body = encode_json({"model": "m-1", "max_tokens": 50, "messages": HI, "stream": True}).encode()
+    head = (("content-type", "text/event-stream"),)
+    events = (START, begin(0), text("Hi"), end())
+    frames = exchange_frames(*events, asked=body, headers=head, kind=kind)
+    opened = open_exchange(endpoint="messages", path="/v1/messages")
+    exchange = observe([opened, *list(frames)[1:]])
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ("no_message_stop",))
+
+
+def test_a_long_screenshot_in_a_result_is_counted() -> None:
+    """An agent that uses a computer sends all of them with every call."""
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo" + "A" * 40_000}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t-1",
+        "content": [{"type": "image", "source": source}],
+    }
+    exchange = ask({"messages": [*HI, {"role": "user", "content": [result]}]}, answer())
+    [said] = span(exchange, "llm.input_messages.1.message.content").values()
+    named = "<40011 base64 characters, image/png>"
+    assert decode_json(said) == [{"type": "image", "source": source | {"data": named}}]
+
+
+@pytest.mark.parametrize(("servers", "is_odd"), [([], True), ([{"name": "s"}], False)])
+def test_a_call_of_a_tool_that_a_server_may_offer_is_not_odd(
+    servers: list[Any], *, is_odd: bool
+) -> None:
+    """Nobody knows what an MCP server has."""
+    call = {"type": "tool_use", "id": "t", "name": "g", "input": {}}
+    asked = {"tools": [{"name": "f"}], "mcp_servers": servers}
+    exchange = ask(asked, answer(call, reason="tool_use"))
+    assert ("tool_not_offered" in exchange.anomalies) is is_odd
+
+
+def test_a_result_in_an_assistants_message_is_a_message_in_its_place() -> None:
+    """What an MCP server answered stands between the model's own words."""
+    content = [
+        {"type": "text", "text": "First"},
+        {"type": "mcp_tool_result", "tool_use_id": "t-1", "content": "42"},
+        {"type": "text", "text": "Then"},
+    ]
+    asked = ask({"messages": [{"role": "assistant", "content": content}]}, answer()).request
+    assert asked is not None
+    assert [one.role for one in asked.read_messages()] == ["assistant", "tool", "assistant"]
+
+
+def test_names_of_tools_in_parameters_are_hidden_with_them() -> None:
+    """Those that a server may use, and those whose results are to be forgotten."""
+    asked = {
+        "mcp_servers": [{"name": "s", "tool_configuration": {"allowed_tools": ["canary-1"]}}],
+        "context_management": {"edits": [{"exclude_tools": ["canary-2"]}]},
+    }
+    rules = SpanRules(privacy=PrivacySwitches(hide_llm_tools=True))
+    assert "canary" not in json.dumps(build_exchange_attributes(ask(asked, answer()), rules))
+
+
+def test_a_token_in_a_body_that_is_no_json_is_masked() -> None:
+    """By its name (apis.md section 12, 16)."""
+    body = b'{"model":"m","mcp_servers":[{"authorization_token":"tok_Ab1Ab1Ab1Ab1"}],"messages":['
+    opened = open_exchange(endpoint="messages", path="/v1/messages")
+    frames = exchange_frames(encode_json(answer()).encode(), asked=body)
+    exchange = observe([opened, *list(frames)[1:]])
+    assert "tok_Ab1" not in json.dumps(build_exchange_attributes(exchange, SHOWN))
 
 
 def test_tokens_of_servers_are_never_recorded() -> None:

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.messages import stream as stream_module
+from codec.apis.messages.fold import MessageFold
 from codec.apis.messages.stream import MessageStream
+from codec.budget import Budget
 from codec.call import Ending, Stop
 from codec.parts import Reasoning, Text, ToolCall
 from codec.text.jsontext import encode_json, is_json
@@ -180,6 +182,107 @@ def test_rule_4_a_zero_replaces_no_count_where_the_prompt_is_zero(
     assert usage.prompt == prompt
 
 
+@pytest.mark.parametrize(
+    ("begun", "told", "prompt"),
+    [
+        ({"input_tokens": 0, "cache_read_input_tokens": 500}, {"cache_read_input_tokens": 0}, 500),
+        ({"input_tokens": 5, "cache_read_input_tokens": None}, {"cache_read_input_tokens": 0}, 5),
+        ({"input_tokens": 0}, {}, 0),
+    ],
+)
+def test_rule_4_a_zero_is_a_count_where_no_other_is_known(
+    begun: dict[str, Any], told: dict[str, Any], prompt: int
+) -> None:
+    """A prompt that came whole from a cache has nothing else."""
+    start = write_event("message_start", message=MESSAGE | {"usage": begun})
+    usage = answer_of(start, text("Hi"), end(input_tokens=0, output_tokens=7, **told), STOP).usage
+    assert usage.prompt == prompt
+    assert usage.raw.get("cache_read_input_tokens", 0) is not None
+
+
+def test_a_sum_that_no_attribute_holds_is_no_count() -> None:
+    """Of two counts that are (usage.py, rule 4)."""
+    most = 2**63 - 1
+    usage = answer_of(START, end(input_tokens=most, output_tokens=7), STOP).usage
+    assert (usage.prompt, usage.completion, usage.total) == (None, 7, None)
+
+
+def test_rule_2_a_compaction_is_text_and_what_else_it_says() -> None:
+    """The opaque form that a client sends back is kept (the SDK's beta types)."""
+    answer = answer_of(
+        START,
+        begin(0, "compaction", content=None),
+        delta(0, "compaction_delta", content="In ", encrypted_content="x1"),
+        delta(0, "compaction_delta", content="short", encrypted_content="x2"),
+        end("compaction"),
+        STOP,
+    )
+    block = {"type": "compaction", "content": "In short", "encrypted_content": "x2"}
+    assert answer.body["content"] == [block]
+    assert answer.answers[0].message.parts == (Text("In short"),)
+
+
+@pytest.mark.parametrize("piece", ['"hello"', "7", " "])
+def test_rule_3_arguments_that_are_no_object_are_verbatim(piece: str) -> None:
+    """And none of them is a fault."""
+    deltas = [delta(0, "input_json_delta", partial_json=piece)]
+    answer = answer_of(START, begin(0, "tool_use", input={}), *deltas, end("tool_use"), STOP)
+    assert answer.tool_calls[0].arguments == (piece.strip() or "{}")
+    assert answer.anomalies == ()
+
+
+def test_rule_3_small_arguments_are_weighed_all_together() -> None:
+    """Thousands of calls with a kilobyte of lists each take what the lender has, and no more."""
+    asked = "[" + ",".join(["{}"] * 320) + "]"
+    events = [
+        begin(index, "tool_use", input={}) + delta(index, "input_json_delta", partial_json=asked)
+        for index in range(300)
+    ]
+    lent = [2 * 1024 * 1024]
+
+    def lend(size: int) -> bool:
+        lent[0] -= size
+        return lent[0] >= 0
+
+    answer = answer_of(START, *events, end("tool_use"), STOP, lend=lend)
+    kinds = [type(block["input"]) for block in answer.body["content"]]
+    assert 0 < kinds.count(list) < 300
+    assert "observer_limit" in answer.anomalies
+
+
+def test_rule_7_what_is_kept_without_room_is_not_given_back() -> None:
+    """Words by turns with what is none must not make room for more than there was."""
+    budget = Budget(1 << 20)
+    fold = MessageFold(budget)
+    word = "x" * 1_024
+    for number in range(300):
+        fold.feed({"type": "message_start", "message": {"id": "a", "stop_reason": word}})
+        fold.feed({"type": "message_delta", "delta": {"stop_reason": word, "model": word}})
+        fold.feed({"type": "message_delta", "delta": {"stop_reason": number, "model": None}})
+        assert budget.left_bytes < 1 << 20
+    assert fold.answer().body["stop_reason"] == word
+
+
+def test_what_ends_a_message_replaces_nothing_that_it_began_with() -> None:
+    """Neither its id nor its role, nor a good word by what is none."""
+    odd = write_event(
+        "message_delta",
+        delta={"stop_reason": 5, "model": 7, "id": 9, "role": "x", "content": [1]},
+    )
+    answer = answer_of(START, text("Hi"), end(), odd, STOP)
+    assert (answer.id, answer.model, answer.finish_reasons) == ("msg-1", "m-1", [(0, "end_turn")])
+    assert answer.body["content"][0]["text"] == "Hi"
+
+
+def test_rule_5_a_message_of_counts_alone_is_one() -> None:
+    """Two of them are not joined, and each has room for its counts."""
+    start = write_event("message_start", message={"usage": USAGE})
+    answer = answer_of(*[start + text("one")] * 200, start, text("two"), end(), STOP)
+    assert answer.body["content"] == [{"type": "text", "text": "two"}]
+    assert answer.anomalies == ("several_responses",)
+    assert answer.usage.prompt == 35
+
+
 def test_a_stream_that_breaks_off_has_no_count_of_what_was_said() -> None:
     """The one that it began with is a guess; the prompt's is none."""
     answer = answer_of(START, begin(0), text("Hi"))
@@ -189,9 +292,15 @@ def test_a_stream_that_breaks_off_has_no_count_of_what_was_said() -> None:
 
 
 def test_a_reason_to_end_is_an_end_without_the_event_behind_it() -> None:
-    """Noted, and whole if the bytes end there (apis.md 3.4)."""
-    answer = answer_of(START, begin(0), text("Hi"), end())
-    assert answer.ending(streamed=True) is Ending.STOPPED
+    """Noted, and whole whatever comes of the connection (apis.md section 0, 8)."""
+    stream = MessageStream()
+    for event in (START, begin(0), text("Hi")):
+        stream.feed(event)
+    before = stream.is_complete
+    stream.feed(end())
+    assert (before, stream.is_complete) == (False, True)
+    answer = stream.finish()
+    assert answer.ending(streamed=True) is Ending.COMPLETE
     assert answer.anomalies == ("no_message_stop",)
     whole = answer_of(START, begin(0), text("Hi"), end(), STOP)
     assert whole.ending(streamed=True) is Ending.COMPLETE
