@@ -12,6 +12,7 @@ from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.rerank.route import RERANK
+from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
 from codec.apis.responses.route import RESPONSES
 
 if TYPE_CHECKING:
@@ -20,14 +21,8 @@ if TYPE_CHECKING:
 __all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
 APIS: Final = (
-    CHAT,
-    COMPLETIONS,
-    EMBEDDINGS,
-    RESPONSES,
-    COUNT_TOKENS,
-    MESSAGES,
-    RERANK,
-    MODERATIONS,
+    *(CHAT, COMPLETIONS, OLLAMA_EMBED, EMBEDDINGS, RESPONSES, COUNT_TOKENS, MESSAGES),
+    *(OLLAMA_CHAT, OLLAMA_GENERATE, RERANK, MODERATIONS),
 )
 """Every API, one with a longer end of its path before one whose end that has, too."""
 
@@ -54,8 +49,6 @@ _UNOBSERVED_ENDS: Final = (
     "/converse-stream",
     "/invoke",
     "/invoke-with-response-stream",
-    "/api/chat",  # Ollama
-    "/api/generate",
 )
 """Ends of paths of other APIs that call models."""
 

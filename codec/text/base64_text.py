@@ -19,26 +19,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("MAX_KEPT_CHARS", "shorten_base64", "shorten_base64_text")
+__all__ = ("MAX_KEPT_CHARS", "find_image_type", "shorten_base64", "shorten_base64_text")
 
 MAX_KEPT_CHARS = 32_000
 """The longest image that a span shows if nobody says otherwise (``span-contract.md`` section 3)."""
 
 _MEMBERS = ("result", "b64_json", "partial_image_b64")
 
-_TYPES = (
-    (b"iVBORw0KGgo", b", image/png"),
-    (b"/9j/", b", image/jpeg"),
-    (b"UklGR", b", image/webp"),
-    (b"R0lGOD", b", image/gif"),
-)
+_TYPES = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "UklGR": "image/webp",
+    "R0lGOD": "image/gif",
+}
 """How base64 of pictures begins."""
+
+_FIRST_CHARS = max(map(len, _TYPES))
 
 _VALUE = rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=]*+)"
 """Base64, or what stands for it, and more of it."""
 
 _IN_TEXT = re.compile(rb'("(?:%b)" {0,4}: {0,4}")' % "|".join(_MEMBERS).encode() + _VALUE)
 _ALONE = re.compile(rb"()" + _VALUE)
+
+
+def find_image_type(text: str) -> str | None:
+    """The MIME type of a picture in base64, by its first bytes; ``None`` where they tell none.
+
+    >>> find_image_type("/9j/4AAQSkZJRg")
+    'image/jpeg'
+    """
+    return next((kind for first, kind in _TYPES.items() if text.startswith(first)), None)
 
 
 def shorten_base64_text(piece: bytes) -> bytes:
@@ -66,5 +77,6 @@ def _shorten_match(found: re.Match[bytes]) -> bytes:
     if count is None and len(more) <= MAX_KEPT_CHARS:
         return found[0]
     if count is None:
-        count, named = b"0", next((kind for first, kind in _TYPES if more.startswith(first)), b"")
+        kind = find_image_type(more[:_FIRST_CHARS].decode())
+        count, named = b"0", b"" if kind is None else b", " + kind.encode()
     return bytes(before) + b"<%d base64 characters%b>" % (int(count) + len(more), named or b"")

@@ -23,6 +23,10 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
 
 
+_LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+"""What streams of JSON lines are called: then it is one, also where the request asked for none."""
+
+
 def make_body(
     head: ResponseHead,
     first: bytes,
@@ -39,10 +43,11 @@ def make_body(
     if head.status >= 400:
         return PlainBody(MAX_ERROR_BYTES, holding) if first else None
     is_json = first[:1] in {b"{", b"["}
-    if is_json and not (asks_stream and api.streams_json):
+    kind = next((value for name, value in head.headers if name == "content-type"), "").lower()
+    called_lines = api.streams_json and kind.startswith(_LINES)
+    if is_json and not (called_lines or (asks_stream and api.streams_json)):
         return PlainBody(MAX_PLAIN_BYTES, holding)
-    kind = next((value for name, value in head.headers if name == "content-type"), "")
-    called_stream = kind.lower().startswith("text/event-stream")
+    called_stream = called_lines or kind.startswith("text/event-stream")
     if is_json or first.startswith(_FIELDS) or (first and called_stream):
         stream = api.open_stream(
             choice_count=choice_count, hides_usage=head.hides_usage, lend=holding.reserve

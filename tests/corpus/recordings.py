@@ -41,6 +41,9 @@ __all__ = (
     "load_messages",
     "load_moderations",
     "load_rankings",
+    "load_ollama_chats",
+    "load_ollama_embeddings",
+    "load_ollama_texts",
     "load_responses",
 )
 
@@ -61,6 +64,7 @@ _HOP_FIELDS = {
 _VERTEX = (":rawPredict", ":streamRawPredict")
 _CHAT_TARGET = b"/v1/chat/completions"
 _PROMPT: dict[str, Any] = {"model": "m-1", "prompt": "hi"}
+_PLAIN: dict[str, Any] = {"stream": False}
 _QUESTION: dict[str, Any] = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -212,6 +216,23 @@ def load_moderations(folder: Path) -> Iterator[Recording]:
     """Every moderation; a report of how many there were, which a ``GET`` asks for, is none."""
     every = _load(folder, "moderations", {"input": "hi"}, b"/v1/moderations", _OTHERS)
     return (one for one in every if b"/usage/" not in one.target)
+
+
+def load_ollama_chats(folder: Path) -> Iterator[Recording]:
+    """Every chat of Ollama's own API; those without a request are streams if their answers are."""
+    return _load(folder, "ollama.chat", _QUESTION | _PLAIN, b"/api/chat", _OTHERS)
+
+
+def load_ollama_texts(folder: Path) -> Iterator[Recording]:
+    """Every text from a prompt of Ollama's own API."""
+    return _load(folder, "ollama.generate", _PROMPT | _PLAIN, b"/api/generate", _OTHERS)
+
+
+def load_ollama_embeddings(folder: Path) -> Iterator[Recording]:
+    """Every embedding of Ollama's own API, which the file has among what calls no model."""
+    for recording in _load(folder, "ollama.other", {}, b"/api/embed", _OTHERS):
+        if "input" in parse_json(recording.request):
+            yield recording
 
 
 def _load(

@@ -22,7 +22,7 @@ from codec.usage_filter import UsageFilter
 from telemetry.frames.frame import ResponseData
 from telemetry.observing.observer import Observer
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
-from tests.corpus import message_oracle, ranking_oracle, response_oracle
+from tests.corpus import message_oracle, ollama_oracle, ranking_oracle, response_oracle
 from tests.corpus.folds import describe_response
 from tests.corpus.oracle import (
     expect_outcome,
@@ -75,6 +75,9 @@ ORACLES = {
     "messages": message_oracle.expect_span,
     "moderations": ranking_oracle.expect_moderation_span,
     "rerank": ranking_oracle.expect_ranking_span,
+    "ollama.chat": ollama_oracle.expect_chat_span,
+    "ollama.embed": ollama_oracle.expect_embedding_span,
+    "ollama.generate": ollama_oracle.expect_text_span,
     "responses": response_oracle.expect_span,
 }
 """What the span of an exchange must say, by its API; the others have a fold of their own."""

@@ -18,6 +18,7 @@ from codec.apis.table import get_api
 from codec.parts import Text, ToolCall
 from telemetry.frames.ending import EndKind
 from tests.corpus.message_oracle import fold_message
+from tests.corpus.ollama_oracle import fold_lines, is_lines
 from tests.corpus.oracle import is_stream
 from tests.corpus.recordings import (
     FRAMINGS,
@@ -27,6 +28,9 @@ from tests.corpus.recordings import (
     load_messages,
     load_moderations,
     load_rankings,
+    load_ollama_chats,
+    load_ollama_embeddings,
+    load_ollama_texts,
     load_responses,
 )
 from tests.corpus.replay import CUTS, Bench, find_answer_faults, find_faults, observe_recording
@@ -49,6 +53,12 @@ class Case:
     fold: Callable[[bytes], dict[str, Any]]
 
     @property
+    def is_stream(self) -> bool:
+        """Whether the answer is one."""
+        recording = self.recording
+        return recording.status < 400 and (is_stream(recording.body) or is_lines(recording))
+
+    @property
     def id(self) -> str:
         """Names the case."""
         return f"{self.api} {self.recording.id}"
@@ -64,8 +74,11 @@ CASES = [
     *(Case("messages", one, fold_message) for one in load_all(load_messages)),
     *(Case("rerank", one, fold_message) for one in load_all(load_rankings)),
     *(Case("moderations", one, fold_message) for one in load_all(load_moderations)),
+    *(Case("ollama.chat", one, fold_lines) for one in load_all(load_ollama_chats)),
+    *(Case("ollama.generate", one, fold_lines) for one in load_all(load_ollama_texts)),
+    *(Case("ollama.embed", one, fold_lines) for one in load_all(load_ollama_embeddings)),
 ]
-STREAMS = [case for case in CASES if case.recording.status < 400 and is_stream(case.recording.body)]
+STREAMS = [case for case in CASES if case.is_stream]
 
 FINELY_CUT_BYTES = 12_000
 """Of a stream that is read byte by byte as a whole."""
@@ -103,7 +116,7 @@ def test_all_of_them_are_here() -> None:
     """None is left out by the reader but for one response that is no text."""
     counts = {
         api: tuple(sum(case.api == api for case in cases) for cases in (STREAMS, CASES))
-        for api in ("responses", "messages", "count_tokens", "rerank", "moderations")
+        for api in {case.api for case in CASES}
     }
     assert counts == {
         "responses": (169, 516),
@@ -111,6 +124,9 @@ def test_all_of_them_are_here() -> None:
         "count_tokens": (0, 11),
         "rerank": (0, 15),
         "moderations": (0, 15),
+        "ollama.chat": (25, 59),
+        "ollama.generate": (4, 8),
+        "ollama.embed": (0, 1),
     }
 
 

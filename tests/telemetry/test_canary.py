@@ -32,6 +32,19 @@ from tests.telemetry.message_canaries import (
     MESSAGES_WORDS,
     stream_messages,
 )
+from tests.telemetry.ollama_canaries import (
+    OLLAMA_ANSWERED,
+    OLLAMA_ASKED,
+    OLLAMA_EMBEDDED,
+    OLLAMA_EMBEDDING,
+    OLLAMA_EMBEDDING_WORDS,
+    OLLAMA_PROMPT,
+    OLLAMA_PROMPT_WORDS,
+    OLLAMA_TEXT,
+    OLLAMA_TEXT_WORDS,
+    OLLAMA_WORDS,
+    stream_lines,
+)
 from tests.telemetry.ranking_canaries import (
     MODERATION_ANSWERED,
     MODERATION_ASKED,
@@ -300,6 +313,47 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         (MODERATION_WORDS - OUTPUT_WORDS) | {"message"},
     ),
+    "ollama": (
+        {
+            "asked": body({**OLLAMA_ASKED, "stream": False}),
+            "data": body(OLLAMA_ANSWERED),
+            "endpoint": "ollama.chat",
+        },
+        OLLAMA_WORDS | OUTPUT_WORDS,
+    ),
+    "streamed ollama": (
+        {
+            "asked": body(OLLAMA_ASKED),
+            "data": stream_lines(OLLAMA_ANSWERED),
+            "endpoint": "ollama.chat",
+        },
+        OLLAMA_WORDS | OUTPUT_WORDS,
+    ),
+    "failed ollama": (
+        {
+            "asked": body(OLLAMA_ASKED),
+            "data": stream_lines(OLLAMA_ANSWERED)
+            + body({"error": f"{plant('message')} {plant('param')} {plant('quotedtool')}"}),
+            "endpoint": "ollama.chat",
+        },
+        OLLAMA_WORDS | OUTPUT_WORDS | ERROR_WORDS,
+    ),
+    "ollama text": (
+        {
+            "asked": body(OLLAMA_PROMPT),
+            "data": stream_lines(OLLAMA_TEXT),
+            "endpoint": "ollama.generate",
+        },
+        OLLAMA_PROMPT_WORDS | OLLAMA_TEXT_WORDS,
+    ),
+    "ollama embedding": (
+        {
+            "asked": body(OLLAMA_EMBEDDING),
+            "data": body(OLLAMA_EMBEDDED),
+            "endpoint": "ollama.embed",
+        },
+        OLLAMA_EMBEDDING_WORDS,
+    ),
     **{
         f"every member, {endpoint}": (
             {"asked": body(ALL_ASKED), "data": body(ALL_ANSWERED), "endpoint": endpoint},
@@ -336,13 +390,13 @@ HIDDEN: dict[str, set[str]] = {
 }
 """What each switch hides at least, by the plants."""
 
-OF_ONE_ENDPOINT = {
-    "HIDE_PROMPTS": "completions",
-    "HIDE_CHOICES": "completions",
-    "HIDE_EMBEDDINGS_TEXT": "embeddings",
-    "HIDE_RETRIEVAL_DOCUMENTS": "rerank",
+OF_SOME_ENDPOINTS = {
+    "HIDE_PROMPTS": ("completions", "ollama.generate"),
+    "HIDE_CHOICES": ("completions", "ollama.generate"),
+    "HIDE_EMBEDDINGS_TEXT": ("embeddings", "ollama.embed"),
+    "HIDE_RETRIEVAL_DOCUMENTS": ("rerank",),
 }
-"""Switches of what means something to one endpoint alone: to others such a member is any other."""
+"""Switches of what means something to some endpoints: to others such a member is any other."""
 
 
 def test_every_switch_has_its_plants() -> None:
@@ -411,7 +465,7 @@ def test_what_a_switch_hides_is_nowhere(
     found = seen(tmp_path, caplog, rules_of(switch), members)
     assert found <= planted
     endpoint = members.get("endpoint", "chat.completions")
-    if OF_ONE_ENDPOINT.get(switch, endpoint) == endpoint:
+    if endpoint in OF_SOME_ENDPOINTS.get(switch, (endpoint,)):
         assert not found & HIDDEN[switch]
     if switch == "HIDE_INPUTS" and planted.isdisjoint(ERROR_WORDS):  # an error may quote anything
         assert found >= planted & (OF_ANSWERS - ERROR_WORDS)

@@ -14,6 +14,7 @@ from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.rerank.route import RERANK
+from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
 from codec.apis.responses.route import RESPONSES
 from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
 
@@ -139,13 +140,36 @@ def test_rankings_and_moderations_are_known_by_the_end_of_the_path() -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "api"),
+    [
+        ("/api/chat", OLLAMA_CHAT),
+        ("/ollama/api/chat/?x", OLLAMA_CHAT),
+        ("/api/generate", OLLAMA_GENERATE),
+        ("/api/embed", OLLAMA_EMBED),
+        ("/api/embeddings", OLLAMA_EMBED),
+        ("/api/v1/embeddings", EMBEDDINGS),
+        ("/api/chat/completions", CHAT),
+        ("/myapi/chat", None),
+        ("/v1/chat", None),
+        ("/api/embeddingss", None),
+        *((f"/api/{name}", None) for name in ("tags", "show", "ps", "pull", "create", "version")),
+    ],
+)
+def test_ollamas_own_api_is_known_by_two_segments(target: str, api: Api | None) -> None:
+    """What shows, pulls and lists models calls none."""
+    assert find_api("POST", target) is api
+
+
+@pytest.mark.parametrize(
     ("target", "expected"),
     [
         ("/v1/rerank", False),
         ("/v1/responses", False),
         ("/v1beta/models/gemini:streamGenerateContent?alt=sse", True),
         ("/model/anthropic.claude/converse-stream", True),
-        ("/api/chat", True),
+        ("/v1/rerank", True),
+        ("/api/chat", False),
+        ("/api/tags", False),
         ("/v1/responses/resp_1/cancel", False),
         ("/v1/files?next=/v1/messages", False),
         ("/v1/chat/completions", False),

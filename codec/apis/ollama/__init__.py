@@ -1,0 +1,1 @@
+"""Ollama's own API: chats, texts from a prompt, embeddings. Its streams are lines of JSON."""

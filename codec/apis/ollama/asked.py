@@ -1,0 +1,105 @@
+"""Requests of Ollama's own API.
+
+Rules (``apis.md`` section 5):
+
+1. A stream is the default: only ``"stream": false`` asks for none.
+2. What shapes the answer stands in ``options``. The server passes over such words beside it, and so
+   do we: nobody asked for them in a way that counts.
+3. A path says less here than elsewhere: programs of all kinds have an ``/api/chat``. A body that
+   none of Ollama's is marked (:attr:`codec.call.Asked.fault`), and the rules above are not its.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from codec.apis.ollama.turns import read_message, read_tool
+from codec.call import Asked, ReadList
+from codec.members import list_of, object_of
+from codec.text.integers import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codec.call import Message, Tool
+
+__all__ = ("ChatAsked", "GenerateAsked", "OllamaAsked")
+
+_OUTPUTS: Final = {"json": "json_object"}
+"""Words for a form of the answer; a schema may stand in their place."""
+
+
+class OllamaAsked(Asked, frozen=True, gc=False):
+    """What all requests have in common."""
+
+    @property
+    def stream(self) -> bool:
+        """A stream was asked for, or nothing was said of it (rule 1), or nothing is known."""
+        is_ollamas = self.fault is None or not self.body
+        return is_ollamas and self.body.get("stream") is not False
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request of Ollama's (rule 3)."""
+        return None if isinstance(self.body.get("model"), str) else "model is no text"
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters under the names that chat completions give them (rule 2)."""
+        options = object_of(self.body.get("options"))
+        thinks = self.body.get("think")
+        named: dict[str, Any] = {
+            "stream": self.stream,
+            "max_tokens": count_of(options.get("num_predict")) or None,  # -1: without an end
+            "response_format": _read_format(self.body.get("format")),
+            "reasoning_effort": thinks if isinstance(thinks, str) else None,
+        }
+        return {**options, **{name: value for name, value in named.items() if value is not None}}
+
+
+class ChatAsked(OllamaAsked, frozen=True, gc=False):
+    """What a client asked for in a chat."""
+
+    content_members: ClassVar[frozenset[str]] = frozenset({"messages", "tools"})
+    tool_members: ClassVar[frozenset[str]] = frozenset({"tools"})
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no chat of Ollama's."""
+        if not isinstance(self.body.get("messages"), list):
+            return "messages is no list"
+        return super().fault
+
+    def read_messages(self) -> Sequence[Message]:
+        """Read the messages in their order."""
+        return ReadList(list_of(self.body.get("messages")), read_message)
+
+    def read_tools(self) -> Sequence[Tool]:
+        """Read the tools on offer."""
+        return ReadList(list_of(self.body.get("tools")), read_tool)
+
+
+class GenerateAsked(OllamaAsked, frozen=True, gc=False):
+    """What a client asked to be continued; a system prompt and a suffix are parameters."""
+
+    content_members: ClassVar[frozenset[str]] = frozenset({"prompt", "context", "images"})
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for a text."""
+        if not isinstance(self.body.get("prompt"), str | None):
+            return "prompt is no text"
+        return super().fault
+
+    def read_texts(self) -> Sequence[Any]:
+        """Read the prompt; without one a model is loaded, or unloaded."""
+        prompt = self.body.get("prompt")
+        return () if prompt is None else (prompt,)
+
+
+def _read_format(value: Any) -> Mapping[str, Any] | None:
+    """The form of the answer, as a chat completion asks for it."""
+    if isinstance(value, dict):
+        return {"type": "json_schema", "json_schema": {"schema": value}}
+    kind = _OUTPUTS.get(value) if isinstance(value, str) else None
+    return None if kind is None else {"type": kind}

@@ -1,0 +1,106 @@
+"""Embeddings: texts in, vectors out, never streamed (``span-contract.md`` 1.6).
+
+Rules:
+
+1. ``/api/embed`` takes an ``input`` and answers ``embeddings``; its elder ``/api/embeddings`` takes
+   a ``prompt`` and answers one ``embedding``.
+2. Gateways have OpenAI's embeddings below ``/api``, too: what is in that form is read as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from codec.apis.ollama.asked import OllamaAsked
+from codec.apis.ollama.said import read_usage
+from codec.bodies import decode_response_object
+from codec.call import Said, Vector
+from codec.chunk import find_error
+from codec.members import list_of
+from codec.text.integers import index_of
+from codec.usage import decode_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("EmbedAsked", "EmbedSaid", "read_embedded")
+
+_ANSWERS = ("embeddings", "embedding", "data")
+
+
+class EmbedAsked(OllamaAsked, frozen=True, gc=False):
+    """What a client asked to be embedded."""
+
+    content_members: ClassVar[frozenset[str]] = frozenset({"input", "prompt"})
+
+    @property
+    def stream(self) -> bool:
+        """There is none."""
+        return False
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for embeddings."""
+        if not isinstance(self._texts, str | list):
+            return "there is nothing to embed"
+        return super().fault
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters; OpenAI's stand beside the texts (rule 2)."""
+        return {"encoding_format": self.body.get("encoding_format"), **super().options}
+
+    @property
+    def _texts(self) -> Any:
+        return self.body.get("input", self.body.get("prompt"))
+
+    def read_texts(self) -> Sequence[Any]:
+        """Read the texts: in OpenAI's form a list of numbers is one input, of tokens."""
+        texts = self._texts
+        if isinstance(texts, list) and not (texts and isinstance(texts[0], int)):
+            return texts
+        return () if texts is None else (texts,)
+
+
+class EmbedSaid(Said, frozen=True, kw_only=True, gc=False):
+    """The vectors of an answer."""
+
+    @property
+    def vectors(self) -> Sequence[Vector]:
+        """The embeddings, in the form that came (rules 1 and 2)."""
+        body = self.body
+        if isinstance(several := body.get("embeddings"), list):
+            return [Vector(index=index, value=value) for index, value in enumerate(several)]
+        if "embedding" in body:
+            return [Vector(index=0, value=body["embedding"])]
+        return [
+            _read_vector(position, item)
+            for position, item in enumerate(list_of(body.get("data")))
+            if isinstance(item, dict) and "embedding" in item
+        ]
+
+
+def _read_vector(position: int, item: JsonObject) -> Vector:
+    index = index_of(item.get("index"))
+    return Vector(index=position if index is None else index, value=item["embedding"])
+
+
+def read_embedded(body: bytes) -> EmbedSaid:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is not a JSON object.
+    """
+    value = decode_response_object(body)
+    error = find_error(value)
+    is_odd = error is None and not any(isinstance(value.get(one), list) for one in _ANSWERS)
+    model = value.get("model")
+    return EmbedSaid(
+        model=model if isinstance(model, str) and model else None,
+        usage=decode_usage(value.get("usage")) or read_usage(value),
+        error=error,
+        anomalies=("foreign_chunk",) if is_odd else (),
+        body=value,
+    )
