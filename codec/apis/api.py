@@ -107,7 +107,8 @@ class Api:
             an answer that is a list itself is empty.
         quoted_item_members: members of these items in which they do.
         streams_json: whether a streamed answer is JSON in pieces, an array or lines, and no event
-            stream; then only the request tells a stream from a plain answer.
+            stream; then the request tells a stream from a plain answer, or the content type does,
+            where it is one of JSON lines.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
         open_player: gets what plays its answers (:func:`load_player`); ``None`` where nothing does.
