@@ -11,8 +11,8 @@ from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
-from codec.apis.rerank.route import RERANK
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
+from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ __all__ = (
     "load_embeddings",
     "load_messages",
     "load_moderations",
-    "load_rankings",
     "load_ollama_chats",
     "load_ollama_embeddings",
     "load_ollama_texts",
+    "load_rankings",
     "load_responses",
 )
 

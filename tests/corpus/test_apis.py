@@ -27,10 +27,10 @@ from tests.corpus.recordings import (
     load_counts,
     load_messages,
     load_moderations,
-    load_rankings,
     load_ollama_chats,
     load_ollama_embeddings,
     load_ollama_texts,
+    load_rankings,
     load_responses,
 )
 from tests.corpus.replay import CUTS, Bench, find_answer_faults, find_faults, observe_recording

@@ -13,8 +13,8 @@ from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
-from codec.apis.rerank.route import RERANK
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
+from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
 from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
 
