@@ -5,7 +5,8 @@ answers.
 
 Rules:
 
-1. Known members alone are looked at (:data:`_MEMBERS`): a text that looks like base64 is one.
+1. Known members alone are looked at (:data:`_MEMBERS`): a text that looks like base64 is one. Of
+   Gemini's ``inlineData`` it is ``data``, which elsewhere may be anything.
 2. Up to :data:`MAX_KEPT_CHARS` stay as they are. Longer ones become ``<N base64 characters,
    image/png>``, the type told by the first bytes, where they tell it.
 3. What arrives in pieces may be shortened before its end is there: the next piece is counted in.
@@ -17,6 +18,8 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codec.text.jsontext import JsonObject
 
 __all__ = ("MAX_KEPT_CHARS", "find_image_type", "shorten_base64", "shorten_base64_text")
@@ -39,7 +42,14 @@ _FIRST_CHARS = max(map(len, _TYPES))
 _VALUE = rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=]*+)"
 """Base64, or what stands for it, and more of it."""
 
-_IN_TEXT = re.compile(rb'("(?:%b)" {0,4}: {0,4}")' % "|".join(_MEMBERS).encode() + _VALUE)
+_INLINE = (
+    rb'inlineData"\s{0,64}:\s{0,64}\{\s{0,64}'
+    rb'(?:"mimeType"\s{0,4}:\s{0,4}"[^"\\]{0,99}",\s{0,64})?"data'
+)
+"""The name of the member within its object, behind the type or before it."""
+
+_NAMES = "|".join(_MEMBERS).encode() + b"|" + _INLINE
+_IN_TEXT = re.compile(rb'("(?:%b)" {0,4}: {0,4}")' % _NAMES + _VALUE)
 _ALONE = re.compile(rb"()" + _VALUE)
 
 
@@ -61,9 +71,9 @@ def shorten_base64_text(piece: bytes) -> bytes:
     return _IN_TEXT.sub(_shorten_match, piece)
 
 
-def shorten_base64(members: JsonObject) -> None:
-    """Shorten what is too long among the members of an object, in place."""
-    for name in _MEMBERS:
+def shorten_base64(members: JsonObject, names: Sequence[str] = _MEMBERS) -> None:
+    """Shorten what is too long among these members of an object, in place."""
+    for name in names:
         value = members.get(name)
         if not isinstance(value, str) or not value.isascii():
             continue

@@ -184,13 +184,20 @@ class SseDecoder:
         Raises:
             LimitExceeded: as :meth:`feed`.
         """
+        block = self.take_rest()
+        return _parse(block) if block else None
+
+    def take_rest(self) -> bytes:
+        """Take the bytes of the event that was under way when the stream ended.
+
+        Raises:
+            LimitExceeded: as :meth:`feed`.
+        """
         self._check_limit()
-        if not self._pending:
-            return None
         block = bytes(self._pending)
         self._pending.clear()
         self._searched = self._shortened = 0
-        return _parse(block)
+        return block
 
     def _join(self, data: bytes) -> bytes:
         """Join a read to the event under way, and return all of it once an event ends there."""
