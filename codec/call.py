@@ -307,6 +307,8 @@ class Ending(StrEnum):
     """The API's end mark was seen: nothing is missing, whichever side closes next."""
     STOPPED = "stopped"
     """All is there if the bytes end here, and nothing marks that they do."""
+    UNMARKED = "unmarked"
+    """The same, of an API that never marks an end: who leaves with all that came has it all."""
     OPEN = "open"
     """More was to come."""
     CANCELLED = "cancelled"

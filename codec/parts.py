@@ -23,10 +23,15 @@ MAX_READ_PARTS = 1_024
 """Parts of one message that are read, and as many of its calls: OpenAI takes 500 images."""
 
 
-class Text(msgspec.Struct, frozen=True, gc=False):
-    """A part of a content list that is text."""
+class Text(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """A part of a content list that is text.
+
+    Attributes:
+        signature: what proves to the provider that it is its own (Gemini).
+    """
 
     text: str
+    signature: str | None = None
 
 
 class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -36,7 +41,7 @@ class Reasoning(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         text: the reasoning or its summary, ``None`` where only the encrypted form came.
         id: the provider's id of it.
         encrypted: its opaque form, to be sent back.
-        signature: what proves to the provider that the text is its own (Anthropic).
+        signature: what proves to the provider that the text is its own (Anthropic, Gemini).
         data: all of it in an opaque form, where nobody is to read it (Anthropic).
     """
 
@@ -82,12 +87,14 @@ class ToolCall:
         type: ``function`` unless the provider said otherwise; ``custom`` where the arguments are
             free text; ``function_call`` for OpenAI's deprecated single call; empty for what is
             no call and is in the place of one.
+        reasoning_signature: what proves to the provider that it called after it thought (Gemini).
     """
 
     id: str | None = None
     name: str | None = None
     arguments: str = ""
     type: str = "function"
+    reasoning_signature: str | None = None
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):

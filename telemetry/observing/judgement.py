@@ -7,7 +7,8 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 3. A complete answer that reached the client is complete, whoever closes next. Its API says what
    makes it complete (:class:`codec.call.Ending`): [DONE], or the finish reason of every choice that
    was asked for, and the usage. A stream that says that it stopped is complete if its bytes end
-   cleanly. An answer that says that somebody stopped it is cancelled: no error, and no success.
+   cleanly; one of an API that marks no end also if its client left with all that came. An answer
+   that says that somebody stopped it is cancelled: no error, and no success.
 4. What was not read is not judged: a clean end of a body that was not observed whole counts as a
    complete answer, and the anomalies say why it is not known better (R6).
 5. A plain answer is whole if its framing says so. If only the connection's end does, it is whole if
@@ -98,6 +99,8 @@ def judge(
         return _COMPLETED
     is_whole = ending is not Ending.OPEN if streamed else _is_whole(end, status, response)
     if end.kind in CLEAN_ENDS and (unread or is_whole):
+        return _COMPLETED
+    if ending is Ending.UNMARKED and delivered and end.kind is EndKind.CLIENT_GONE:
         return _COMPLETED
     return _judge_broken(end, streamed=streamed)
 

@@ -10,7 +10,8 @@ Rules:
 3. Tool calls stand under their position among the calls. Argument text is verbatim, JSON or not.
    Where the order of text and calls is content, a call is a part at its place as well (``apis.md``
    1.4).
-4. Parts and calls are as many as :mod:`telemetry.spans.flattening` allows.
+4. Of several results in one message the first one's id stands for all: there is one key.
+5. Parts and calls are as many as :mod:`telemetry.spans.flattening` allows.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ _TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
 _ID: Final = MessageContentAttributes.MESSAGE_CONTENT_ID
 _ENCRYPTED: Final = MessageContentAttributes.MESSAGE_CONTENT_ENCRYPTED_CONTENT
 _SIGNATURE: Final = MessageContentAttributes.MESSAGE_CONTENT_SIGNATURE
+_CALL_SIGNATURE: Final = ToolCallAttributes.TOOL_CALL_REASONING_SIGNATURE
 _DATA: Final = MessageContentAttributes.MESSAGE_CONTENT_DATA
 
 _MEDIA: Final = frozenset({"image", "audio", "document"})
@@ -75,13 +77,14 @@ def build_message_attributes(
         return
     said: list[Part] = []
     calls: list[ToolCall] = []
+    answered = next((part.id for part in content if isinstance(part, ToolResult)), None)
+    yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", answered
     for part in content:
         if isinstance(part, ToolCall):
             calls.append(part)
             if calls_are_parts:
                 said.append(part)
         elif isinstance(part, ToolResult):
-            yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", part.id
             said += (part.content,) if isinstance(part.content, str) else part.content or ()
         elif shows_reasoning or not isinstance(part, Reasoning):
             said.append(part)
@@ -117,10 +120,12 @@ def _part(prefix: str, part: Part, flattening: Flattening) -> AttributePairs:
         yield f"{prefix}.{_DATA}", flattening.opaque(_DATA, part.data)
     elif isinstance(part, ToolCall):
         yield f"{prefix}.{_TYPE}", "tool_use"
-        yield from _call(prefix, part)
+        yield from _call(prefix, part, flattening)
     elif isinstance(part, (str, Text, Refusal)):
         yield f"{prefix}.{_TYPE}", "text"
         yield f"{prefix}.{_TEXT}", (part if isinstance(part, str) else part.text) or None
+        if isinstance(part, Text):
+            yield f"{prefix}.{_SIGNATURE}", flattening.opaque(_SIGNATURE, part.signature)
 
 
 def _media(prefix: str, media: Media) -> AttributePairs:
@@ -152,14 +157,16 @@ def _calls(prefix: str, calls: Sequence[ToolCall], flattening: Flattening) -> At
         calls = calls[:-1]
     name = MessageAttributes.MESSAGE_TOOL_CALLS
     for position, call in flattening.first(name, calls, MAX_FLATTENED_TOOL_CALLS):
-        yield from _call(f"{prefix}.{name}.{position}", call)
+        yield from _call(f"{prefix}.{name}.{position}", call, flattening)
 
 
-def _call(prefix: str, call: ToolCall) -> AttributePairs:
+def _call(prefix: str, call: ToolCall, flattening: Flattening) -> AttributePairs:
     yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_ID}", call.id
     yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_FUNCTION_NAME}", call.name
     arguments = call.arguments or None
     yield f"{prefix}.{ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON}", arguments
+    signature = flattening.opaque(_CALL_SIGNATURE, call.reasoning_signature)
+    yield f"{prefix}.{_CALL_SIGNATURE}", signature
 
 
 def _function_call(prefix: str, call: ToolCall) -> AttributePairs:

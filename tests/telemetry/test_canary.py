@@ -26,6 +26,13 @@ from telemetry.spans.otlp.encoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
 from tests.telemetry.canaries import CANARY, IMAGE_URL, body, plant
+from tests.telemetry.gemini_canaries import (
+    GEMINI_ANSWERED,
+    GEMINI_ASKED,
+    GEMINI_PATH,
+    GEMINI_WORDS,
+    stream_gemini,
+)
 from tests.telemetry.message_canaries import (
     MESSAGES_ANSWERED,
     MESSAGES_ASKED,
@@ -354,6 +361,32 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         OLLAMA_EMBEDDING_WORDS,
     ),
+    "gemini": (
+        {
+            "asked": body(GEMINI_ASKED),
+            "data": body(GEMINI_ANSWERED),
+            "endpoint": "gemini.generate",
+        },
+        GEMINI_WORDS | OUTPUT_WORDS,
+    ),
+    "streamed gemini": (
+        {
+            "asked": body(GEMINI_ASKED),
+            "data": stream_gemini(GEMINI_ANSWERED),
+            "endpoint": "gemini.stream",
+            "path": GEMINI_PATH.replace(":g", ":streamG"),
+        },
+        GEMINI_WORDS | OUTPUT_WORDS,
+    ),
+    "error in a stream of gemini": (
+        {
+            "asked": body(GEMINI_ASKED),
+            "data": b"[" + body(ERROR) + b"]",
+            "endpoint": "gemini.stream",
+            "path": GEMINI_PATH.replace(":g", ":streamG"),
+        },
+        GEMINI_WORDS | {"message"},
+    ),
     **{
         f"every member, {endpoint}": (
             {"asked": body(ALL_ASKED), "data": body(ALL_ANSWERED), "endpoint": endpoint},
@@ -424,13 +457,14 @@ def seen(
     members = dict(members)
     endpoint = members.pop("endpoint", "chat.completions")
     data = members.pop("data")
+    path = members.pop("path", "/v1/chat/completions")
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
     tmp_path.mkdir(exist_ok=True)
     with Store.open(tmp_path / "traces.db") as store:
         service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
         first, *frames = exchange_frames(data, **members)
         assert isinstance(first, Begin)
-        for frame in (begin(headers=tuple(headers), endpoint=endpoint), *frames):
+        for frame in (begin(headers=tuple(headers), endpoint=endpoint, path=path), *frames):
             service.feed(frame)
         service.commit()
         assert service.counts.failed == 0

@@ -11,6 +11,7 @@ import pytest
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.gemini.route import GEMINI, GEMINI_STREAM
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
@@ -161,11 +162,35 @@ def test_ollamas_own_api_is_known_by_two_segments(target: str, api: Api | None) 
 
 
 @pytest.mark.parametrize(
+    ("target", "api"),
+    [
+        ("/v1beta/models/gemini-3-pro:generateContent", GEMINI),
+        ("/v1beta/models/gemini-3-pro:generateContent?key=k", GEMINI),
+        ("/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse", GEMINI_STREAM),
+        ("/v1beta/tunedModels/mine:generateContent", GEMINI),
+        ("/v1/projects/p/locations/l/publishers/google/models/g:generateContent", GEMINI),
+        ("/v1/projects/p/locations/l/endpoints/7:streamGenerateContent", GEMINI_STREAM),
+        ("/v1beta/models/:generateContent", None),
+        ("/v1beta/models/a/b:generateContent", None),
+        ("/v1beta/xmodels/a:generateContent", None),
+        ("/v1beta/models/a:generateContent/", None),
+        ("/v1beta/models/a:batchGenerateContent", None),
+        ("/v1beta/models/a:countTokens", None),
+        ("/v1/publishers/google/models/a:predict", None),
+        ("/:generateContent", None),
+    ],
+)
+def test_gemini_is_known_by_the_model_and_what_is_asked_of_it(target: str, api: Api | None) -> None:
+    """Whatever stands before, on either of Google's hosts (``apis.md`` 1.1)."""
+    assert find_api("POST", target) is api
+
+
+@pytest.mark.parametrize(
     ("target", "expected"),
     [
         ("/v1/rerank", False),
         ("/v1/responses", False),
-        ("/v1beta/models/gemini:streamGenerateContent?alt=sse", True),
+        ("/v1beta/models/gemini:streamGenerateContent?alt=sse", False),
         ("/model/anthropic.claude/converse-stream", True),
         ("/v1/rerank", True),
         ("/api/chat", False),
@@ -186,7 +211,8 @@ def test_other_apis_that_call_models_are_known_by_the_end_of_the_path(
 def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> None:
     """Whatever its place in the table: none hides another."""
     assert get_api(api.name) is api
-    assert find_api("POST", f"/v1{api.path_ends[0]}") is api
+    before = "/v1" if api.path_ends[0].startswith("/") else "/v1/models/m"
+    assert find_api("POST", before + api.path_ends[0]) is api
     assert f"…{api.path_ends[0]}" in OBSERVED
 
 

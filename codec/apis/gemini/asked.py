@@ -1,0 +1,133 @@
+"""A request for content: contents, what comes before them, and tools."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import unquote
+
+from codec.apis.gemini.content import read_content
+from codec.apis.gemini.names import both, member_of, some_of
+from codec.call import Asked, ReadList, Tool
+from codec.members import list_of, object_of, text_of
+from codec.text.integers import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codec.call import Message
+
+__all__ = ("ContentRequest",)
+
+_MODEL_IN_PATH: Final = re.compile(r"/(?:models|tunedModels|endpoints)/(?P<model>[^/]+):[A-Za-z]+$")
+
+_STREAMS: Final = ":streamGenerateContent"
+
+_OPTIONS: Final = {
+    "temperature": "temperature",
+    "topP": "top_p",
+    "topK": "top_k",
+    "maxOutputTokens": "max_tokens",
+    "stopSequences": "stop",
+    "candidateCount": "n",
+    "seed": "seed",
+    "presencePenalty": "presence_penalty",
+    "frequencyPenalty": "frequency_penalty",
+}
+"""Members of ``generationConfig``, and what chat completions call them."""
+
+_DECLARATIONS: Final = both("functionDeclarations")
+
+
+class ContentRequest(Asked, frozen=True, gc=False):
+    """What a client asked for."""
+
+    content_members: ClassVar[frozenset[str]] = both("contents", "systemInstruction", "tools")
+    tool_members: ClassVar[frozenset[str]] = both("tools", "toolConfig")
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for content."""
+        if not isinstance(self.body.get("contents"), list | dict):
+            return "contents is no list"
+        if not isinstance(self.body.get("tools"), list | dict | None):
+            return "tools is no list"
+        return None
+
+    @property
+    def model(self) -> str | None:
+        """The model, which the path names."""
+        found = _MODEL_IN_PATH.search(self.path)
+        return unquote(found["model"]) if found else text_of(self.body.get("model"))
+
+    @property
+    def stream(self) -> bool:
+        """A stream was asked for, by the path."""
+        return self.path.endswith(_STREAMS)
+
+    @property
+    def choice_count(self) -> int:
+        """How many candidates were asked for."""
+        return count_of(member_of(self._config, "candidateCount")) or 1
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters under the names that chat completions give them."""
+        config = self._config
+        named = {ours: member_of(config, theirs) for theirs, ours in _OPTIONS.items()}
+        if self.stream:
+            named["stream"] = True
+        if member_of(config, "responseMimeType") == "application/json":
+            named["response_format"] = {"type": "json_object"}
+        modalities = member_of(config, "responseModalities")
+        named["modalities"] = [one.lower() for one in list_of(modalities) if isinstance(one, str)]
+        return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def instruction_count(self) -> int:
+        """The system instruction, where there is one, is no part of the history."""
+        return 1 if member_of(self.body, "systemInstruction") else 0
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """The labels, by which Vertex AI bills."""
+        return object_of(self.body.get("labels"))
+
+    def read_messages(self) -> Sequence[Message]:
+        """Read the system instruction, and then the contents in their order."""
+        asked = [(content, "user") for content in some_of(self.body.get("contents"))]
+        if self.instruction_count:
+            told = member_of(self.body, "systemInstruction")
+            if isinstance(told, dict):
+                told = {**told, "role": "system"}  # some clients say user
+            asked.insert(0, (told, "system"))
+        return ReadList(asked, _read_content)
+
+    def read_tools(self) -> Sequence[Tool]:
+        """Read the tools on offer: each function, and then the provider's own."""
+        tools = some_of(self.body.get("tools"))
+        return [one for tool in tools for one in _read_tools(object_of(tool))]
+
+    @property
+    def _config(self) -> Mapping[str, Any]:
+        return object_of(member_of(self.body, "generationConfig"))
+
+
+def _read_content(asked: tuple[Any, str]) -> Message:
+    return read_content(*asked)
+
+
+def _read_tools(tool: Mapping[str, Any]) -> Iterator[Tool]:
+    for declared in list_of(member_of(tool, "functionDeclarations")):
+        function = object_of(declared)
+        schema = member_of(function, "parametersJsonSchema")
+        yield Tool(
+            type="function",
+            name=text_of(function.get("name")),
+            description=text_of(function.get("description")),
+            parameters=function.get("parameters") if schema is None else schema,
+            value=declared,
+        )
+    for name, value in tool.items():
+        if name not in _DECLARATIONS and value is not None:
+            yield Tool(type=name, value={name: value})

@@ -1,0 +1,120 @@
+"""Contents, which are lists of parts, as messages of the record.
+
+Rules (``apis.md`` 4.1):
+
+1. Text that is the only part of a content is the message's content. With a signature, or among
+   others, it is a part.
+2. A part that the record has no word for, or that tells what a tool of the provider found, says
+   nothing: it is whole in the body.
+3. Roles stay verbatim: ``model`` and ``user``, also for what a function answered.
+4. Either spelling of a name is read, in answers as well, where only one occurs.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.gemini.names import member_of, some_of
+from codec.call import Message
+from codec.members import object_of, text_of
+from codec.parts import MAX_READ_PARTS, Media, Reasoning, Text, ToolCall, ToolResult
+from codec.text.jsontext import compact_text
+
+if TYPE_CHECKING:
+    from codec.parts import Part
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("CODE_TOOL", "read_content")
+
+CODE_TOOL: Final = "code_execution"
+"""What a call is named that is code which the provider runs."""
+
+_KINDS: Final = {"image": "image", "audio": "audio", "video": "video"}
+"""Kinds of media by the first word of their MIME type; any other is a document."""
+
+
+def read_content(content: Any, role: str) -> Message:
+    """Read a content; a text is one, too, as SDKs have it.
+
+    Args:
+        content: an object with parts, or anything else.
+        role: whose it is if it does not say.
+    """
+    if isinstance(content, str):
+        return Message(role, content or None)
+    members = object_of(content)
+    role = text_of(members.get("role")) or role
+    parts = some_of(members.get("parts"))
+    read = [part for part in map(_read_part, islice(parts, MAX_READ_PARTS)) if part is not None]
+    count = len(parts) if len(parts) > MAX_READ_PARTS else 0
+    if len(parts) > 1 or not read:
+        return Message(role, tuple(read) or None, None, count)
+    [only] = read
+    if isinstance(only, Text) and only.signature is None:
+        return Message(role, only.text or None)  # rule 1
+    name = text_of(object_of(member_of(object_of(parts[0]), "functionResponse")).get("name"))
+    return Message(role, (only,), name)
+
+
+def _read_part(value: Any) -> Part | None:
+    part = object_of(value)
+    signature = text_of(member_of(part, "thoughtSignature"))
+    if isinstance(call := member_of(part, "functionCall"), dict):
+        return _read_call(call, signature)
+    if isinstance(result := member_of(part, "functionResponse"), dict):
+        return _read_result(result)
+    if isinstance(blob := member_of(part, "inlineData"), dict):
+        return _read_media(blob, data=text_of(blob.get("data")))
+    if isinstance(file := member_of(part, "fileData"), dict):
+        return _read_media(file, url=text_of(member_of(file, "fileUri")))
+    if isinstance(code := member_of(part, "executableCode"), dict):
+        return _read_code(code, signature)
+    text = part.get("text")
+    if part.get("thought") is True and (isinstance(text, str) or signature is not None):
+        return Reasoning(text=text_of(text), signature=signature)
+    return Text(text, signature) if isinstance(text, str) else None
+
+
+def _read_call(call: JsonObject, signature: str | None) -> ToolCall:
+    """Read a call; of one whose arguments could not be joined, the pieces."""
+    asked = call.get("args")
+    if asked is None:
+        asked = member_of(call, "partialArgs")
+    return ToolCall(
+        id=text_of(call.get("id")),
+        name=text_of(call.get("name")),
+        arguments="" if asked is None else compact_text(asked),
+        reasoning_signature=signature,
+    )
+
+
+def _read_code(code: JsonObject, signature: str | None) -> ToolCall:
+    asked = {name: code[name] for name in ("language", "code") if name in code}
+    return ToolCall(
+        id=text_of(code.get("id")),
+        name=CODE_TOOL,
+        arguments=compact_text(asked),
+        type=CODE_TOOL,
+        reasoning_signature=signature,
+    )
+
+
+def _read_result(result: JsonObject) -> ToolResult:
+    value = result.get("response")
+    text = None if value is None else compact_text(value)
+    return ToolResult(id=text_of(result.get("id")), content=text, value=value)
+
+
+def _read_media(members: JsonObject, *, data: str | None = None, url: str | None = None) -> Media:
+    mime_type = text_of(member_of(members, "mimeType"))
+    kind = _KINDS.get((mime_type or "").partition("/")[0].lower(), "document")
+    if kind == "image" and data is not None:
+        url, data = f"data:{mime_type};base64,{data}", None
+    return Media(
+        kind=kind,
+        url=url,
+        data=data,
+        mime_type=mime_type,
+        name=text_of(member_of(members, "displayName")),
+    )

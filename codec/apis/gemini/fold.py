@@ -1,0 +1,235 @@
+"""The chunks of a streamed answer to one answer, incrementally and within bounds.
+
+Rules (``apis.md`` 4.2):
+
+1. A chunk is a whole answer with the new parts alone. Candidates are known by their index; one
+   without has that of its place.
+2. Text is joined to the part before it where both are thoughts or neither, and neither is signed.
+   An empty text says nothing, unless it is signed.
+3. A call is whole in one part, unless it says that it goes on: then parts without a name are more
+   of its arguments, and a bare one ends it (:mod:`codec.apis.gemini.calls`).
+4. Of any other member the last value counts that is not null. So do finish reasons: one is no end,
+   and the last that is not empty stands.
+5. Counts run: of each the last one counts. They are never summed.
+6. Past its budget nothing grows (``observer_limit``); how it ended, counts and errors are still
+   taken (R5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.gemini.calls import join_arguments
+from codec.apis.gemini.said import KNOWN, make_answer, shorten_data
+from codec.budget import MEMBER_BYTES, Budget, size_bytes
+from codec.chunk import find_error
+from codec.members import list_of, object_of
+from codec.text.integers import index_of
+from codec.text.jsontext import join_text
+from codec.text_fold import TextFold
+from codec.usage import MAX_USAGE_BYTES, merge_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from codec.apis.gemini.said import ContentAnswer
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("ContentFold",)
+
+_PART_BYTES: Final = 1_024
+"""What a part takes before it says anything, and so does a candidate."""
+
+_MAX_WORD_CHARS: Final = 64
+"""Longest finish reason that is taken where there is no room."""
+
+_TEXT: Final = "text"
+_OF_TEXT: Final = frozenset({_TEXT, "thought"})
+_SILENT: Final = frozenset({*_OF_TEXT, "thoughtSignature"})
+
+
+class _Part:
+    """A part: what it came as, and the pieces of its text; ``None`` where no more are joined."""
+
+    __slots__ = ("pieces", "value")
+
+    def __init__(self, value: JsonObject, pieces: list[str] | None = None) -> None:
+        self.value = value
+        self.pieces = pieces
+
+
+class _Candidate:
+    """A candidate under way; the call that goes on is one of its parts."""
+
+    __slots__ = ("content", "members", "open_call", "parts")
+
+    def __init__(self) -> None:
+        self.members: JsonObject = {}
+        self.content: JsonObject | None = None
+        self.parts: list[_Part] = []
+        self.open_call: JsonObject | None = None
+
+
+class ContentFold(TextFold):
+    """Folds the chunks of one stream. Not safe for concurrent calls.
+
+    Attributes:
+        budget: of all that is kept.
+        has_content: text, a thought, a call or anything else was said.
+    """
+
+    __slots__ = ("_body", "_candidates", "_usage", "_usage_budget")
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(budget)
+        self._body: JsonObject = {}
+        self._candidates: dict[int, _Candidate] = {}
+        self._usage: JsonObject = {}
+        self._usage_budget = Budget(MAX_USAGE_BYTES)
+
+    def feed(self, chunk: Any, name: str | None = None) -> bool:
+        """Fold one chunk; whether it is one, which an error is not.
+
+        Args:
+            chunk: its decoded JSON, of any type, which is the fold's from here on.
+            name: the event's own name, if it had one.
+        """
+        self._close_text()
+        if (error := find_error(chunk, name)) is not None:
+            self.note_error(error)
+            return False
+        members = object_of(chunk)
+        if KNOWN.isdisjoint(members):
+            self.note("foreign_chunk")
+            return True
+        for place, value in enumerate(list_of(members.get("candidates"))):
+            self._feed_candidate(place, object_of(value))
+        merge_usage(self._usage, object_of(members.get("usageMetadata")), self._usage_budget)
+        self._put(self._body, members, besides=("candidates", "usageMetadata"))
+        return True
+
+    def _is_piece(self, kind: str) -> bool:
+        return kind == _TEXT
+
+    def _find_pieces(self, kind: str, index: int, part: int) -> list[str] | None:  # noqa: ARG002
+        return self._candidates[index].parts[part].pieces
+
+    def _feed_candidate(self, place: int, value: JsonObject) -> None:
+        told = index_of(value.get("index"))
+        index = place if told is None else told
+        known = self._candidates.get(index)
+        if known is None:
+            if not self.budget.reserve(_PART_BYTES):
+                return
+            known = self._candidates[index] = _Candidate()
+        if isinstance(content := value.get("content"), dict):
+            known.content = {} if known.content is None else known.content
+            self._put(known.content, content, besides=("parts",))
+            for part in list_of(content.get("parts")):
+                if isinstance(part, dict):
+                    self._feed_part(index, known, part)
+        self._put(known.members, value, besides=("content", "finishReason"))
+        word = value.get("finishReason")
+        if word and len(str(word)) <= _MAX_WORD_CHARS:
+            known.members["finishReason"] = word
+
+    def _feed_part(self, index: int, candidate: _Candidate, part: JsonObject) -> None:
+        text = part.get(_TEXT)
+        if isinstance(text, str) and part.keys() <= _OF_TEXT:
+            self._feed_text(index, candidate, part, text)
+            return
+        call = part.get("functionCall")
+        if isinstance(call, dict) and not call.get("name") and part.keys() == {"functionCall"}:
+            self._feed_pieces(candidate, call)
+            return
+        shorten_data(part)
+        if part and self.budget.reserve(_PART_BYTES + size_bytes(part)):
+            candidate.parts.append(_Part(part))
+            if isinstance(call, dict):
+                candidate.open_call = call if call.get("willContinue") is True else None
+            if text or part.keys() - _SILENT:
+                self.has_content = True
+
+    def _feed_text(self, index: int, candidate: _Candidate, part: JsonObject, text: str) -> None:
+        """Join a text to the part before it, or begin another (rule 2)."""
+        if not text:
+            return
+        kind = {name: value for name, value in part.items() if name != _TEXT and value}
+        last = candidate.parts[-1] if candidate.parts else None
+        if last is None or last.pieces is None or last.value != kind:
+            if not self.budget.reserve(_PART_BYTES):
+                return
+            candidate.parts.append(_Part(kind, []))
+        self.open_text(_TEXT, index, len(candidate.parts) - 1, text)
+
+    def _feed_pieces(self, candidate: _Candidate, more: JsonObject) -> None:
+        """Add to the arguments of the call that goes on, or end it (rule 3)."""
+        call = candidate.open_call
+        if call is None:
+            return
+        pieces = list_of(more.get("partialArgs"))
+        if pieces and self.budget.reserve(size_bytes(pieces) + MEMBER_BYTES):
+            call["partialArgs"] = known = list_of(call.get("partialArgs"))
+            known += pieces
+        if more.get("willContinue") is not True:
+            candidate.open_call = None
+
+    def _put(self, into: JsonObject, members: JsonObject, *, besides: Container[str]) -> None:
+        """Take members as they are told later (rule 4)."""
+        for name, value in members.items():
+            known = into.get(name)
+            if name in besides or (name in into and (value is None or value == known)):
+                continue
+            growth = size_bytes(value) - size_bytes(known)
+            if self.budget.reserve(growth + (0 if name in into else len(name) + MEMBER_BYTES)):
+                into[name] = value
+
+    def answer(self, *, has_end: bool, is_cut: bool) -> ContentAnswer:
+        """Return the answer as it stands, after the last chunk.
+
+        Args:
+            has_end: the mark of its end came, in a framing that has one.
+            is_cut: it broke off, by its framing.
+        """
+        self._close_text()
+        body: JsonObject = {}
+        if self._candidates:
+            body["candidates"] = [
+                _whole(self._candidates[index]) for index in sorted(self._candidates)
+            ]
+        body |= self._body
+        if self._usage:
+            body["usageMetadata"] = self._usage
+        if self.budget.exceeded or self._usage_budget.exceeded:
+            self.note("observer_limit")
+        return make_answer(
+            body,
+            error=self._error,
+            anomalies=(*self._anomalies,),
+            has_end=has_end,
+            is_cut=is_cut,
+        )
+
+
+def _whole(candidate: _Candidate) -> JsonObject:
+    """The candidate as far as it is known."""
+    if candidate.content is None:
+        return candidate.members
+    parts = [_whole_part(part) for part in candidate.parts]
+    content = candidate.content | ({"parts": parts} if parts else {})
+    return {"content": content} | candidate.members
+
+
+def _whole_part(part: _Part) -> JsonObject:
+    if part.pieces is not None:
+        return {_TEXT: join_text(part.pieces)} | part.value
+    call = part.value.get("functionCall")
+    if not isinstance(call, dict) or call.keys().isdisjoint({"partialArgs", "willContinue"}):
+        return part.value
+    joined = join_arguments(list_of(call.get("partialArgs")))
+    if joined is None:
+        return part.value
+    kept = {name: call[name] for name in call if name not in {"partialArgs", "willContinue"}}
+    if joined:
+        kept["args"] = object_of(call.get("args")) | joined
+    return part.value | {"functionCall": kept}

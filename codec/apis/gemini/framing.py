@@ -1,0 +1,104 @@
+"""The framings of a streamed answer: events, an array in pieces, or JSON by itself.
+
+Rules (``apis.md`` 1.3 and section 0, item 2):
+
+1. The first byte tells the framing: a bracket, or else the first field of an event.
+2. Between events JSON may stand by itself, pretty-printed: an error is told so. It ends at a blank
+   line, or with the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from codec.text.base64_text import shorten_base64_text
+from codec.text.json_stream import JsonSplitter
+from codec.text.sse import ServerSentEvent, SseDecoder, read_event
+
+if TYPE_CHECKING:
+    from codec.event_reader import Decoder
+
+__all__ = ("MAX_CHUNK_BYTES", "ChunkDecoder")
+
+MAX_CHUNK_BYTES: Final = 16 * 1024 * 1024
+"""Largest chunk without its pictures: what a search found comes in one."""
+
+_SPACE: Final = b" \t\r\n"
+_BRACKETS: Final = (b"{", b"[")
+
+
+class ChunkDecoder:
+    """Cuts a stream into chunks, whatever its framing: a :class:`codec.event_reader.Decoder`."""
+
+    __slots__ = ("_events", "_json")
+
+    def __init__(self) -> None:
+        self._events: SseDecoder | None = None
+        self._json: JsonSplitter | None = None
+
+    @property
+    def is_between_events(self) -> bool:
+        """The next byte begins a chunk."""
+        if self._events is not None:
+            return self._events.is_between_events
+        return self._json is not None and self._json.is_between_values
+
+    @property
+    def pending_bytes(self) -> int:
+        """The size of the chunk under way."""
+        if self._events is not None:
+            return self._events.pending_bytes
+        return 0 if self._json is None else self._json.pending_bytes
+
+    @property
+    def has_end(self) -> bool:
+        """The end of an array came; no other framing has one."""
+        return self._json is not None and self._json.is_closed
+
+    @property
+    def is_open(self) -> bool:
+        """An array has begun, whose end is still to come."""
+        return self._json is not None and self._json.in_array and not self._json.is_closed
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Take one read and return the bytes of the chunks that it completes.
+
+        Raises:
+            LimitExceeded: a chunk passes its limit.
+        """
+        if self._events is not None:
+            return self._events.split(data)
+        if self._json is None:
+            data = data.lstrip(_SPACE)
+            if not data:
+                return []
+            if not data.startswith(_BRACKETS):
+                self._events = SseDecoder(limit_bytes=MAX_CHUNK_BYTES, shorten=shorten_base64_text)
+                return self._events.split(data)
+            self._json = JsonSplitter(limit_bytes=MAX_CHUNK_BYTES, shorten=shorten_base64_text)
+        return self._json.split(data)
+
+    def read(self, raw: bytes) -> ServerSentEvent | None:
+        """Read the bytes of a chunk; ``None`` where it has nothing to tell."""
+        if self._json is not None:
+            return ServerSentEvent(data=raw, raw=raw)
+        bare = raw.strip(_SPACE)
+        if bare.startswith(_BRACKETS):  # rule 2
+            return ServerSentEvent(data=bare, raw=raw)
+        return read_event(raw)
+
+    def finish(self) -> ServerSentEvent | None:
+        """Return the chunk that was under way when the stream ended, if any.
+
+        Raises:
+            LimitExceeded: as :meth:`split`.
+        """
+        if self._events is not None:
+            rest = self._events.take_rest()
+        else:
+            rest = b"" if self._json is None else self._json.finish()
+        return self.read(rest) if rest else None
+
+
+if TYPE_CHECKING:
+    _IS_ONE: type[Decoder] = ChunkDecoder

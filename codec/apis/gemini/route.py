@@ -1,0 +1,46 @@
+"""The routes of Gemini, and the names of their spans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from codec.apis.api import Api
+from codec.apis.gemini.asked import ContentRequest
+from codec.apis.gemini.said import read_answer
+from codec.apis.gemini.stream import ContentStream
+
+__all__ = ("GEMINI", "GEMINI_STREAM")
+
+_MODELS: Final = ("models", "tunedModels", "endpoints")
+"""What a model can be one of."""
+
+
+def _owns(path: str) -> bool:
+    """Tell whether it is the path of a model."""
+    kind, _, model = path.rpartition("/")
+    return not model.startswith(":") and kind.rpartition("/")[2] in _MODELS
+
+
+GEMINI = Api(
+    name="gemini.generate",
+    path_ends=(":generateContent",),
+    owns=_owns,
+    operation="generate_content",
+    span_name="GenerateContent",
+    system="vertexai",
+    shows_past_reasoning=True,
+    asked=ContentRequest,
+    open_stream=ContentStream,
+    read_said=read_answer,
+)
+"""OpenInference has one word for Google's systems (``apis.md`` 4.3)."""
+
+GEMINI_STREAM = replace(
+    GEMINI,
+    name="gemini.stream",
+    path_ends=(":streamGenerateContent",),
+    span_name="GenerateContentStream",
+    streams_json=True,
+)
+"""The same, streamed: as events, or as an array in pieces."""

@@ -1,0 +1,251 @@
+"""What Gemini said: candidates, how many tokens they took, and why they ended.
+
+Rules (``apis.md`` 4.3 and 4.4):
+
+1. A candidate is one message; one without parts is none, and may still say why it ended.
+2. Thoughts count beside what candidates say, and what tools found beside the prompt: both are
+   added, and nothing else is. A total that has no room for the thoughts says that the count of the
+   candidates includes them.
+3. A finish reason marks no end. An array ends with its bracket; events, with their last byte.
+4. A prompt that was blocked has no candidate, and its reason is why it ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from codec.apis.gemini.content import read_content
+from codec.bodies import decode_response_object
+from codec.call import Answer, Ending, Said, Stop
+from codec.chunk import find_error
+from codec.members import list_of, object_of, text_of
+from codec.text.base64_text import shorten_base64
+from codec.text.integers import count_of, index_of
+from codec.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from codec.call import ErrorObject
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("KNOWN", "ContentAnswer", "make_answer", "read_answer", "shorten_data")
+
+KNOWN: Final = frozenset(
+    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"}
+)
+"""Members of which an answer has one at least."""
+
+_FILTERS: Final = frozenset(
+    {
+        *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
+        *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR"),
+        *("3", "4"),
+    }
+)
+"""Reasons for which an answer is withheld; as numbers, those that both of Google's APIs agree on
+(``enum-encoding=int``)."""
+
+_BAD_CALLS: Final = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
+
+_STOPS: Final = {
+    "STOP": Stop.STOP,
+    "1": Stop.STOP,
+    "MAX_TOKENS": Stop.LENGTH,
+    "2": Stop.LENGTH,
+    **dict.fromkeys(_FILTERS, Stop.CONTENT_FILTER),
+    **dict.fromkeys(_BAD_CALLS, Stop.ERROR),
+}
+
+
+class ContentAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """Answer of Gemini's API.
+
+    Attributes:
+        has_end: of an array, its bracket came.
+        is_cut: a stream ended within an event, or without the bracket that ends its array.
+    """
+
+    has_end: bool = False
+    is_cut: bool = False
+
+    @property
+    def candidates(self) -> Sequence[tuple[int, JsonObject]]:
+        """The candidates and their indexes; one without has that of its place."""
+        found = []
+        for place, value in enumerate(list_of(self.body.get("candidates"))):
+            candidate = object_of(value)
+            index = index_of(candidate.get("index"))
+            found.append((place if index is None else index, candidate))
+        return sorted(found, key=_first)
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """The messages (rule 1)."""
+        return [
+            Answer(
+                index=index,
+                message=read_content(candidate["content"], "model"),
+                finish_reason=(word := _word(candidate.get("finishReason"))),
+                stop=_STOPS.get(word or ""),
+            )
+            for index, candidate in self.candidates
+            if list_of(object_of(candidate.get("content")).get("parts"))
+        ]
+
+    @property
+    def finish_reasons(self) -> Sequence[tuple[int, str]]:
+        """Why each candidate ended; of a prompt that was blocked, why it was (rule 4)."""
+        words = [
+            (index, word)
+            for index, candidate in self.candidates
+            if (word := _word(candidate.get("finishReason"))) is not None
+        ]
+        if words or (block := self._block_reason) is None:
+            return words
+        return [(0, block)]
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """The candidates that were withheld; the first of a prompt that was blocked."""
+        if not self.candidates and self._block_reason is not None:
+            return [0]
+        return [index for index, word in self.finish_reasons if word in _FILTERS]
+
+    def ending(self, *, streamed: bool) -> Ending:
+        """How far it came (rule 3)."""
+        if not streamed:
+            return Ending.STOPPED
+        if self.is_cut or not self.finish_reasons:
+            return Ending.OPEN
+        return Ending.COMPLETE if self.has_end else Ending.UNMARKED
+
+    @property
+    def _block_reason(self) -> str | None:
+        return _word(object_of(self.body.get("promptFeedback")).get("blockReason"))
+
+
+def read_answer(body: bytes) -> ContentAnswer:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is not a JSON object.
+    """
+    value = decode_response_object(body)
+    error = find_error(value)
+    if error is not None or KNOWN.isdisjoint(value):
+        foreign = () if error is not None else ("foreign_chunk",)
+        return make_answer(value, error=error, anomalies=foreign)
+    for candidate in list_of(value.get("candidates")):
+        for part in list_of(object_of(object_of(candidate).get("content")).get("parts")):
+            shorten_data(object_of(part))
+    return make_answer(value)
+
+
+def shorten_data(part: JsonObject) -> None:
+    """Put its length in the place of a long picture or sound, in place."""
+    shorten_base64(object_of(part.get("inlineData")), ("data",))
+
+
+def make_answer(
+    body: JsonObject,
+    *,
+    error: ErrorObject | None = None,
+    anomalies: Sequence[str] = (),
+    has_end: bool = False,
+    is_cut: bool = False,
+) -> ContentAnswer:
+    """Make an answer of a whole body.
+
+    Args:
+        body: the answer.
+        error: the error that came instead, or in the middle.
+        anomalies: what was odd on the way to it.
+        has_end: as :class:`ContentAnswer` has it.
+        is_cut: as :class:`ContentAnswer` has it.
+    """
+    answer = ContentAnswer(
+        id=text_of(body.get("responseId")),
+        model=text_of(body.get("modelVersion")),
+        usage=_read_usage(body.get("usageMetadata")),
+        error=error,
+        body=body,
+        has_end=has_end,
+        is_cut=is_cut,
+    )
+    return replace(answer, anomalies=tuple(dict.fromkeys((*anomalies, *_judge(answer)))))
+
+
+def _read_usage(raw: Any) -> Usage | None:
+    """Read the counts (rule 2)."""
+    if not isinstance(raw, dict) or all(value is None for value in raw.values()):
+        return None
+    prompt, completion = (
+        count_of(raw.get("promptTokenCount")),
+        count_of(raw.get("candidatesTokenCount")),
+    )
+    thoughts = count_of(raw.get("thoughtsTokenCount"))
+    total = count_of(raw.get("totalTokenCount"))
+    if prompt is not None:
+        prompt += count_of(raw.get("toolUsePromptTokenCount")) or 0
+    includes = completion is not None and completion >= (thoughts or 0)
+    if thoughts is not None and not (includes and total == (prompt or 0) + (completion or 0)):
+        completion = (completion or 0) + thoughts
+    if total is not None and total < (prompt or 0) + (completion or 0):
+        total = None
+    return Usage(
+        prompt=prompt,
+        completion=completion,
+        total=total,
+        cache_read=count_of(raw.get("cachedContentTokenCount")),
+        prompt_audio=_count_audio(raw.get("promptTokensDetails")),
+        reasoning=thoughts,
+        completion_audio=_count_audio(raw.get("candidatesTokensDetails")),
+        raw=raw,
+    )
+
+
+def _count_audio(details: Any) -> int | None:
+    """The count of what is sound, among those of each kind."""
+    for one in map(object_of, list_of(details)):
+        if one.get("modality") == "AUDIO":
+            return count_of(one.get("tokenCount"))
+    return None
+
+
+def _judge(answer: ContentAnswer) -> Iterator[str]:
+    """Judge the whole (``span-contract.md`` 1.8)."""
+    words = answer.finish_reasons
+    if any(word in _BAD_CALLS for _, word in words) or (words and _has_pieces(answer.candidates)):
+        yield "bad_tool_arguments"
+    usage = answer.usage
+    if usage is not None and usage.total is None and "totalTokenCount" in usage.raw:
+        yield "total_inconsistent"
+    if answer.error is not None:
+        return
+    if not words:
+        yield "no_finish_reason"
+    if usage is None:
+        yield "no_usage"
+
+
+def _has_pieces(candidates: Sequence[tuple[int, Mapping[str, Any]]]) -> bool:
+    """Tell whether the arguments of a call stayed the pieces that they came in."""
+    return any(
+        "partialArgs" in object_of(object_of(part).get("functionCall"))
+        for _, candidate in candidates
+        for part in list_of(object_of(candidate.get("content")).get("parts"))
+    )
+
+
+def _word(reason: Any) -> str | None:
+    """A reason verbatim; a number, as ``enum-encoding=int`` has it, as text."""
+    if isinstance(reason, int) and not isinstance(reason, bool):
+        return str(reason) if count_of(reason) else None
+    return text_of(reason)
+
+
+def _first(candidate: tuple[int, JsonObject]) -> int:
+    return candidate[0]

@@ -1,0 +1,93 @@
+"""A call of Gemini with a canary in every field (``apis.md`` section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.telemetry.canaries import IMAGE_URL, body, plant
+
+__all__ = ("GEMINI_ANSWERED", "GEMINI_ASKED", "GEMINI_PATH", "GEMINI_WORDS", "stream_gemini")
+
+GEMINI_PATH = "/v1beta/models/m-1:generateContent"
+GEMINI_ASKED: dict[str, Any] = {
+    "systemInstruction": {"parts": [{"text": plant("system")}]},
+    "contents": [
+        {
+            "role": "user",
+            "parts": [
+                {"text": plant("part")},
+                {"fileData": {"mimeType": "image/png", "fileUri": IMAGE_URL}},
+                {"inlineData": {"mimeType": "application/pdf", "data": plant("audio")}},
+                {"inlineData": {"mimeType": "text/plain", "displayName": plant("file")}},
+                {"unheard_of": plant("oddpart")},
+            ],
+        },
+        {
+            "role": "model",
+            "parts": [
+                {"text": plant("thought"), "thought": True, "thoughtSignature": plant("signature")},
+                {
+                    "functionCall": {"name": "f", "args": {"q": plant("arguments")}},
+                    "thoughtSignature": plant("data"),
+                },
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "f", "response": {"r": plant("result")}}}],
+        },
+    ],
+    "tools": [
+        {
+            "functionDeclarations": [
+                {
+                    "name": plant("toolname"),
+                    "description": plant("description"),
+                    "parameters": {"type": "OBJECT", "title": plant("schema")},
+                }
+            ]
+        }
+    ],
+    "toolConfig": {"functionCallingConfig": {"allowedFunctionNames": [plant("chosen")]}},
+    "generationConfig": {
+        "stopSequences": [plant("stop")],
+        "responseSchema": {"title": plant("format")},
+    },
+    "labels": {"k": plant("metadata")},
+    "unheard_of": {plant("oddkey"): plant("oddmember")},
+}
+GEMINI_ANSWERED: dict[str, Any] = {
+    "responseId": "r-1",
+    "modelVersion": "m-1",
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {
+                        "text": plant("reasoning"),
+                        "thought": True,
+                        "thoughtSignature": plant("token"),
+                    },
+                    {"text": plant("content")},
+                    {"functionCall": {"name": "g", "args": {"a": plant("called")}}},
+                    {"codeExecutionResult": {"output": plant("oddanswer")}},
+                ],
+            },
+            "finishReason": "STOP",
+            "groundingMetadata": {"t": plant("refusal")},
+        }
+    ],
+    "usageMetadata": {"promptTokenCount": 3, "note": plant("usage")},
+    "unheard_of": plant("oddbody"),
+}
+GEMINI_WORDS = {
+    *("system", "part", "image", "file", "audio", "oddpart", "thought", "signature", "data"),
+    *("arguments", "result", "toolname", "description", "schema", "chosen", "stop"),
+    *("metadata", "format", "oddkey", "oddmember"),
+}
+
+
+def stream_gemini(answer: dict[str, Any]) -> bytes:
+    """The same answer as an array: one chunk with all of it, and one that says nothing."""
+    return b"[" + body(answer) + b"\r\n,\r\n" + body({"modelVersion": "m-1"}) + b"]"
