@@ -38,6 +38,8 @@ __all__ = (
     "load_dynamo",
     "load_dynamo_expectations",
     "load_embeddings",
+    "load_gemini",
+    "load_gemini_streams",
     "load_messages",
     "load_moderations",
     "load_ollama_chats",
@@ -62,6 +64,7 @@ _HOP_FIELDS = {
 }
 
 _VERTEX = (":rawPredict", ":streamRawPredict")
+_GEMINI = {"gemini.generate": ":generateContent", "gemini.stream": ":streamGenerateContent"}
 _CHAT_TARGET = b"/v1/chat/completions"
 _PROMPT: dict[str, Any] = {"model": "m-1", "prompt": "hi"}
 _PLAIN: dict[str, Any] = {"stream": False}
@@ -235,6 +238,22 @@ def load_ollama_embeddings(folder: Path) -> Iterator[Recording]:
             yield recording
 
 
+def load_gemini(folder: Path) -> Iterator[Recording]:
+    """Every plain answer of Gemini's, on either of Google's hosts."""
+    return _load_gemini(folder, "gemini.generate")
+
+
+def load_gemini_streams(folder: Path) -> Iterator[Recording]:
+    """Every streamed answer of Gemini's, as events or as an array."""
+    return _load_gemini(folder, "gemini.stream")
+
+
+def _load_gemini(folder: Path, api: str) -> Iterator[Recording]:
+    asked = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    target = b"/v1beta/models/m-1" + _GEMINI[api].encode()
+    return _load(folder, api, asked, target, _OTHERS, (_GEMINI[api],), asks_by_body=False)
+
+
 def _load(
     folder: Path,
     api: str,
@@ -242,6 +261,8 @@ def _load(
     target: bytes,
     file: Path = _CHATS,
     other_ends: tuple[str, ...] = (),
+    *,
+    asks_by_body: bool = True,
 ) -> Iterator[Recording]:
     for line in (folder / file).read_text(encoding="utf-8").split("\n")[:-1]:
         exchange = parse_json(line)
@@ -249,7 +270,7 @@ def _load(
             continue
         response = exchange["response"]
         body = response["body"].encode()
-        question = asked | ({"stream": True} if exchange["streaming"] else {})
+        question = asked | ({"stream": True} if exchange["streaming"] and asks_by_body else {})
         yield Recording(
             id=exchange["id"],
             target=_target(exchange["request"]["path"], target, other_ends),

@@ -22,7 +22,13 @@ from codec.usage_filter import UsageFilter
 from telemetry.frames.frame import ResponseData
 from telemetry.observing.observer import Observer
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
-from tests.corpus import message_oracle, ollama_oracle, ranking_oracle, response_oracle
+from tests.corpus import (
+    gemini_oracle,
+    message_oracle,
+    ollama_oracle,
+    ranking_oracle,
+    response_oracle,
+)
 from tests.corpus.folds import describe_response
 from tests.corpus.oracle import (
     expect_outcome,
@@ -72,6 +78,8 @@ MAX_TURNS = 200
 
 ORACLES = {
     "count_tokens": message_oracle.expect_count_span,
+    "gemini.generate": gemini_oracle.expect_plain_span,
+    "gemini.stream": gemini_oracle.expect_stream_span,
     "messages": message_oracle.expect_span,
     "moderations": ranking_oracle.expect_moderation_span,
     "rerank": ranking_oracle.expect_ranking_span,
@@ -385,7 +393,8 @@ def observe_recording(recording: Recording, endpoint: str, **ending: Any) -> Exc
     _, *frames = exchange_frames(
         recording.body, asked=recording.request, status=recording.status, headers=head, **ending
     )
-    return observe([begin(endpoint=endpoint, path=recording.target.decode()), *frames])
+    path = recording.target.decode().partition("?")[0]
+    return observe([begin(endpoint=endpoint, path=path), *frames])
 
 
 def observe_cut(replay: Replay, size: int) -> Exchange | None:

@@ -17,6 +17,7 @@ import pytest
 from codec.apis.table import get_api
 from codec.parts import Text, ToolCall
 from telemetry.frames.ending import EndKind
+from tests.corpus.gemini_oracle import fold_answer as fold_gemini
 from tests.corpus.message_oracle import fold_message
 from tests.corpus.ollama_oracle import fold_lines, is_lines
 from tests.corpus.oracle import is_stream
@@ -25,6 +26,8 @@ from tests.corpus.recordings import (
     NEEDS_RECORDINGS,
     load_all,
     load_counts,
+    load_gemini,
+    load_gemini_streams,
     load_messages,
     load_moderations,
     load_ollama_chats,
@@ -56,7 +59,8 @@ class Case:
     def is_stream(self) -> bool:
         """Whether the answer is one."""
         recording = self.recording
-        return recording.status < 400 and (is_stream(recording.body) or is_lines(recording))
+        is_json = self.api == "gemini.stream" or is_lines(recording)
+        return recording.status < 400 and (is_json or is_stream(recording.body))
 
     @property
     def id(self) -> str:
@@ -77,6 +81,8 @@ CASES = [
     *(Case("ollama.chat", one, fold_lines) for one in load_all(load_ollama_chats)),
     *(Case("ollama.generate", one, fold_lines) for one in load_all(load_ollama_texts)),
     *(Case("ollama.embed", one, fold_lines) for one in load_all(load_ollama_embeddings)),
+    *(Case("gemini.generate", one, fold_gemini) for one in load_all(load_gemini)),
+    *(Case("gemini.stream", one, fold_gemini) for one in load_all(load_gemini_streams)),
 ]
 STREAMS = [case for case in CASES if case.is_stream]
 
@@ -127,6 +133,8 @@ def test_all_of_them_are_here() -> None:
         "ollama.chat": (25, 59),
         "ollama.generate": (4, 8),
         "ollama.embed": (0, 1),
+        "gemini.generate": (0, 328),
+        "gemini.stream": (144, 145),
     }
 
 

@@ -42,6 +42,7 @@ _DECLARATIONS: Final = both("functionDeclarations")
 class ContentRequest(Asked, frozen=True, gc=False):
     """What a client asked for."""
 
+    context_members: ClassVar[frozenset[str]] = Asked.context_members | {"labels"}
     content_members: ClassVar[frozenset[str]] = both("contents", "systemInstruction", "tools")
     tool_members: ClassVar[frozenset[str]] = both("tools", "toolConfig")
 
