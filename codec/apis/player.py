@@ -29,6 +29,7 @@ class Script:
         cached_tokens: of the prompt's, those that a cache is said to have held.
         answer_id: what makes the answer's id its own.
         created: seconds since the epoch.
+        query: of the request's target, in which some APIs are told how to write a stream.
     """
 
     answers: tuple[Answer, ...]
@@ -36,6 +37,7 @@ class Script:
     cached_tokens: int
     answer_id: str
     created: int
+    query: str = ""
 
 
 class Performance(Protocol):

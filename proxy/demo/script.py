@@ -132,7 +132,7 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
     if asked.model == FAILING_MODEL:
         half = _say(_GREETINGS[0]).deltas[:6]
         return Answer(deltas=half, finish_reason="error")
-    if last is not None and last.role == "tool":
+    if last is not None and _is_result(last):
         return _say(_sum_up(messages))
     question = _text_of(last).lower() if last is not None else ""
     if any(phrase in question for phrase in REFUSED_PHRASES):
@@ -232,10 +232,15 @@ def _sum_up(messages: Sequence[Message]) -> str:
     """Repeat the tool results that came since the last message that was not one."""
     results: list[str] = []
     for message in reversed(messages):
-        if message.role != "tool":
+        if not _is_result(message):
             break
         results.append(_text_of(message)[:MAX_QUOTED_CHARACTERS])
     return f"This is what the tools told me: {'; '.join(reversed(results))}."
+
+
+def _is_result(message: Message) -> bool:
+    """Tell whether a message is what a tool answered: by its role, or as Gemini has it."""
+    return message.role == "tool" or any(isinstance(it, ToolResult) for it in message.parts)
 
 
 def _text_of(message: Message) -> str:

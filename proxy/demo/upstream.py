@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -120,6 +120,7 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
         error = build_error(message, error_type="requests", code="rate_limit_exceeded")
         return refuse(429, error)
     script = write_script(asked, answer_id=uuid.uuid4().hex, created=int(time.time()))
+    script = replace(script, query=request.query_string)
     performance = player.play(asked, script, dialect)
     if asked.stream:
         return await _stream(request, performance)

@@ -89,6 +89,19 @@ async def test_an_error_that_quotes_the_key_is_recorded_without_it(encoding: str
     assert exchange.anomalies == ()
 
 
+@pytest.mark.parametrize("name", [b"key", b"$alt=json&key"])
+async def test_a_key_of_the_query_is_nowhere(name: bytes) -> None:
+    """Gemini's clients may send it there: neither where it is quoted, nor in a path (R7)."""
+    told = encode_json({"error": {"code": 400, "message": f"key {KEY.decode()} is not valid"}})
+    target = b"/v1beta/models/m-1:generateContent?" + name + b"=" + KEY
+    exchange, frames = await record(told.encode(), head=b"", target=target)
+    assert_unseen(exchange, b"SECRET")
+    assert exchange.endpoint == "gemini.generate"
+    assert exchange.error_message == f"key {REDACTED} is not valid"
+    assert exchange.path == "/v1beta/models/m-1:generateContent"
+    assert b"SECRET" not in repr(frames).encode()
+
+
 async def test_what_an_error_quotes_as_it_stands_is_in_no_frame() -> None:
     """A worker masks what it need not search for: frames may wait on a disk."""
     body = b"bad key " + KEY + b", and once more: " + KEY

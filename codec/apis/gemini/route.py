@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from codec.apis.api import Api
+from codec.apis.api import Api, load_player
 from codec.apis.gemini.asked import ContentRequest
 from codec.apis.gemini.said import read_answer
 from codec.apis.gemini.stream import ContentStream
@@ -33,6 +34,7 @@ GEMINI = Api(
     asked=ContentRequest,
     open_stream=ContentStream,
     read_said=read_answer,
+    open_player=partial(load_player, "codec.apis.gemini.player", "PLAYER"),
 )
 """OpenInference has one word for Google's systems (``apis.md`` 4.3)."""
 
