@@ -63,7 +63,12 @@ _LOOKED_AT: Final = _PLACES | _KEYS
 _HOLDERS: Final = ("tools", "input")
 """Members of a body that may hold tools."""
 
-_FUNCTION_MEMBERS: Final = frozenset({"function", "parameters", "input_schema", "description"})
+_FUNCTION_MEMBERS: Final = frozenset(
+    {
+        *("function", "parameters", "input_schema", "description"),
+        *("functionDeclarations", "function_declarations"),  # Gemini
+    }
+)
 """Members of a tool: what a function is made of."""
 
 _HEADERS: Final = frozenset({"headers", "extra-headers", "http-headers"})
@@ -76,7 +81,8 @@ _HARMLESS_HEADERS: Final = frozenset(
 
 _ENDS: Final = (
     *("key", "token", "secret", "password", "passwd", "auth", "authorization", "bearer"),
-    *("connection-string", "cookie", "credential", "credentials", "jwt", "sig", "signature"),
+    *("connection-string", "key-string", "cookie", "credential", "credentials", "jwt", "sig"),
+    "signature",
 )
 """Ends of the names of credentials (rule 2)."""
 

@@ -66,6 +66,12 @@ FOUND: dict[str, dict[str, Any]] = {
     "keys for Vercel's gateway": {
         "providerOptions": {"gateway": {"byok": {"anthropic": [{"apiKey": KEY}]}}}
     },
+    "keys for Vertex AI": {
+        "tools": [{"googleMaps": {"authConfig": {"apiKeyConfig": {"apiKeyString": KEY}}}}]
+    },
+    "MCP servers of Gemini": {
+        "tools": [{"mcpServers": [{"streamableHttpTransport": {"headers": {"x-acme": KEY}}}]}]
+    },
     "keys for LiteLLM": {"api_key": KEY},
     "a fallback of LiteLLM": {"fallbacks": [{"model": "m", "api_key": KEY}]},
     "secrets for LiteLLM": {"aws_secret_access_key": KEY},
@@ -87,6 +93,11 @@ NOTHING: dict[str, dict[str, Any]] = {
     "an input": {"input": [{"key": KEY}]},
     "a function": {"tools": [{"type": "function", "function": {"name": KEY, "token": KEY}}]},
     "a flat function": {"tools": [{"name": "f", "parameters": {"properties": {"key": KEY}}}]},
+    "functions of Gemini": {
+        "tools": [
+            {"functionDeclarations": [{"parameters": {"properties": {"headers": {"k": KEY}}}}]}
+        ]
+    },
     "tools that are none": {"tools": [KEY, None, {"type": "function", "key": KEY}]},
     "tools that are no list": {"tools": {"key": KEY}},
     "a cache key": {"prompt_cache_key": KEY},
