@@ -192,7 +192,6 @@ def test_gemini_is_known_by_the_model_and_what_is_asked_of_it(target: str, api: 
         ("/v1/responses", False),
         ("/v1beta/models/gemini:streamGenerateContent?alt=sse", False),
         ("/model/anthropic.claude/converse-stream", True),
-        ("/v1/rerank", True),
         ("/api/chat", False),
         ("/api/tags", False),
         ("/v1/responses/resp_1/cancel", False),
