@@ -24,8 +24,9 @@ from proxy.relay.open_exchanges import OpenExchanges
 from proxy.relay.rejections import Rejections
 from proxy.relay.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.relay.unobserved import UnobservedCounter
-from proxy.upstream.client import UpstreamClient, UpstreamTimeouts
+from proxy.upstream.client import UpstreamClient
 from proxy.upstream.forward_proxy import ForwardProxy
+from proxy.upstream.request import UpstreamTimeouts
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry
 from telemetry.errors import ConfigurationError

@@ -106,6 +106,8 @@ class Api:
         quoted_lists: members of an answer that are lists whose items repeat something; the name of
             an answer that is a list itself is empty.
         quoted_item_members: members of these items in which they do.
+        tool_lists: members of a request or an answer that are lists whose items may have a member
+            ``tools``: what a server offers, what a search found.
         streams_json: whether a streamed answer is JSON in pieces, an array or lines, and no event
             stream; then the request tells a stream from a plain answer, or the content type does,
             where it is one of JSON lines.
@@ -130,6 +132,7 @@ class Api:
     quoted_members: frozenset[str] = frozenset()
     quoted_lists: frozenset[str] = frozenset()
     quoted_item_members: frozenset[str] = frozenset()
+    tool_lists: frozenset[str] = frozenset()
     streams_json: bool = False
     asked: type[Asked]
     open_stream: OpenStream

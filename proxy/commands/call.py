@@ -48,11 +48,9 @@ class RecordedMessage:
 
     Attributes:
         index: its position; in an answer that of its choice, or of its item.
-        output_kind: which of several outputs of an answer it is: ``choice 1``, ``web search call``.
     """
 
     index: int
-    output_kind: str = ""
     role: str | None = None
     name: str | None = None
     tool_call_id: str | None = None
@@ -205,20 +203,12 @@ class RecordedCall:
     def output_messages(self) -> tuple[RecordedMessage, ...]:
         """The answer: a message (or text) for each choice or item, in the order of their indices.
 
-        Only ``output.value`` tells that a text is a refusal, and what kind of item a message is.
+        A refusal is a text like any other; the metadata tell whose text one is.
         """
         messages = self._texts(SpanAttributes.LLM_CHOICES, "completion")
         messages = messages or self._messages(SpanAttributes.LLM_OUTPUT_MESSAGES)
-        body = _object(self.response)
-        told = {message.index: message for message in messages}
-        for index, refusal in _refusals(body):
-            message = told.get(index, RecordedMessage(index=index))
-            said = [part for part in message.parts if part.text != refusal]
-            parts = (*said, ContentPart(kind="refusal", text=refusal))
-            told[index] = replace(message, parts=parts)
-        if len(told) > 1:
-            told = {index: replace(m, output_kind=_kind(body, index)) for index, m in told.items()}
-        return tuple(told[index] for index in sorted(told))
+        refused = _array(self.metadata.get(MetadataMember.REFUSED_CHOICES))
+        return tuple(_mark_refusal(one) if one.index in refused else one for one in messages)
 
     @cached_property
     def _tree(self) -> JsonObject:
@@ -347,25 +337,14 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
         yield ContentPart(kind=kind, text=text, call=call)
 
 
-def _refusals(body: JsonObject) -> Iterator[tuple[int, str]]:
-    """Find the refusals in an answer, each with the index of its choice or item."""
-    said = [
-        (choice.get("index"), _object(choice.get("message")))
-        for choice in _object_list(body.get("choices"))
-    ]
-    for index, item in enumerate(_array(body.get("output"))):
-        said += [(index, part) for part in _object_list(_object(item).get("content"))]
-    for at, value in said:
-        if isinstance(at, int) and (refusal := _text(value.get("refusal"))):
-            yield at, refusal
-
-
-def _kind(body: JsonObject, index: int) -> str:
-    """Name one of several outputs by the body of the answer."""
-    items = _array(body.get("output"))
-    kind = _text(_object(items[index]).get("type")) if index < len(items) else None
-    word = "choice" if "choices" in body else "output"
-    return kind.replace("_", " ") if kind else f"{word} {index}"
+def _mark_refusal(message: RecordedMessage) -> RecordedMessage:
+    """Tell the last text of a message as a refusal: it stands behind what else was said."""
+    texts = [at for at, part in enumerate(message.parts) if part.kind == "text"]
+    if not texts:
+        return message
+    parts = [*message.parts]
+    parts[texts[-1]] = replace(parts[texts[-1]], kind="refusal")
+    return replace(message, parts=tuple(parts))
 
 
 def _json_or_text(text: object) -> Any:
@@ -401,10 +380,6 @@ def _object(value: object) -> JsonObject:
 
 def _array(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _object_list(value: object) -> list[JsonObject]:
-    return [member for member in _array(value) if isinstance(member, dict)]
 
 
 def _text(value: object) -> str | None:

@@ -11,7 +11,7 @@ from proxy.commands.check_findings import bad, good, note
 from proxy.configure import build_upstream_tls
 from proxy.errors import GatewayError
 from proxy.headers import Head, RequestChanges, request_headers
-from proxy.upstream.client import UpstreamRequest
+from proxy.upstream.request import UpstreamRequest
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -113,8 +113,9 @@ def _request_lines(call: RecordedCall) -> Iterator[Line]:
 
 
 def _answer_lines(call: RecordedCall) -> Iterator[Line]:
+    several = len(call.output_messages) > 1
     for message in call.output_messages:
-        yield from _message_lines(message)
+        yield from _message_lines(message, f"output {message.index}" if several else "")
     for document in call.ranking:
         yield from _document_lines(document)
     if call.verdict is not None:
@@ -189,9 +190,9 @@ def _dollars(amount: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _message_lines(message: RecordedMessage) -> Iterator[Line]:
+def _message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
     title = Text(escape_line(message.role or "no role"), style="bold cyan")
-    for note in (message.name, message.tool_call_id, message.output_kind):
+    for note in (message.name, message.tool_call_id, place):
         if note:
             title.append(f"  {escape_line(note)}", style="not bold dim")
     yield 2, title

@@ -37,7 +37,7 @@ from telemetry.metrics.snapshot import merge
 from telemetry.observing.sealing import Seal
 from telemetry.pipeline import Pipeline
 from telemetry.store.rows import Retention
-from telemetry.store.unobserved_calls import UnobservedKeeper
+from telemetry.store.unobserved_keeper import UnobservedKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

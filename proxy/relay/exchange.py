@@ -33,7 +33,7 @@ from proxy.relay.rejections import MAX_KEY_BYTES
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyShare, GatheredBody
 from proxy.tasks import spawn
-from proxy.upstream.client import UpstreamRequest
+from proxy.upstream.request import UpstreamRequest
 from proxy.upstream.response import UpstreamBroken
 from telemetry.frames.ending import EndKind
 

@@ -19,7 +19,7 @@ from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyBudget, BodyShare
-from proxy.upstream.client import UpstreamRequest
+from proxy.upstream.request import UpstreamRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,14 +11,10 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from proxy.clock import Clock, SystemClock
 from proxy.logging.logs import limit_lines, log_limited
-from proxy.request_body import RequestBody
 from proxy.upstream.dialler import Dialler
 from proxy.upstream.errors import UpstreamError, explain_upstream_error
-from proxy.upstream.routes import Upstream
 from proxy.upstream.sending import Sending
 
 if TYPE_CHECKING:
@@ -28,61 +24,14 @@ if TYPE_CHECKING:
 
     from proxy.errors import GatewayError
     from proxy.upstream.forward_proxy import ForwardProxy
+    from proxy.upstream.request import UpstreamRequest, UpstreamTimeouts
     from proxy.upstream.response import UpstreamResponse
+    from proxy.upstream.routes import Upstream
     from telemetry.rate_limit import RateLimit
 
-__all__ = ("UpstreamClient", "UpstreamRequest", "UpstreamTimeouts")
+__all__ = ("UpstreamClient",)
 
 _log = logging.getLogger("spantap.upstream")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamTimeouts:
-    """Limits in seconds; 0 means none.
-
-    Attributes:
-        connect_seconds: names, TCP, TLS and forward proxy together.
-        first_byte_seconds: from the request's last byte to the answer's head.
-        idle_seconds: between two reads of the body.
-        stall_seconds: how long the upstream may take nothing of the request.
-    """
-
-    connect_seconds: float = 10.0
-    first_byte_seconds: float = 900.0
-    idle_seconds: float = 900.0
-    stall_seconds: float = 900.0
-
-
-class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it goes on the wire.
-
-    Attributes:
-        target: raw path and query.
-        headers: all fields, ``Host`` and framing included.
-        body: the whole body, or what was read of it so far.
-        more: parts that follow ``body``.
-        rest: reader of what follows them, ``None`` where that is all.
-    """
-
-    upstream: Upstream
-    method: str
-    target: str
-    headers: list[tuple[bytes, bytes]]
-    body: bytes = b""
-    more: tuple[bytes | memoryview, ...] = ()
-    rest: RequestBody | None = None
-    chunked: bool = False
-
-    def encode_head(self, proxied: bytes | None) -> bytes:
-        """The head; ``proxied`` is the authorization for a forward proxy of plain HTTP."""
-        target = self.target
-        if proxied is not None:
-            target = f"{self.upstream.origin}{target}"
-        lines = [f"{self.method} {target} HTTP/1.1".encode("utf-8", "surrogateescape")]
-        lines += map(b": ".join, self.headers)
-        if proxied:
-            lines.append(b"Proxy-Authorization: " + proxied)
-        return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

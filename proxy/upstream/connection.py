@@ -25,9 +25,10 @@ from proxy.upstream.errors import UpstreamClosedError, UpstreamSilentError, Upst
 from proxy.upstream.response import UpstreamResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from proxy.errors import GatewayError
     from proxy.upstream.errors import UpstreamError
-    from proxy.upstream.idle_connections import IdleConnections
 
 __all__ = ("UpstreamConnection",)
 
@@ -36,7 +37,7 @@ class UpstreamConnection(asyncio.Protocol):
     """Sends one request at a time, and reads its answer.
 
     Args:
-        idle_connections: where it waits between two exchanges.
+        keep: keeps it between two exchanges.
         open_connections: where it is as long as it is open.
         max_header_bytes: of one field of an answer.
         stall_seconds: how long the upstream may take nothing of a request (0: for ever).
@@ -46,13 +47,13 @@ class UpstreamConnection(asyncio.Protocol):
 
     def __init__(
         self,
-        idle_connections: IdleConnections,
+        keep: Callable[[UpstreamConnection], None],
         open_connections: set[UpstreamConnection],
         *,
         max_header_bytes: int,
         stall_seconds: float,
     ) -> None:
-        self._idle_connections = idle_connections
+        self._keep = keep
         self._open_connections = open_connections
         self._max_header_bytes = max_header_bytes
         self._loop = asyncio.get_running_loop()
@@ -91,7 +92,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.abort()
         elif self._keeps:
             self.resume_reading()
-            self._idle_connections.put(self)
+            self._keep(self)
         else:
             self.transport.close()
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from aiohappyeyeballs import AddrInfoType
     from yarl import URL
 
-    from proxy.upstream.client import UpstreamTimeouts
+    from proxy.upstream.request import UpstreamTimeouts
 
 __all__ = ("Dialler",)
 
@@ -82,7 +82,7 @@ class Dialler:
         self._open: set[UpstreamConnection] = set()
         self._make_connection = functools.partial(
             UpstreamConnection,
-            self.idle,
+            self.idle.put,
             self._open,
             max_header_bytes=max_header_bytes,
             stall_seconds=timeouts.stall_seconds,

@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from proxy.errors import GatewayError
 from proxy.upstream.errors import UpstreamSilentError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from proxy.upstream.answer_parser import AnswerHead
-    from proxy.upstream.connection import UpstreamConnection
     from proxy.upstream.errors import UpstreamError
 
 __all__ = ("READ_BUFFER_BYTES", "UpstreamBroken", "UpstreamResponse")
@@ -40,6 +39,19 @@ class UpstreamBroken(Exception):  # noqa: N818 - names what happened
         self.end = end
 
 
+class AnsweringConnection(Protocol):
+    """What an answer asks of the connection that it comes over."""
+
+    def pause_reading(self) -> None:
+        """Read nothing more for now."""
+
+    def resume_reading(self) -> None:
+        """Go on reading."""
+
+    def end(self, *, is_whole: bool) -> None:
+        """End the exchange, whose bodies came and went whole, or did not."""
+
+
 class UpstreamResponse:
     """An answer whose head has been read.
 
@@ -52,7 +64,7 @@ class UpstreamResponse:
         upload: what sends the request, where that may take longer than its answer.
     """
 
-    def __init__(self, connection: UpstreamConnection, head: AnswerHead) -> None:
+    def __init__(self, connection: AnsweringConnection, head: AnswerHead) -> None:
         self.status, self.reason, self.headers, self.has_body, self.is_framed = head
         self.upload: asyncio.Task[None] | None = None
         self._connection = connection

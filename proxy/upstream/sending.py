@@ -24,8 +24,8 @@ from proxy.upstream.errors import UpstreamClosedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proxy.upstream.client import UpstreamRequest, UpstreamTimeouts
     from proxy.upstream.connection import UpstreamConnection
+    from proxy.upstream.request import UpstreamRequest, UpstreamTimeouts
     from proxy.upstream.response import UpstreamResponse
 
 __all__ = ("TURN_BYTES", "WRITE_BYTES", "Sending")

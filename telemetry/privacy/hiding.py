@@ -113,6 +113,9 @@ _KEPT_IN_RANKINGS: Final = tuple(
 _TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
 """Members of a request that hold tools, or the names of some."""
 
+_TOOL_LISTS: Final = frozenset[str]().union(*(api.tool_lists for api in APIS))
+"""Members that are lists whose items may bring tools."""
+
 _MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 """A name as programs have them: text would have white space."""
 
@@ -303,13 +306,10 @@ def _reduce_request(
 
 
 def hide_item_tools(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A request or an answer without the tools that its items bring; itself where they bring none.
-
-    Items of the Responses API do: what an MCP server offers, what a search for tools found.
-    """
+    """Hide the tools that items of a request or an answer bring; itself where they bring none."""
     hidden = {
         member: [_hide_tools_of(item) for item in items]
-        for member in ("input", "output")
+        for member in _TOOL_LISTS
         if isinstance(items := body.get(member), list) and any(map(_brings_tools, items))
     }
     return {**body, **hidden} if hidden else body

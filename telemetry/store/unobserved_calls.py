@@ -9,21 +9,15 @@ Rules:
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from telemetry.errors import StoreError
-from telemetry.metrics.instruments import REQUESTS_UNOBSERVED
 from telemetry.store.schema import transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from telemetry.metrics.snapshot import Snapshot
-    from telemetry.store.store import Store
-
-__all__ = ("UnobservedCalls", "UnobservedKeeper", "read_unobserved", "write_unobserved")
+__all__ = ("UnobservedCalls", "read_unobserved", "write_unobserved")
 
 MAX_ROWS = 200
 """Some runs with all the paths that a worker names (:data:`proxy.relay.unobserved.MAX_PATHS`)."""
@@ -75,23 +69,3 @@ def read_unobserved(connection: sqlite3.Connection) -> list[UnobservedCalls]:
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unobserved'").fetchone():
         return []
     return [UnobservedCalls(*row) for row in connection.execute(_READ)]
-
-
-class UnobservedKeeper:
-    """Keeps in the store what the workers have counted."""
-
-    def __init__(self, store: Store, now_ns: Callable[[], int]) -> None:
-        self._store = store
-        self._now_ns = now_ns
-        self._kept: dict[str, int] | None = None  # differs from no counts: what is old goes
-
-    def keep(self, numbers: Snapshot | None) -> None:
-        """Keep the numbers of all workers since the proxy began; if that fails, the next ones."""
-        if numbers is None:
-            return
-        series = numbers.numbers.get(REQUESTS_UNOBSERVED.name, ())
-        counts = {str(one.labels[0]): int(one.value) for one in series}
-        if counts != self._kept:
-            with contextlib.suppress(StoreError):
-                self._store.keep_unobserved(numbers.start_ns, counts, self._now_ns())
-                self._kept = counts

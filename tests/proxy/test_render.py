@@ -309,13 +309,13 @@ def test_choices_refusals_and_reasoning_are_labelled(store: Path) -> None:
     )
     body = {"choices": [{"index": 1, "message": {"refusal": "No."}}]}
     text = show(store, make_exchange(response=ChatResponse(choices=choices, body=body)))
-    assert "  assistant  choice 0\n    (reasoning) Hm.\n    42\n" in text
-    assert "  no role  choice 1\n    (refusal) No.\n" in text
+    assert "  assistant  output 0\n    (reasoning) Hm.\n    42\n" in text
+    assert "  no role  output 1\n    (refusal) No.\n" in text
 
 
-def test_items_of_an_answer_say_what_they_are(store: Path) -> None:
-    """By their type; by their number where the answer as a whole is not there to tell."""
-    parts = [{"type": "refusal", "refusal": "No."}]
+def test_items_of_an_answer_have_numbers(store: Path) -> None:
+    """And a refusal is told from text, whether the answer as a whole was kept or not."""
+    parts = [{"type": "output_text", "text": "Well."}, {"type": "refusal", "refusal": "No."}]
     output = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
         {"type": "web_search_call", "id": "ws_1", "action": {"query": "x"}},
@@ -327,13 +327,11 @@ def test_items_of_an_answer_say_what_they_are(store: Path) -> None:
     call = read_call(
         store, make_exchange(endpoint="responses", request_json=request, response=response)
     )
-    text = piped(call)
-    assert "  assistant  reasoning\n    (reasoning) Hm.\n" in text
-    assert "  assistant  web search call\n    -> web_search_call  ws_1\n" in text
-    assert "  assistant  message\n    (refusal) No.\n" in text
     attributes = {k: v for k, v in call.span.attributes.items() if k != "output.value"}
-    without = piped(replace(call, span=replace(call.span, attributes=attributes)))
-    assert "  assistant  output 2\n    No.\n" in without
+    for text in (piped(call), piped(replace(call, span=replace(call.span, attributes=attributes)))):
+        assert "  assistant  output 0\n    (reasoning) Hm.\n" in text
+        assert "  assistant  output 1\n    -> web_search_call  ws_1\n" in text
+        assert "  assistant  output 2\n    Well.\n    (refusal) No.\n" in text
 
 
 def test_calls_of_a_message_are_shown_once_and_in_their_place(store: Path) -> None:

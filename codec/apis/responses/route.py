@@ -31,6 +31,7 @@ RESPONSES = Api(
     api_type="responses",
     shows_past_reasoning=True,
     quoted_members=_QUOTED,
+    tool_lists=frozenset({"input", "output"}),
     asked=ResponseRequest,
     open_stream=ResponseStream,
     read_said=read_response,

@@ -32,7 +32,7 @@ class FedConnection(asyncio.Transport):
     def __init__(self, *, head_only: bool = False, max_header_bytes: int = 1024) -> None:
         super().__init__()
         self.connection = UpstreamConnection(
-            IdleConnections(), set(), max_header_bytes=max_header_bytes, stall_seconds=0
+            IdleConnections().put, set(), max_header_bytes=max_header_bytes, stall_seconds=0
         )
         self.waiting: list[bytes] = []
         self._is_paused = False

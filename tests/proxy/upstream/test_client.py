@@ -16,9 +16,10 @@ import pytest
 from yarl import URL
 
 from proxy.errors import GatewayError
-from proxy.upstream.client import UpstreamClient, UpstreamRequest, UpstreamTimeouts
+from proxy.upstream.client import UpstreamClient
 from proxy.upstream.errors import UpstreamUnreachableError
 from proxy.upstream.forward_proxy import ForwardProxy
+from proxy.upstream.request import UpstreamRequest, UpstreamTimeouts
 from proxy.upstream.routes import Upstream
 from proxy.upstream.sending import TURN_BYTES, WRITE_BYTES, Sending
 from tests.proxy.harness import (

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, cast
 
 from proxy.settings.settings import OnDisconnect
 from proxy.sockets import has_unread
 from tests.proxy.harness import ANSWER, Connection, ScriptedUpstream, relaying, request_bytes
 from tests.proxy.raw_client import ask
 from tests.proxy.upstream.test_client import get, open_client, read_all
+
+if TYPE_CHECKING:
+    from proxy.upstream.connection import UpstreamConnection
 
 EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
 
@@ -36,7 +40,7 @@ async def test_rule_1_a_connection_that_was_lost_is_readable() -> None:
     async with ScriptedUpstream(lambda c: c.answer()) as upstream, open_client() as client:
         response = await client.send(get(upstream.url))
         await response.read()
-        connection = response._connection
+        connection = cast("UpstreamConnection", response._connection)
         assert not has_unread(connection.transport)
         connection.transport.abort()
         await asyncio.sleep(0.01)

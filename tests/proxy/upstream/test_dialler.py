@@ -13,9 +13,9 @@ import trustme
 from yarl import URL
 
 from proxy.upstream import dialler
-from proxy.upstream.client import UpstreamTimeouts
 from proxy.upstream.dialler import Dialler
 from proxy.upstream.errors import UpstreamClosedError, UpstreamUnreachableError
+from proxy.upstream.request import UpstreamTimeouts
 from tests.proxy.harness import Connection, ScriptedUpstream
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from telemetry.metrics.registry import MetricsRegistry
 from telemetry.store.reader import StoreReader
 from telemetry.store.rows import Retention
 from telemetry.store.store import Store
-from telemetry.store.unobserved_calls import MAX_ROWS, UnobservedCalls, UnobservedKeeper
+from telemetry.store.unobserved_calls import MAX_ROWS, UnobservedCalls
+from telemetry.store.unobserved_keeper import UnobservedKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
