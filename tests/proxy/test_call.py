@@ -136,16 +136,15 @@ def test_refusal_comes_from_the_output_value(store: Path) -> None:
 
 def test_choices_are_known_by_their_index(store: Path) -> None:
     """Several choices come in order of their index, each with its own refusal."""
-    choices = [
-        Choice(index=n, message=ChatMessage(role="assistant", content=f"c{n}")) for n in (0, 2)
+    said = [
+        ChatMessage(role="assistant", content="c0"),
+        ChatMessage(role="assistant", refusal="No."),
+        ChatMessage(role="assistant", content="c2"),
     ]
-    body = {"choices": [{"index": 1, "message": {"refusal": "No."}}, {"index": "x"}, 7]}
-    call = read_call(store, make_exchange(response=answer(*choices, body=body)))
-    assert [(m.index, m.parts[0].text) for m in call.output_messages] == [
-        (0, "c0"),
-        (1, "No."),
-        (2, "c2"),
-    ]
+    choices = [Choice(index=n, message=message) for n, message in enumerate(said)]
+    call = read_call(store, make_exchange(response=answer(*reversed(choices))))
+    parts = [(m.index, m.parts[0].kind, m.parts[0].text) for m in call.output_messages]
+    assert parts == [(0, "text", "c0"), (1, "refusal", "No."), (2, "text", "c2")]
 
 
 def test_legacy_function_call_is_a_tool_call(store: Path) -> None:
