@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from codec.apis.table import COUNTS
 from proxy.clock import Clock, SystemClock
 from proxy.configure import build_listener_tls, build_upstream_tls, read_inbound_keys, read_limits
 from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
@@ -121,6 +122,7 @@ class Proxy:
                 propagate=settings.propagate,
                 keeps_unsampled=bool(settings.keep),
                 max_bodies_bytes=settings.max_bodies_bytes,
+                unobserved=frozenset() if settings.count_tokens else COUNTS,
             ),
             open_exchanges=self.open_exchanges,
             inbound_keys=read_inbound_keys(settings),

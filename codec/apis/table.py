@@ -19,13 +19,16 @@ from codec.apis.responses.route import RESPONSES
 if TYPE_CHECKING:
     from codec.apis.api import Api
 
-__all__ = ("APIS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
+__all__ = ("APIS", "COUNTS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
 
 APIS: Final = (
     *(CHAT, COMPLETIONS, OLLAMA_EMBED, EMBEDDINGS, RESPONSES, COUNT_TOKENS, MESSAGES),
     *(GEMINI, GEMINI_STREAM, OLLAMA_CHAT, OLLAMA_GENERATE, RERANK, MODERATIONS),
 )
 """Every API, one with a longer end of its path before one whose end that has, too."""
+
+COUNTS: Final = frozenset({COUNT_TOKENS.name})
+"""Names of the APIs that only count, and call no model."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}
 

@@ -79,6 +79,7 @@ class ExchangeRules:
         propagate: the upstream gets a ``traceparent`` of our span.
         keeps_unsampled: unsampled calls are observed too, for some of them will be kept.
         max_bodies_bytes: of the requests of all open calls together.
+        unobserved: names of APIs whose calls are relayed and not observed.
     """
 
     max_body_bytes: int
@@ -86,6 +87,7 @@ class ExchangeRules:
     propagate: bool
     keeps_unsampled: bool = False
     max_bodies_bytes: int = MAX_BODIES_BYTES
+    unobserved: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)

@@ -72,11 +72,13 @@ class Handler:
     on_relayed: Callable[[Downstream, int], None]
 
     def __post_init__(self) -> None:
-        upstreams = self.upstreams
+        upstreams, unobserved = self.upstreams, self.rules.unobserved
 
         @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
         def find_way(method: str, target: str) -> tuple[Route, Api | None]:
-            return upstreams.route(target), find_api(method, target)
+            api = find_api(method, target)
+            is_observed = api is not None and api.name not in unobserved
+            return upstreams.route(target), api if is_observed else None
 
         self._find_way = find_way
         self._on_disconnect = self.rules.on_disconnect.value

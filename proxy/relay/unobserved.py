@@ -8,6 +8,7 @@ Rules:
 2. A path is told without its query, and with ``…`` for what looks like a key or an id (R7).
 3. No more than :data:`MAX_PATHS` paths have a line and a number of their own (R5); the others share
    one.
+4. A call of an API that is left out by a setting is not told of: whoever set that knows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from codec.apis.table import OBSERVED, calls_model_unobserved
+from codec.apis.table import OBSERVED, calls_model_unobserved, find_api
 from telemetry.metrics.instruments import LABEL_OVERFLOWS, REQUESTS_UNOBSERVED
 from telemetry.metrics.label_limit import MAX_LABEL_CHARS, OTHER, LabelLimit
 
@@ -47,7 +48,7 @@ class UnobservedCounter:
 
     def note(self, downstream: Downstream, status: int) -> None:
         """Note a request that was relayed unobserved and answered with this status."""
-        if downstream.method != "POST":
+        if downstream.method != "POST" or find_api("POST", downstream.target) is not None:
             return
         content_type = downstream.headers.find(b"content-type") or b""
         was_accepted = status < 400 and b"json" in content_type.lower()

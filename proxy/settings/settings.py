@@ -200,6 +200,8 @@ class Settings(BaseModel):
     ``slow``."""
     keep_slow_seconds: Seconds = 30
     """The duration from which on a call is slow."""
+    count_tokens: bool = True
+    """Whether token counts that a client asks for are recorded; they are relayed in any case."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE
     """How spans are named: ``openinference`` (``ChatCompletion``) or ``genai`` (``chat MODEL``)."""
     content: bool = True

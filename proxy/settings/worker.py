@@ -60,6 +60,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     propagate: bool
     headers: dict[str, str]
     keep: frozenset[KeepReason]
+    count_tokens: bool
     log_level: str
     log_format: LogFormat
 

@@ -49,6 +49,25 @@ async def test_a_call_of_another_api_is_told_once_for_each_path(
     assert "canary" not in caplog.text
 
 
+async def test_counts_of_tokens_are_relayed_only_where_a_setting_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """``count_tokens=false`` (``apis.md`` 3.5): no span, and by rule 4 no word of it either."""
+    caplog.set_level(logging.INFO)
+    counts = request_bytes(BODY, target=b"/v1/messages/count_tokens")
+    messages = request_bytes(BODY, target=b"/v1/messages")
+    async with relaying(take_v1_only, count_tokens=False) as (_, running):
+        assert (await ask(running.address, counts)).body == b"{}"
+        await ask(running.address, messages)
+        exchange = await running.sink.wait_for(1)
+        assert exchange.endpoint == "messages"
+        assert not counted(running, "spantap.requests.unobserved")
+    assert not told(caplog)
+    async with relaying(take_v1_only) as (_, running):
+        await ask(running.address, counts)
+        assert (await running.sink.wait_for(1)).endpoint == "count_tokens"
+
+
 @pytest.mark.parametrize(
     ("method", "target", "is_told"),
     [
