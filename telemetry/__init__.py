@@ -1,1 +1,6 @@
-"""What an exchange looks like to an observability backend: records, spans, the store."""
+"""What an exchange looks like to an observability backend: records, spans, the store.
+
+:mod:`telemetry.frames` brings the facts of the wire, :mod:`telemetry.observing` makes an exchange
+of them, :mod:`telemetry.spans` its span, :mod:`telemetry.store` keeps that until
+:mod:`telemetry.export` has delivered it. :class:`telemetry.service.TelemetryService` is the door.
+"""

@@ -1,1 +1,6 @@
-"""Ranking documents by how well they answer a query (``apis.md`` section 6)."""
+"""Rankings: documents in the order in which they answer a query (``apis.md`` section 6).
+
+:data:`codec.apis.rerank.route.RERANK` is the door. Cohere, Jina, Voyage, Together, OpenRouter,
+vLLM, llama.cpp and TEI have one form in words of their own, which
+:mod:`~codec.apis.rerank.asked` and :mod:`~codec.apis.rerank.said` read alike.
+"""
