@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ("BodyScans", "may_be_long")
 
-SCAN_BYTES = 32 * 1024
-"""The piece of a long body scanned in one turn: 0.2 ms as a rule, 2.5 ms where made to cost."""
+SCAN_BYTES = 16 * 1024
+"""The piece of a long body scanned in one turn: 0.1 ms as a rule, 1.3 ms where made to cost."""
 
 
 def may_be_long(headers: Head) -> bool:
