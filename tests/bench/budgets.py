@@ -109,9 +109,9 @@ def _judge_delays(results: Results) -> Iterator[Budget]:
             yield _most(f"{work.name}: p99 delay over bare's", 1, more, " ms")
     if stalls := results.big_bodies.get("spantap"):
         more = statistics.median(stall.more_ms for stall in stalls)
-        work = "20 MB each second, an image, messages and small values by turns"
+        bodies = "20 MB each second, an image, messages and small values by turns"
         # Small values are the costliest to scan; a stream's own jitter is some 1.5 ms.
-        yield _most(f"{work}: p99 delay of other streams, more", 10, more, " ms")
+        yield _most(f"{bodies}: p99 delay of other streams, more", 10, more, " ms")
 
 
 def _judge_backlogs(results: Results) -> Iterator[Budget]:

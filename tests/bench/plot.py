@@ -58,7 +58,7 @@ def main(results: str, png: str) -> None:
         for name, found in works.items()
         if found["bare"][0]["chunk_delay_p99_ms"] is not None
     }
-    figure, grid = plt.subplots(2, 2, figsize=(12, 8))
+    figure, grid = plt.subplots(2, 2, figsize=(15, 8))
     _draw_works(grid[0][0], works, "answers/s", lambda one: one["answers_per_second"])
     _draw_works(
         grid[0][1],
