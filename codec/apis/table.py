@@ -9,7 +9,7 @@ from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
-from codec.apis.gemini.route import GEMINI, GEMINI_STREAM
+from codec.apis.gemini.route import GEMINI, GEMINI_EMBED, GEMINI_STREAM
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
@@ -23,7 +23,8 @@ __all__ = ("APIS", "COUNTS", "OBSERVED", "calls_model_unobserved", "find_api", "
 
 APIS: Final = (
     *(CHAT, COMPLETIONS, OLLAMA_EMBED, EMBEDDINGS, RESPONSES, COUNT_TOKENS, MESSAGES),
-    *(GEMINI, GEMINI_STREAM, OLLAMA_CHAT, OLLAMA_GENERATE, RERANK, MODERATIONS),
+    *(GEMINI, GEMINI_STREAM, GEMINI_EMBED, OLLAMA_CHAT, OLLAMA_GENERATE),
+    *(RERANK, MODERATIONS),
 )
 """Every API, one with a longer end of its path before one whose end that has, too."""
 

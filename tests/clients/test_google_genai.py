@@ -117,6 +117,25 @@ async def test_a_stream(stage: Stage, name: str) -> None:
     check_record(exchange, chunks)
 
 
+async def test_embeddings(stage: Stage) -> None:
+    """Of several texts at once: what the SDK read is what the span would show."""
+    async with client_of(stage.proxied_url) as models:
+        answer = await models.embed_content(
+            model=MODEL,
+            contents=["Ahoy?", "Land!"],
+            config=types.EmbedContentConfig(output_dimensionality=4),
+        )
+    exchange = await stage.sink.wait_for()
+    assert (exchange.endpoint, exchange.outcome) == ("gemini.embed", Outcome.COMPLETED)
+    assert exchange.anomalies == ()
+    assert exchange.request is not None
+    assert (exchange.request.model, [*exchange.request.read_texts()]) == (MODEL, ["Ahoy?", "Land!"])
+    assert exchange.response is not None
+    vectors = [vector.value for vector in exchange.response.vectors]
+    assert vectors == [one.values for one in answer.embeddings]
+    assert [len(vector) for vector in vectors] == [4, 4]
+
+
 async def test_errors_are_raised_by_the_sdk_and_recorded(stage: Stage) -> None:
     """Before the answer, and in the middle of it."""
     async with client_of(stage.proxied_url) as models:

@@ -6,7 +6,16 @@ from typing import Any
 
 from tests.telemetry.canaries import IMAGE_URL, body, plant
 
-__all__ = ("GEMINI_ANSWERED", "GEMINI_ASKED", "GEMINI_PATH", "GEMINI_WORDS", "stream_gemini")
+__all__ = (
+    "GEMINI_ANSWERED",
+    "GEMINI_ASKED",
+    "GEMINI_EMBEDDED",
+    "GEMINI_EMBEDDING",
+    "GEMINI_EMBEDDING_WORDS",
+    "GEMINI_PATH",
+    "GEMINI_WORDS",
+    "stream_gemini",
+)
 
 GEMINI_PATH = "/v1beta/models/m-1:generateContent"
 GEMINI_ASKED: dict[str, Any] = {
@@ -86,6 +95,13 @@ GEMINI_WORDS = {
     *("arguments", "result", "toolname", "description", "schema", "chosen", "stop"),
     *("metadata", "format", "oddkey", "oddmember"),
 }
+
+
+GEMINI_EMBEDDING = {
+    "requests": [{"content": {"parts": [{"text": plant("embedded")}]}, "title": plant("title")}]
+}
+GEMINI_EMBEDDED = {"embeddings": [{"values": [0.5]}], "usageMetadata": {"promptTokenCount": 2}}
+GEMINI_EMBEDDING_WORDS = {"embedded", "title"}
 
 
 def stream_gemini(answer: dict[str, Any]) -> bytes:

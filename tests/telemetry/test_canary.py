@@ -29,6 +29,9 @@ from tests.telemetry.canaries import CANARY, IMAGE_URL, body, plant
 from tests.telemetry.gemini_canaries import (
     GEMINI_ANSWERED,
     GEMINI_ASKED,
+    GEMINI_EMBEDDED,
+    GEMINI_EMBEDDING,
+    GEMINI_EMBEDDING_WORDS,
     GEMINI_PATH,
     GEMINI_WORDS,
     stream_gemini,
@@ -368,6 +371,14 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
             "endpoint": "gemini.generate",
         },
         GEMINI_WORDS | OUTPUT_WORDS,
+    ),
+    "gemini embedding": (
+        {
+            "asked": body(GEMINI_EMBEDDING),
+            "data": body(GEMINI_EMBEDDED),
+            "endpoint": "gemini.embed",
+        },
+        GEMINI_EMBEDDING_WORDS,
     ),
     "streamed gemini": (
         {

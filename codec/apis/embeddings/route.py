@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from codec.apis.api import Api, Content, SpanKind
+from functools import partial
+
+from codec.apis.api import Api, Content, SpanKind, load_player
 from codec.apis.embeddings.vectors import EmbeddingRequest, read_embeddings
 from codec.chat.stream import ChatStream
 
@@ -19,5 +21,6 @@ EMBEDDINGS = Api(
     asked=EmbeddingRequest,
     open_stream=ChatStream,
     read_said=read_embeddings,
+    open_player=partial(load_player, "codec.apis.embeddings.player", "PLAYER"),
 )
 """The name of its spans is OpenInference's; its specification says MUST."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from codec.call import Message
 
-__all__ = ("ContentRequest",)
+__all__ = ("ContentRequest", "GeminiRequest")
 
 _MODEL_IN_PATH: Final = re.compile(r"/(?:models|tunedModels|endpoints)/(?P<model>[^/]+):[A-Za-z]+$")
 
@@ -39,7 +39,17 @@ _OPTIONS: Final = {
 _DECLARATIONS: Final = both("functionDeclarations")
 
 
-class ContentRequest(Asked, frozen=True, gc=False):
+class GeminiRequest(Asked, frozen=True, gc=False):
+    """A request of any of Gemini's APIs: the path names the model."""
+
+    @property
+    def model(self) -> str | None:
+        """The model, which the path names."""
+        found = _MODEL_IN_PATH.search(self.path)
+        return unquote(found["model"]) if found else text_of(self.body.get("model"))
+
+
+class ContentRequest(GeminiRequest, frozen=True, gc=False):
     """What a client asked for."""
 
     context_members: ClassVar[frozenset[str]] = Asked.context_members | {"labels"}
@@ -54,12 +64,6 @@ class ContentRequest(Asked, frozen=True, gc=False):
         if not isinstance(self.body.get("tools"), list | dict | None):
             return "tools is no list"
         return None
-
-    @property
-    def model(self) -> str | None:
-        """The model, which the path names."""
-        found = _MODEL_IN_PATH.search(self.path)
-        return unquote(found["model"]) if found else text_of(self.body.get("model"))
 
     @property
     def stream(self) -> bool:

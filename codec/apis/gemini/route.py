@@ -6,12 +6,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from codec.apis.api import Api, load_player
+from codec.apis.api import Api, Content, SpanKind, load_player
 from codec.apis.gemini.asked import ContentRequest
 from codec.apis.gemini.said import read_answer
 from codec.apis.gemini.stream import ContentStream
+from codec.apis.gemini.vectors import EmbedRequest, read_vectors
+from codec.apis.no_stream import NoStream
 
-__all__ = ("GEMINI", "GEMINI_STREAM")
+__all__ = ("GEMINI", "GEMINI_EMBED", "GEMINI_STREAM")
 
 _MODELS: Final = ("models", "tunedModels", "endpoints")
 """What a model can be one of."""
@@ -46,3 +48,18 @@ GEMINI_STREAM = replace(
     streams_json=True,
 )
 """The same, streamed: as events, or as an array in pieces."""
+
+GEMINI_EMBED = Api(
+    name="gemini.embed",
+    path_ends=(":embedContent", ":batchEmbedContents"),
+    owns=_owns,
+    operation="embeddings",
+    span_name="CreateEmbeddings",
+    system=None,
+    span_kind=SpanKind.EMBEDDING,
+    content=Content.VECTORS,
+    asked=EmbedRequest,
+    open_stream=NoStream,
+    read_said=read_vectors,
+    open_player=partial(load_player, "codec.apis.gemini.vector_player", "VECTOR_PLAYER"),
+)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from codec.call import ErrorObject
     from codec.text.jsontext import JsonObject
 
-__all__ = ("KNOWN", "ContentAnswer", "make_answer", "read_answer", "shorten_data")
+__all__ = ("KNOWN", "ContentAnswer", "make_answer", "read_answer", "read_usage", "shorten_data")
 
 KNOWN: Final = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"}
@@ -169,7 +169,7 @@ def make_answer(
     answer = ContentAnswer(
         id=text_of(body.get("responseId")),
         model=text_of(body.get("modelVersion")),
-        usage=_read_usage(body.get("usageMetadata")),
+        usage=read_usage(body.get("usageMetadata")),
         error=error,
         body=body,
         has_end=has_end,
@@ -178,7 +178,7 @@ def make_answer(
     return replace(answer, anomalies=tuple(dict.fromkeys((*anomalies, *_judge(answer)))))
 
 
-def _read_usage(raw: Any) -> Usage | None:
+def read_usage(raw: Any) -> Usage | None:
     """Read the counts (rule 2)."""
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None

@@ -11,7 +11,7 @@ import pytest
 from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
-from codec.apis.gemini.route import GEMINI, GEMINI_STREAM
+from codec.apis.gemini.route import GEMINI, GEMINI_EMBED, GEMINI_STREAM
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
@@ -170,6 +170,10 @@ def test_ollamas_own_api_is_known_by_two_segments(target: str, api: Api | None) 
         ("/v1beta/tunedModels/mine:generateContent", GEMINI),
         ("/v1/projects/p/locations/l/publishers/google/models/g:generateContent", GEMINI),
         ("/v1/projects/p/locations/l/endpoints/7:streamGenerateContent", GEMINI_STREAM),
+        ("/v1beta/models/gemini-embedding-001:embedContent?key=k", GEMINI_EMBED),
+        ("/v1beta/models/gemini-embedding-001:batchEmbedContents", GEMINI_EMBED),
+        ("/v1beta/models/:embedContent", None),
+        ("/v1beta/models/a:asyncBatchEmbedContent", None),
         ("/v1beta/models/:generateContent", None),
         ("/v1beta/models/a/b:generateContent", None),
         ("/v1beta/xmodels/a:generateContent", None),

@@ -306,3 +306,79 @@ def test_reasons_are_no_errors(
     assert decode_json(told["metadata"]).get("refused_choices") == refused
     has_parts = '"text"' in encode_json(answered)
     assert (f"{SAID}.role" in told) is has_parts
+
+
+def embed(asked: dict[str, Any], answered: dict[str, Any], verb: str) -> tuple[Exchange, Any]:
+    """The record of embeddings, and its span with vectors."""
+    path = f"/v1beta/models/gemini-embedding-001:{verb}"
+    opened = begin(endpoint="gemini.embed", path=path, server_address=HOST)
+    body, said = encode_json(asked).encode(), encode_json(answered).encode()
+    exchange = observe([opened, *exchange_frames(said, asked=body)[1:]])
+    return exchange, build_exchange_attributes(exchange, SpanRules(shows_vectors=True))
+
+
+def test_one_content_is_embedded_as_a_whole() -> None:
+    """Its parts are one text; the model is the path's, younger models count the prompt."""
+    content = {"parts": [{"text": "a "}, {"inlineData": {"mimeType": "image/png"}}, {"text": "b"}]}
+    exchange, attributes = embed(
+        {"content": content, "taskType": "RETRIEVAL_QUERY", "outputDimensionality": 2},
+        {"embedding": {"values": [0.5, 1.5]}, "usageMetadata": {"promptTokenCount": 3}},
+        "embedContent",
+    )
+    prefix = "embedding.embeddings.0.embedding"
+    expected = {
+        f"{prefix}.text": "a b",
+        f"{prefix}.vector": (0.5, 1.5),
+        "embedding.model_name": "gemini-embedding-001",
+        "openinference.span.kind": "EMBEDDING",
+        "gen_ai.operation.name": "embeddings",
+        "llm.token_count.prompt": 3,
+    }
+    assert {key: attributes.get(key) for key in expected} == expected
+    parameters = decode_json(str(attributes["embedding.invocation_parameters"]))
+    assert parameters == {"taskType": "RETRIEVAL_QUERY", "outputDimensionality": 2}
+    assert not {"llm.system", "llm.token_count.completion"} & attributes.keys()
+    assert (exchange.api.span_name, exchange.anomalies) == ("CreateEmbeddings", ())
+    assert exchange.outcome is Outcome.COMPLETED
+
+
+def test_several_contents_keep_their_places() -> None:
+    """One without text has its vector all the same."""
+    asked = {
+        "requests": [
+            {"content": {"parts": [{"text": "a"}]}, "output_dimensionality": 1},
+            {"content": {"parts": [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]}},
+            {"content": {"parts": {"text": "c"}}},
+        ]
+    }
+    answered = {"embeddings": [{"values": [n + 0.5]} for n in range(3)]}
+    exchange, attributes = embed(asked, answered, "batchEmbedContents")
+    found = {key: value for key, value in attributes.items() if "embedding.embeddings" in key}
+    prefix = "embedding.embeddings"
+    assert found == {
+        f"{prefix}.0.embedding.text": "a",
+        f"{prefix}.0.embedding.vector": (0.5,),
+        f"{prefix}.1.embedding.vector": (1.5,),
+        f"{prefix}.2.embedding.text": "c",
+        f"{prefix}.2.embedding.vector": (2.5,),
+    }
+    assert exchange.request is not None
+    assert exchange.request.options == {"dimensions": 1}
+    assert exchange.anomalies == ()
+
+
+@pytest.mark.parametrize(
+    ("answered", "anomalies"),
+    [({}, ("foreign_chunk",)), ({"embedding": 7}, ("foreign_chunk",)), (RATE_LIMITED, ())],
+)
+def test_an_answer_without_vectors_is_odd(answered: Any, anomalies: tuple[str, ...]) -> None:
+    """One that reports an error is not: it says what it is."""
+    exchange, _ = embed({"content": {}}, answered, "embedContent")
+    assert exchange.anomalies == anomalies
+
+
+def test_a_request_without_contents_is_at_fault() -> None:
+    """Then there is nothing to embed, whatever the answer."""
+    exchange, _ = embed({"requests": []}, {"embeddings": [{"values": [0.5]}]}, "batchEmbedContents")
+    assert exchange.request is not None
+    assert exchange.request.fault == "there is nothing to embed"

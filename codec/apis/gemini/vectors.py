@@ -1,0 +1,97 @@
+"""Embeddings of Gemini's: contents in, vectors out, never streamed (``span-contract.md`` 1.6).
+
+Rules (Gemini API reference, "Embeddings"; no recording has one):
+
+1. ``:embedContent`` takes one ``content`` and answers one ``embedding``; ``:batchEmbedContents``
+   takes ``requests``, each with a content, and answers ``embeddings``.
+2. A content is embedded as a whole: its text is that of all its parts. One without text, as a
+   picture is, still has its place.
+3. Only younger models tell how many tokens it took.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from codec.apis.gemini.asked import GeminiRequest
+from codec.apis.gemini.names import both, member_of, some_of
+from codec.apis.gemini.said import read_usage
+from codec.bodies import decode_response_object
+from codec.call import Said, Vector
+from codec.chunk import find_error
+from codec.members import list_of, object_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("EmbedAnswer", "EmbedRequest", "read_vectors")
+
+
+class EmbedRequest(GeminiRequest, frozen=True, gc=False):
+    """What a client asked to be embedded."""
+
+    content_members: ClassVar[frozenset[str]] = both("content", "requests", "title")
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for embeddings."""
+        return None if self._contents else "there is nothing to embed"
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters; those of several requests are the first one's."""
+        first = next((object_of(one) for one in list_of(self.body.get("requests"))), self.body)
+        config = member_of(first, "embedContentConfig") or first
+        return {"dimensions": member_of(object_of(config), "outputDimensionality")}
+
+    def read_texts(self) -> Sequence[Any]:
+        """Read the text of each content (rule 2)."""
+        return [_text_of(content) for content in self._contents]
+
+    @property
+    def _contents(self) -> Sequence[Any]:
+        if (one := self.body.get("content")) is not None:
+            return [one]
+        return [object_of(request).get("content") for request in list_of(self.body.get("requests"))]
+
+
+def _text_of(content: Any) -> str | None:
+    parts = some_of(object_of(content).get("parts"))
+    texts = [text for part in parts if (text := text_of(object_of(part).get("text")))]
+    return "".join(texts) or None
+
+
+class EmbedAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """The vectors of an answer."""
+
+    @property
+    def vectors(self) -> Sequence[Vector]:
+        """The embeddings in their order (rule 1)."""
+        return [
+            Vector(index=index, value=embedding.get("values"))
+            for index, embedding in enumerate(_embeddings(self.body))
+        ]
+
+
+def _embeddings(body: Mapping[str, Any]) -> Sequence[JsonObject]:
+    found = list_of(body.get("embeddings")) or some_of(body.get("embedding"))
+    return [object_of(one) for one in found]
+
+
+def read_vectors(body: bytes) -> EmbedAnswer:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is not a JSON object.
+    """
+    value = decode_response_object(body)
+    error = find_error(value)
+    is_odd = error is None and not _embeddings(value)
+    return EmbedAnswer(
+        usage=read_usage(value.get("usageMetadata")),
+        error=error,
+        anomalies=("foreign_chunk",) if is_odd else (),
+        body=value,
+    )

@@ -1,0 +1,80 @@
+"""The player of embeddings, whose forms differ by API and whose vectors do not.
+
+The vector of a text is made of its digest: the same text always gets the same one, of length 1.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from math import hypot
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from codec.apis.player import Player, Script
+    from codec.call import Asked
+    from codec.dialects import Dialect
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("VectorPlayer",)
+
+_DIMENSIONS = 8
+"""A vector that a screen can hold, where the request names no length."""
+
+_MAX_DIMENSIONS = 4096
+"""More than models have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorPlayer:
+    """Plays embeddings.
+
+    Attributes:
+        find_fault: the error body for the first thing wrong with a request.
+        errors: whose errors an API's are.
+        build: builds the answer's body of the vectors, one for each text.
+    """
+
+    find_fault: Callable[[JsonObject], JsonObject | None]
+    errors: Player
+    build: Callable[[Sequence[Sequence[float]], Asked, Script], JsonObject]
+
+    def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
+        """Write the body of an answer that is none."""
+        return self.errors.write_error(error, dialect)
+
+    def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
+        """Begin an answer."""
+        dimensions = asked.options.get("dimensions")
+        if not (isinstance(dimensions, int) and 0 < dimensions <= _MAX_DIMENSIONS):
+            dimensions = _DIMENSIONS
+        vectors = [_vector(text, dimensions) for text in asked.read_texts()]
+        return _Performance(self.build(vectors, asked, script))
+
+
+class _Performance:
+    """Plays one answer, which is no stream."""
+
+    content_type = "application/json"
+
+    def __init__(self, body: JsonObject) -> None:
+        self._body = body
+
+    def whole(self) -> bytes:
+        """The body of the answer."""
+        return json.dumps(self._body).encode()
+
+    def stream(self) -> Iterator[Sequence[bytes]]:
+        """The same, for who asks for a stream."""
+        yield [self.whole()]
+
+
+def _vector(text: Any, dimensions: int) -> list[float]:
+    seed = str(text).encode("utf-8", "replace")
+    digests = (sha256(seed + bytes([turn])).digest() for turn in range(dimensions // 32 + 1))
+    numbers = [byte - 127.5 for digest in digests for byte in digest][:dimensions]
+    length = hypot(*numbers)
+    return [round(number / length, 8) for number in numbers]
