@@ -35,7 +35,9 @@ def build_parser() -> argparse.ArgumentParser:
         return command
 
     _add_settings(add("serve", _serve, "the proxy"))
-    _add_settings(add("check", _check, "probe configuration, upstreams and OTLP endpoint"))
+    check = add("check", _check, "probe configuration, upstreams and OTLP endpoint")
+    _add_settings(check)
+    check.add_argument("--catalogue", action="store_true", help="list the providers by prefix")
     add("demo", _demo, "the whole thing on loopback: no key, no network")
     upstream = add("upstream", _upstream, "the demo upstream alone")
     upstream.add_argument("--port", type=_port, default=4010, help="its port (4010); 0: any")
@@ -63,7 +65,11 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=argparse.SUPPRESS, help="traffic port (4000)")
     add("--admin-host", default=argparse.SUPPRESS, help="address of the admin port")
     add("--admin-port", type=int, default=argparse.SUPPRESS, help="admin port (4001)")
-    add("--upstream", default=argparse.SUPPRESS, help="base URL (https://api.openai.com)")
+    add(
+        "--upstream",
+        default=argparse.SUPPRESS,
+        help="base URL of all calls (each API's own provider)",
+    )
     add("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
     add("--workers", type=int, default=argparse.SUPPRESS, help="worker processes (1)")
     add("--store", default=argparse.SUPPRESS, help="path of the span store")
@@ -182,9 +188,14 @@ def _traces(options: dict[str, Any]) -> int:
 
 def _check(options: dict[str, Any]) -> int:
     _check_otel_environment()
+    settings = _settings_of(options)
+    if options["catalogue"]:
+        from proxy.commands.check_upstreams import list_catalogue  # noqa: PLC0415
+
+        return list_catalogue(settings)
     from proxy.commands.check import run_check  # noqa: PLC0415
 
-    return run_check(_settings_of(options))
+    return run_check(settings)
 
 
 def _healthcheck(options: dict[str, Any]) -> int:

@@ -14,7 +14,14 @@ import msgspec
 
 from codec.apis.table import COUNTS
 from proxy.clock import Clock, SystemClock
-from proxy.configure import build_listener_tls, build_upstream_tls, read_inbound_keys, read_limits
+from proxy.configure import (
+    build_listener_tls,
+    build_upstream_tls,
+    is_guarded,
+    leads_to_us,
+    read_inbound_keys,
+    read_limits,
+)
 from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
@@ -27,6 +34,7 @@ from proxy.relay.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.relay.unobserved import UnobservedCounter
 from proxy.upstream.client import UpstreamClient
 from proxy.upstream.forward_proxy import ForwardProxy
+from proxy.upstream.owners import Owner
 from proxy.upstream.request import UpstreamTimeouts
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry
@@ -214,12 +222,31 @@ async def _accept_what_waits(listeners: Sequence[socket.socket]) -> None:
 
 
 def build_upstreams(settings: RelaySettings) -> UpstreamTable:
-    """The table of upstreams."""
+    """The table of upstreams.
+
+    Raises:
+        ConfigurationError: a table is wrong, or one leads back to the traffic port.
+    """
     entries = msgspec.convert(settings.upstreams, tuple[UpstreamEntry, ...], from_attributes=True)
     try:
-        return UpstreamTable.from_config(settings.upstream, entries, settings.usage)
+        upstreams = UpstreamTable.from_config(
+            settings.upstream,
+            entries,
+            settings.usage,
+            catalogue=settings.catalogue,
+            # Ollama asks for no key: only who is on this machine, or has one of ours, gets there.
+            owners=[o for o in Owner if o is not Owner.OLLAMA or is_guarded(settings)],
+        )
     except ValueError as error:
         raise ConfigurationError(f"setting 'upstream': {error}") from error
+    for upstream in upstreams:
+        if leads_to_us(settings, upstream.origin.host, upstream.origin.port):
+            raise ConfigurationError(
+                f"setting 'upstream': {upstream.name!r} at {upstream.origin} is the traffic port "
+                "of spantap itself, and its calls would go round for ever: set another port, or "
+                "another upstream"
+            )
+    return upstreams
 
 
 def build_client(settings: RelaySettings) -> UpstreamClient:

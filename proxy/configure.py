@@ -22,6 +22,8 @@ __all__ = (
     "build_listener_tls",
     "build_upstream_tls",
     "explain_exposed_keys",
+    "is_guarded",
+    "leads_to_us",
     "read_inbound_keys",
     "read_limits",
 )
@@ -78,14 +80,35 @@ def explain_exposed_keys(settings: RelaySettings) -> str | None:
     That is: it has ``api_key_env``, other machines reach the host, and there are no inbound keys.
     """
     holders = [table.name for table in settings.upstreams if table.api_key_env is not None]
-    asks_for_key = settings.inbound_keys is not None or settings.inbound_keys_file is not None
-    if not holders or asks_for_key or _is_loopback(settings.host):
+    if not holders or is_guarded(settings):
         return None
     return (
         f"anybody who reaches {settings.host}:{settings.port} spends the key of "
         f"{', '.join(map(repr, holders))}: set SPANTAP_INBOUND_KEYS_FILE or SPANTAP_INBOUND_KEYS, "
         "or listen on 127.0.0.1"
     )
+
+
+def is_guarded(settings: RelaySettings) -> bool:
+    """Tell whether strangers are kept out: by the host that is listened to, or by keys."""
+    asks_for_key = settings.inbound_keys is not None or settings.inbound_keys_file is not None
+    return asks_for_key or _is_loopback(settings.host)
+
+
+def leads_to_us(settings: RelaySettings, host: str | None, port: int | None) -> bool:
+    """Tell whether an upstream's address is the traffic port's own.
+
+    Names are not looked up: of those only ``localhost`` and the one that is listened to are known.
+    """
+    if port != settings.port or host is None:
+        return False
+    both = {host, settings.host}
+    if both & _ANY or "localhost" in both:  # which mean any address, or any of this machine's own
+        return all(one in _ANY or _is_loopback(one) for one in both)
+    return len(both) == 1
+
+
+_ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not listened to
 
 
 def _is_loopback(host: str) -> bool:

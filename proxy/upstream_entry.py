@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
+from typing import Final
 
 import msgspec
 from yarl import URL
 
 from codec.rewrite import UsagePolicy
 
-__all__ = ("UpstreamEntry", "check_url", "read_key")
+__all__ = ("KEY_HEADERS", "KeyHeader", "UpstreamEntry", "check_url", "read_key")
+
+
+class KeyHeader(StrEnum):
+    """Where a provider wants its key."""
+
+    AUTHORIZATION = "authorization"
+    X_API_KEY = "x-api-key"
+    X_GOOG_API_KEY = "x-goog-api-key"
+    API_KEY = "api-key"
+
+
+KEY_HEADERS: Final = tuple(header.value.encode("ascii") for header in KeyHeader)
+"""The fields in which clients send a provider's key, in lower case."""
 
 
 class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +36,7 @@ class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
     usage: UsagePolicy | None = None
     provider: str | None = None
     api_key_env: str | None = None
+    api_key_header: KeyHeader | None = None
 
 
 def check_url(value: str) -> str:

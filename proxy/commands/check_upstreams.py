@@ -11,6 +11,7 @@ from proxy.commands.check_findings import bad, good, note
 from proxy.configure import build_upstream_tls
 from proxy.errors import GatewayError
 from proxy.headers import Head, RequestChanges, request_headers
+from proxy.upstream.owners import EXAMPLES, LISTS, Owner
 from proxy.upstream.request import UpstreamRequest
 from telemetry.errors import ConfigurationError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.routes import Upstream, UpstreamTable
 
-__all__ = ("check_upstreams",)
+__all__ = ("check_upstreams", "list_catalogue")
 
 _MODELS, _CHATS = "/v1/models", "/v1/chat/completions"
 """What is asked by ``GET``, which costs nothing. A server that lists no models is told from a wrong
@@ -66,22 +67,57 @@ def check_upstreams(settings: Settings) -> Iterator[Finding]:
 
 async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Finding]:
     variables = {table.name: table.api_key_env for table in settings.upstreams}
+    owners = {id(upstream): owner for owner, upstream in upstreams.owners.items()}
     client = build_client(settings)
     findings = []
     try:
         for upstream in upstreams:
-            what = f"upstream {upstream.name!r}"
-            joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
-            findings.append(good(what, f"{upstream.prefix}/v1/chat/completions goes to {joined}"))
+            what, owner = f"upstream {upstream.name!r}", owners.get(id(upstream))
+            path = EXAMPLES[owner] if owner else _CHATS
+            joined = f"{upstream.origin}{upstream.join(path)}"
+            findings.append(good(what, f"{upstream.prefix}{path} goes to {joined}"))
             try:
-                variable = variables.get(upstream.name)
-                findings.append(await _probe(client, upstream, what, variable))
+                if owner is None:
+                    variable = variables.get(upstream.name)
+                    findings.append(await _probe(client, upstream, what, variable))
+                else:
+                    findings.append(await _probe_owner(client, upstream, what, LISTS[owner]))
             except GatewayError as error:
                 mend = _MENDS.get(error.code, "look to its URL")
-                findings.append(bad(what, error.message.rstrip("."), mend))
+                if owner in {None, Owner.OPENAI}:
+                    findings.append(bad(what, error.message.rstrip("."), mend))
+                else:  # nobody asked for it by a setting
+                    findings.append(note(what, error.message.rstrip("."), f"if you use it, {mend}"))
     finally:
         await client.close()
+    if rows := upstreams.catalogue:
+        words = f"{len(rows)} providers by prefix, such as {rows[0].prefix}; --catalogue lists them"
+        findings.append(good("catalogue", words))
     return findings
+
+
+def list_catalogue(settings: Settings) -> int:
+    """Print each prefix of the catalogue and its URL, and return the exit status.
+
+    Raises:
+        ConfigurationError: the upstreams' settings cannot be used.
+    """
+    for row in build_upstreams(settings).catalogue:
+        print(f"{row.prefix:<14} {row.origin}{row.base_path}")  # noqa: T201 - what was asked for
+    return 0
+
+
+async def _probe_owner(client: UpstreamClient, upstream: Upstream, what: str, path: str) -> Finding:
+    """Judge a provider that no setting names; it wants a key, or (Ollama) none.
+
+    Raises:
+        GatewayError: it does not answer.
+    """
+    status, is_page = await _ask(client, upstream, path)
+    if status in {400, 401, 403}:
+        words = f"reachable (status {status}: it wants a key, which your client sends)"
+        return good(what, words)
+    return _judge(what, status, f"GET {path} gets status {status}", None, is_page=is_page)
 
 
 async def _probe(

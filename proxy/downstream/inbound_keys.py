@@ -6,8 +6,9 @@ Rules:
    may hold ``sha256:<64 hex digits>`` in its place. Keys are long and random, hence no salt.
 2. A request's key is looked up by its digest. That takes as long however many keys there are, and
    how long it takes tells nothing of them: digests are compared where their hashes are equal.
-3. It comes as ``x-spantap-key``, as ``Authorization: Bearer``, or as ``api-key`` or ``x-api-key``.
-   Every field that holds an inbound key is told, so that none of them reaches the upstream (R7).
+3. It comes as ``x-spantap-key``, as ``Authorization: Bearer``, as ``api-key``, ``x-api-key`` or
+   ``x-goog-api-key``, or as the member ``key`` of the query, as Gemini's clients may send theirs.
+   Every place that holds an inbound key is told, so that none of them reaches the upstream (R7).
 4. What is wrong with an entry is said by its place, never by quoting it (R7).
 5. A variable, list or file that is there and holds no key is refused: it would let everybody in.
 """
@@ -18,20 +19,21 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, unquote_to_bytes
 
 from proxy.certificates import refuse_special_file
 from proxy.key_hashes import hash_key
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from proxy.headers import RawHeaders
 
-__all__ = ("CARRIERS", "InboundKeys", "read_keys")
+__all__ = ("CARRIERS", "InboundKeys", "drop_query_keys", "read_keys")
 
-CARRIERS = (b"x-spantap-key", b"authorization", b"api-key", b"x-api-key")
+CARRIERS = (b"x-spantap-key", b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 """Fields in which a key may come, lower case; of ``Authorization`` the scheme ``Bearer``."""
 
 MAX_KEYS = 1_000
@@ -57,11 +59,34 @@ class InboundKeys:
         return frozenset(
             key
             for name, value in headers
-            if (key := name.lower()) in CARRIERS and self._has(_secret_of(key, value))
+            if (key := name.lower()) in CARRIERS and self.has(_secret_of(key, value))
         )
 
-    def _has(self, secret: bytes) -> bool:
+    def has(self, secret: bytes) -> bool:
+        """Tell whether it is one of the keys."""
         return hashlib.sha256(secret).digest() in self.digests
+
+
+def drop_query_keys(target: str, is_spent: Callable[[bytes], bool]) -> str:
+    """The target without those members ``key`` of its query whose value is spent here.
+
+    All else stays as it is, byte for byte.
+
+    >>> drop_query_keys("/v1beta/models?a=%41&key=k&b", lambda key: key == b"k")
+    '/v1beta/models?a=%41&b'
+    """
+    path, _, query = target.partition("?")
+    if "=" not in query:
+        return target
+    members = [(member, *member.partition("=")[::2]) for member in query.split("&")]
+    kept = [
+        member
+        for member, name, value in members
+        if unquote(name) != "key" or not is_spent(unquote_to_bytes(value))
+    ]
+    if len(kept) == len(members):
+        return target
+    return f"{path}?{'&'.join(kept)}" if kept else path
 
 
 def _secret_of(name: bytes, value: bytes) -> bytes:

@@ -167,9 +167,7 @@ def _describe(settings: WorkerSettings) -> tuple[tuple[int, str], ...]:
     notes = []
     if warning := explain_exposed_keys(settings):
         notes.append((logging.WARNING, warning))
-    for upstream in build_upstreams(settings):
-        joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
-        notes.append((logging.INFO, f"{upstream.prefix}/v1/chat/completions goes to {joined}"))
+    notes += ((logging.INFO, words) for words in build_upstreams(settings).describe())
     return tuple(notes)
 
 

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codec.apis.table import find_api
+from proxy.downstream.inbound_keys import drop_query_keys
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyBudget, BodyShare
+from proxy.upstream.owners import Owner, tell_asker
 from proxy.upstream.request import UpstreamRequest
 
 if TYPE_CHECKING:
@@ -75,10 +77,10 @@ class Handler:
         upstreams, unobserved = self.upstreams, self.rules.unobserved
 
         @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
-        def find_way(method: str, target: str) -> tuple[Route, Api | None]:
+        def find_way(method: str, target: str, asker: Owner) -> tuple[Route, Api | None]:
             api = find_api(method, target)
             is_observed = api is not None and api.name not in unobserved
-            return upstreams.route(target), api if is_observed else None
+            return upstreams.route(target, asker), api if is_observed else None
 
         self._find_way = find_way
         self._on_disconnect = self.rules.on_disconnect.value
@@ -87,10 +89,16 @@ class Handler:
 
     async def __call__(self, downstream: Downstream) -> Answered:
         """Relay one request."""
-        route, api = self._find_way(downstream.method, downstream.target)
+        method, target = downstream.method, downstream.target
+        asker = tell_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
+        route, api = self._find_way(method, target, asker)
         if (keys := self.inbound_keys) is not None and not _lets_in(keys, downstream, route):
             self.on_refused("no inbound key, or an unknown one")
             return await downstream.answer_error(401, "invalid_api_key", _NO_KEY)
+        if route.upstream.replaces_query_key:
+            downstream.target = drop_query_keys(downstream.target, lambda _: True)
+        if downstream.target != target:
+            route, api = self._find_way(method, downstream.target, asker)
         open_exchange = self.open_exchanges.begin()
         try:
             if api is None:
@@ -184,4 +192,6 @@ def _lets_in(keys: InboundKeys, downstream: Downstream, route: Route) -> bool:
     # What the upstream's own key replaces stays until then, to keep its place.
     spent = carriers - route.upstream.credentials.keys()
     downstream.headers = downstream.headers.without(spent)
-    return bool(carriers)
+    target = downstream.target
+    downstream.target = drop_query_keys(target, keys.has)
+    return bool(carriers) or downstream.target != target

@@ -204,7 +204,7 @@ class Tap:
         fields = gather_fields(
             downstream.headers,
             downstream.target,
-            upstream.credentials.values(),
+            filter(None, upstream.credentials.values()),
             (recorded.names, recorded.prefixes),
         )
         if said := [field for field in headers if field[1].startswith(("{", "["))]:

@@ -30,7 +30,7 @@ from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.settings.variable_names import check_names
-from proxy.upstream_entry import check_url, read_key
+from proxy.upstream_entry import KeyHeader, check_url, read_key
 from telemetry.errors import ConfigurationError
 from telemetry.frames.shedding import MAX_HELD_BYTES
 from telemetry.frames.spool import MAX_SPOOL_BYTES
@@ -72,6 +72,7 @@ class UpstreamConfig(BaseModel):
     usage: UsagePolicy | None = None
     provider: str | None = None
     api_key_env: str | None = None
+    api_key_header: KeyHeader | None = None
 
     @field_validator("prefix")
     @classmethod
@@ -114,9 +115,12 @@ class Settings(BaseModel):
         hide_input_in_errors=True,  # it may be a key (R7)
     )
 
-    upstream: Url = "https://api.openai.com"
-    """Base URL for every path that no ``[[upstream]]`` table takes."""
+    upstream: Url | None = None
+    """Base URL for every path that no ``[[upstream]]`` table takes; unset, each API goes to its own
+    provider."""
     upstreams: tuple[UpstreamConfig, ...] = ()
+    catalogue: bool | None = None
+    """Whether well-known providers have a prefix each; unset: where no upstream takes all paths."""
     host: str = "127.0.0.1"
     port: Port = 4000
     admin_host: str = "127.0.0.1"

@@ -26,8 +26,9 @@ __all__ = ("RelaySettings", "WorkerSettings")
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker needs of :class:`proxy.settings.settings.Settings`."""
 
-    upstream: str
+    upstream: str | None
     upstreams: tuple[UpstreamEntry, ...]
+    catalogue: bool | None
     host: str
     port: int
     workers: int

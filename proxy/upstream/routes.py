@@ -3,9 +3,13 @@
 Rules (``design.md`` section 5):
 
 1. The longest prefix that matches whole path segments wins and is stripped; what no table takes
-   goes to the default upstream.
+   goes to the default upstream, or, where none is set, to the owner of its API.
 2. The client's raw path and query are appended to the upstream's URL, not normalised (R1).
 3. Where that URL ends in ``/v1`` and the path begins with ``/v1/``, they are joined once.
+4. The catalogue's prefixes are there where no default upstream is set, or where the settings say
+   so: a path that such an upstream has of its own (``/openai/v1`` of Groq) is not theirs. A table
+   of the same name or prefix takes a row's place.
+5. A held key goes out in the one header that its provider wants; the client's keys do not.
 """
 
 from __future__ import annotations
@@ -17,10 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from yarl import URL
 
 from codec.rewrite import UsagePolicy
-from proxy.upstream_entry import UpstreamEntry, check_url, read_key
+from proxy.upstream.catalogue import read_catalogue
+from proxy.upstream.owners import BASE_URLS, EXAMPLES, Owner, find_owner
+from proxy.upstream_entry import KEY_HEADERS, KeyHeader, UpstreamEntry, check_url, read_key
+from telemetry.provider import find_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ("Route", "Upstream", "UpstreamTable")
 
@@ -35,7 +42,7 @@ class Upstream:
         base_path: path of the configured URL without a final slash, raw.
         prefix: path prefix that selects it, without a final slash.
         provider: value for ``llm.provider``, ``None`` to infer it from the host.
-        credentials: what replaces the client's ``Authorization`` where we hold the key, as
+        credentials: what replaces the client's keys where we hold the key, as
             :class:`proxy.headers.RequestChanges` takes it; never shown.
     """
 
@@ -45,9 +52,14 @@ class Upstream:
     prefix: str = ""
     usage: UsagePolicy = UsagePolicy.ALWAYS
     provider: str | None = None
-    credentials: Mapping[bytes, tuple[bytes, bytes]] = field(
+    credentials: Mapping[bytes, tuple[bytes, bytes] | None] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    @property
+    def replaces_query_key(self) -> bool:
+        """Whether the key that we hold stands for a ``key`` in the query, too: Google's does."""
+        return self.credentials.get(b"x-goog-api-key") is not None
 
     @cached_property
     def host_header(self) -> bytes:
@@ -81,47 +93,112 @@ class Route(NamedTuple):
 class UpstreamTable:
     """All upstreams, and the choice among them (rule 1)."""
 
-    def __init__(self, upstreams: Sequence[Upstream]) -> None:
-        self._upstreams = tuple(sorted(upstreams, key=lambda u: len(u.prefix), reverse=True))
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        owners: Mapping[Owner, Upstream] | None = None,
+        catalogue: Sequence[Upstream] = (),
+    ) -> None:
+        self._upstreams = _order(upstreams)
+        self._by_prefix = _order([*upstreams, *catalogue])
+        self.owners = owners or {}
+        self.catalogue = tuple(catalogue)
 
     def __iter__(self) -> Iterator[Upstream]:
-        return iter(self._upstreams)
+        """Those of the settings, then the owners; not the catalogue's."""
+        yield from self._upstreams
+        yield from self.owners.values()
+
+    def describe(self) -> Iterator[str]:
+        """Say for each where a path goes, and how many the catalogue adds."""
+        for upstream in self._upstreams:
+            joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
+            yield f"{upstream.prefix}/v1/chat/completions goes to {joined}"
+        for owner, upstream in self.owners.items():
+            yield f"{EXAMPLES[owner]} goes to {upstream.origin}{upstream.join(EXAMPLES[owner])}"
+        if self.catalogue:
+            yield (
+                f"{len(self.catalogue)} providers have a prefix each, such as "
+                f"{self.catalogue[0].prefix}: `spantap check --catalogue` lists them"
+            )
 
     @classmethod
     def from_config(
         cls,
-        default_url: str,
+        default_url: str | None,
         tables: Sequence[UpstreamEntry],
         usage: UsagePolicy,
+        *,
+        catalogue: bool | None = None,
+        owners: Iterable[Owner] = Owner,
     ) -> UpstreamTable:
         """Build the table from settings.
+
+        Args:
+            default_url: where other paths go; ``None``: to their owners.
+            tables: the user's.
+            usage: for those that name no policy of their own.
+            catalogue: whether its prefixes are there; ``None`` follows rule 4.
+            owners: those that may be reached without a setting.
 
         Raises:
             ValueError: a URL or a held key is wrong, or two tables share a name or a prefix.
         """
         upstreams = [_build(table, usage) for table in tables]
-        if not any(upstream.prefix == "" for upstream in upstreams):
+        has_default = any(upstream.prefix == "" for upstream in upstreams)
+        if default_url is not None and not has_default:
             upstreams.append(_build(UpstreamEntry(name="default", url=default_url), usage))
+            has_default = True
         for what in ("name", "prefix"):
             values = [getattr(upstream, what) for upstream in upstreams]
             doubled = next((value for value in values if values.count(value) > 1), None)
             if doubled is not None:
                 raise ValueError(f"two upstreams have the {what} {doubled or '/'!r}")
-        return cls(upstreams)
+        by_owner = {} if has_default else {owner: _build_owner(owner, usage) for owner in owners}
+        shows = not has_default if catalogue is None else catalogue
+        rows = _read_rows(upstreams, usage) if shows else ()
+        return cls(upstreams, owners=by_owner, catalogue=rows)
 
-    def route(self, target: str) -> Route:
-        """The upstream and target for a client's origin-form target or ``*``."""
-        for upstream in self._upstreams:
+    def route(self, target: str, asker: Owner = Owner.OPENAI) -> Route:
+        """The upstream and target for a client's origin-form target or ``*``.
+
+        Args:
+            target: the client's.
+            asker: whose client asks, for a path that several owners have.
+        """
+        for upstream in self._by_prefix:
             prefix = upstream.prefix
             if not prefix:
                 return Route(upstream, upstream.join(target))
             if target.startswith(prefix) and target[len(prefix) : len(prefix) + 1] in _BOUNDARIES:
                 rest = target[len(prefix) :]
                 return Route(upstream, upstream.join(rest if rest[:1] == "/" else "/" + rest))
-        raise AssertionError("from_config always adds an upstream without a prefix")
+        owner = self.owners.get(find_owner(target, asker)) or self.owners[Owner.OPENAI]
+        return Route(owner, owner.join(target))
 
 
 _BOUNDARIES = frozenset({"", "/", "?"})
+
+
+def _order(upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
+    """Order them for rule 1."""
+    return tuple(sorted(upstreams, key=lambda u: len(u.prefix), reverse=True))
+
+
+def _build_owner(owner: Owner, usage: UsagePolicy) -> Upstream:
+    entry = UpstreamEntry(name=owner.value, url=BASE_URLS[owner], provider=owner.value)
+    return _build(entry, usage)
+
+
+def _read_rows(upstreams: Sequence[Upstream], usage: UsagePolicy) -> tuple[Upstream, ...]:
+    """The catalogue's upstreams, but for those that tables take the place of (rule 4)."""
+    taken = {upstream.name for upstream in upstreams} | {upstream.prefix for upstream in upstreams}
+    return tuple(
+        _build(UpstreamEntry(name=row.name, url=row.url, prefix=f"/{row.name}"), usage)
+        for row in read_catalogue()
+        if taken.isdisjoint({row.name, f"/{row.name}"})
+    )
 
 
 def _build(config: UpstreamEntry, usage: UsagePolicy) -> Upstream:
@@ -133,11 +210,29 @@ def _build(config: UpstreamEntry, usage: UsagePolicy) -> Upstream:
         prefix=config.prefix.rstrip("/"),
         usage=config.usage or usage,
         provider=config.provider,
-        credentials=_credentials(config.api_key_env),
+        credentials=_credentials(config, url.host),
     )
 
 
-def _credentials(variable: str | None) -> dict[bytes, tuple[bytes, bytes]]:
-    if variable is None:
+_KEY_HEADERS_OF = {
+    "anthropic": KeyHeader.X_API_KEY,
+    "azure": KeyHeader.API_KEY,
+    "google": KeyHeader.X_GOOG_API_KEY,
+}
+"""By ``llm.provider``; all others, Vertex AI among them, want a bearer's token."""
+
+
+def _credentials(
+    config: UpstreamEntry, host: str | None
+) -> dict[bytes, tuple[bytes, bytes] | None]:
+    """The held key in its header, and no other key beside it (rule 5)."""
+    if config.api_key_env is None:
         return {}
-    return {b"authorization": (b"Authorization", b"Bearer " + read_key(variable))}
+    wanted = config.api_key_header
+    if wanted is None and not (host or "").endswith("aiplatform.googleapis.com"):
+        wanted = _KEY_HEADERS_OF.get(find_provider(config.provider, host) or "")
+    name = (wanted or KeyHeader.AUTHORIZATION).value.encode("ascii")
+    key = read_key(config.api_key_env)
+    value = b"Bearer " + key if name == b"authorization" else key
+    spelled = b"Authorization" if name == b"authorization" else name
+    return {**dict.fromkeys(KEY_HEADERS), name: (spelled, value)}

@@ -268,7 +268,7 @@ class RunningProxy:
 
 @contextlib.asynccontextmanager
 async def running_proxy(
-    upstream: str,
+    upstream: str | None,
     *,
     clock: Clock | None = None,
     sink: Any = None,

@@ -28,7 +28,7 @@ def write(path: Path, text: str) -> str:
 def test_the_defaults_are_the_documented_ones() -> None:
     """``design.md`` section 5."""
     settings = load_settings()
-    assert settings.upstream == "https://api.openai.com"
+    assert settings.upstream is None
     assert (settings.host, settings.port) == ("127.0.0.1", 4000)
     assert (settings.admin_host, settings.admin_port) == ("127.0.0.1", 4001)
     assert settings.usage is UsagePolicy.ALWAYS

@@ -1,0 +1,32 @@
+"""The catalogue: well-known providers, each under a prefix that is its name.
+
+The rows are data, ``catalogue.json`` beside this module: a base URL, the ``llm.provider`` that its
+host tells (``null`` where :mod:`telemetry.provider` knows no word), where the URL is from, and when
+the row was written.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+__all__ = ("CatalogueRow", "read_catalogue")
+
+
+class CatalogueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A provider: ``/NAME`` is its prefix."""
+
+    name: str
+    url: str
+    provider: str | None
+    source: str
+    date: str
+
+
+@cache
+def read_catalogue() -> tuple[CatalogueRow, ...]:
+    """Read the rows, in the order of the file."""
+    data = Path(__file__).with_name("catalogue.json").read_bytes()
+    return msgspec.json.decode(data, type=tuple[CatalogueRow, ...])

@@ -1,0 +1,109 @@
+"""Whose a path is, where no upstream is set: each API goes to its own provider.
+
+Rules:
+
+1. A path is compared raw, in whole segments from its beginning. It chooses among four fixed hosts
+   and is never read as one: no request names where it goes.
+2. What several providers have under one path (lists of models, files, skills) goes by the head:
+   ``anthropic-version``, or ``x-api-key`` without ``Authorization``, is Anthropic's;
+   ``x-goog-api-key`` is Google's.
+3. What nobody claims is OpenAI's.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from proxy.headers import Head
+
+__all__ = ("BASE_URLS", "EXAMPLES", "LISTS", "Owner", "find_owner", "tell_asker")
+
+
+class Owner(Enum):
+    """A provider with an API of its own; the value is its name, and its ``llm.provider``."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    GOOGLE = "google"
+    OLLAMA = "ollama"
+
+
+BASE_URLS: Final = {
+    Owner.OPENAI: "https://api.openai.com",
+    Owner.ANTHROPIC: "https://api.anthropic.com",
+    Owner.GOOGLE: "https://generativelanguage.googleapis.com",
+    Owner.OLLAMA: "http://127.0.0.1:11434",
+}
+"""Where each is. ``OLLAMA_HOST`` is not read: it is how Ollama's clients are sent to us."""
+
+
+EXAMPLES: Final = {
+    Owner.OPENAI: "/v1/chat/completions",
+    Owner.ANTHROPIC: "/v1/messages",
+    Owner.GOOGLE: "/v1beta/models/MODEL:generateContent",
+    Owner.OLLAMA: "/api/chat",
+}
+"""A path of each, for people."""
+
+LISTS: Final = {
+    Owner.OPENAI: "/v1/models",
+    Owner.ANTHROPIC: "/v1/models",
+    Owner.GOOGLE: "/v1beta/models",
+    Owner.OLLAMA: "/api/version",
+}
+"""What each answers to ``GET`` and takes no money for."""
+
+_STARTS = {
+    Owner.ANTHROPIC: ("/v1/messages", "/v1/complete", "/v1/organizations"),
+    Owner.GOOGLE: (
+        *("/v1beta", "/v1alpha", "/upload/v1beta", "/download/v1beta"),
+        "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
+    ),
+    Owner.OLLAMA: ("/api",),
+}
+"""Beginnings of paths (``apis.md`` 1.1); OpenAI has the rest."""
+
+_SHARED = ("/v1/models", "/v1/files", "/v1/skills")
+"""Beginnings that several have (rule 2)."""
+
+_GOOGLE_VERBS = (
+    *(":generateContent", ":streamGenerateContent", ":countTokens", ":predict"),
+    *(":embedContent", ":batchEmbedContents", ":batchGenerateContent", ":predictLongRunning"),
+)
+"""Ends of Gemini's paths under ``/v1/models``; a model of OpenAI's may have colons, too."""
+
+
+def find_owner(target: str, asker: Owner) -> Owner:
+    """Find whose a path is.
+
+    Args:
+        target: raw path and query.
+        asker: whose client asks, by its head (rule 2).
+    """
+    path = target.partition("?")[0]
+    for owner, starts in _STARTS.items():
+        if _is_under(path, starts):
+            return owner
+    if _is_under(path, _SHARED):
+        return Owner.GOOGLE if path.endswith(_GOOGLE_VERBS) else asker
+    return Owner.OPENAI
+
+
+def tell_asker(head: Head) -> Owner:
+    """Tell whose client asks, by its head (rule 2)."""
+    if head.has(b"anthropic-version"):
+        return Owner.ANTHROPIC
+    if head.has(b"authorization"):
+        return Owner.OPENAI
+    if head.has(b"x-api-key"):
+        return Owner.ANTHROPIC
+    return Owner.GOOGLE if head.has(b"x-goog-api-key") else Owner.OPENAI
+
+
+def _is_under(path: str, starts: tuple[str, ...]) -> bool:
+    return any(
+        path.startswith(start) and path[len(start) : len(start) + 1] in {"", "/"}
+        for start in starts
+    )
