@@ -74,7 +74,9 @@ async def test_each_sdk_reaches_its_own_provider(monkeypatch: pytest.MonkeyPatch
         options = types.HttpOptions(base_url=running.url)
         async with genai.Client(api_key="k-google", http_options=options).aio as gemini:
             await gemini.models.generate_content(model=MODEL, contents="Ahoy?")
-        await ollama.AsyncClient(host=running.url).chat(**CHAT)
+        local: Any = ollama.AsyncClient(running.url, trust_env=False)
+        await local.chat(**CHAT)
+        await local.close()
         await running.sink.wait_for(4)
     assert [(owner, path.partition("?")[0]) for owner, path, _ in heard] == [
         (Owner.OPENAI, "/v1/chat/completions"),
