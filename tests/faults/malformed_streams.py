@@ -15,9 +15,9 @@ from tests.faults.malformed_bodies import ODD_BYTES, ODD_NUMBERS, encode, odd_va
 from tests.proxy.harness import DONE, USAGE_EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ("MalformedStream", "make_stream")
+__all__ = ("Frame", "MalformedStream", "choose_frame", "make_stream")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def make_stream(number: int) -> MalformedStream:
         tail = dice.choice((*_PAGES, dice.randbytes(dice.randrange(1, 2000))))
     else:
         events, tail = _spoiled_events(dice)
-    frame = _choose_frame(dice, tail_bytes=len(tail))
+    frame = choose_frame(dice, tail_bytes=len(tail))
     usage = USAGE_EVENT if dice.random() < 0.9 else b""
     return MalformedStream(
         asked=frame.write(b"".join([*events, usage, tail])),
@@ -140,7 +140,7 @@ def _spoil_event(dice: random.Random, event: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Frame:
+class Frame:
     """How a body goes on the wire, the same for any body.
 
     `chunk_bytes` is 0 where it is not chunked; `length_error` is added to the length that is told,
@@ -175,20 +175,25 @@ class _Frame:
         return tuple(framed[start : start + size] for start in range(0, len(framed), size))
 
 
-def _choose_frame(dice: random.Random, *, tail_bytes: int) -> _Frame:
-    """Framing, right or wrong; a length that is too short takes from the tail alone."""
-    head = b"HTTP/1.1 200 OK\r\n" + dice.choice(_TYPES) + b"X-Stream: malformed\r\n"
+def choose_frame(
+    dice: random.Random, *, tail_bytes: int = 0, types: Sequence[bytes] = _TYPES
+) -> Frame:
+    """Framing, right or wrong; a length that is too short takes from the tail alone.
+
+    Each of `types` is a field with its line end, or nothing.
+    """
+    head = b"HTTP/1.1 200 OK\r\n" + dice.choice(types) + b"X-Stream: malformed\r\n"
     write_bytes = dice.choice((7, 100, 1000, 1 << 20))
     right = dice.random() < 0.7
     chance = dice.random()
     if chance < 0.6:
         ending = _LAST_CHUNK if right else dice.choice(_BAD_ENDINGS)
         chunk_bytes = dice.choice((1, 50, 500, 1 << 20))
-        return _Frame(head=head, chunk_bytes=chunk_bytes, ending=ending, write_bytes=write_bytes)
+        return Frame(head=head, chunk_bytes=chunk_bytes, ending=ending, write_bytes=write_bytes)
     if chance < 0.8:
         error = 0 if right else dice.choice((1, 40, -min(tail_bytes, 1), -tail_bytes))
         if error < 0:
             # What is too much belongs to nobody; on a kept connection it would be the next answer.
             head += b"Connection: close\r\n"
-        return _Frame(head=head, length_error=error, write_bytes=write_bytes)
-    return _Frame(head=head, write_bytes=write_bytes)
+        return Frame(head=head, length_error=error, write_bytes=write_bytes)
+    return Frame(head=head, write_bytes=write_bytes)

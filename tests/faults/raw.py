@@ -68,17 +68,22 @@ class Call:
 
 
 def make_call(
-    script: str, body: bytes = STREAMED_CHAT, *, head: bytes = b"", close: bool = True
+    script: str,
+    body: bytes = STREAMED_CHAT,
+    *,
+    target: str = "/v1/chat/completions",
+    head: bytes = b"",
+    close: bool = True,
 ) -> Call:
-    """A chat that the upstream answers by a script.
+    """A call, of chats where nothing else is said, that the upstream answers by a script.
 
     More may stand in the path behind the script's name, as in ``streams/17``; each field of `head`
     has its line end; `close`: the connection is for this call alone.
     """
     trace_id = uuid.uuid4().hex
     traceparent = f"traceparent: 00-{trace_id}-{uuid.uuid4().hex[:16]}-01\r\n".encode()
-    target = f"/{script}/v1/chat/completions".encode()
-    data = request_bytes(body, target=target, head=head + traceparent, close=close)
+    path = f"/{script}{target}".encode()
+    data = request_bytes(body, target=path, head=head + traceparent, close=close)
     return Call(trace_id=trace_id, data=data)
 
 

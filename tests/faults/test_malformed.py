@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from codec.apis.table import APIS
 from tests.e2e.processes import wait_until
 from tests.faults.invalid_requests import SECRET, make_invalid_request
 from tests.faults.malformed_bodies import make_body
+from tests.faults.malformed_calls import REWRITTEN, SAMPLES, make_api_call
 from tests.faults.malformed_streams import make_stream
 from tests.faults.raw import (
     ASK_SECONDS,
@@ -102,10 +104,22 @@ async def stream(_: UpstreamThread, connection: Connection) -> None:
         connection.writer.close()
 
 
+async def answer_call(_: UpstreamThread, connection: Connection) -> None:
+    """The malformed answer of an API, whose name is in the path, and its number."""
+    name, number = connection.request_line.split(b"/")[2:4]
+    made = make_api_call(name.decode(), int(number))
+    for piece in made.answer:
+        await connection.send(piece)
+    if made.closes:
+        connection.writer.close()
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """One for each row: its log and its metrics are looked at."""
-    with running_stage(tmp_path, {"bodies": echo, "streams": stream}) as running:
+    with running_stage(
+        tmp_path, {"bodies": echo, "streams": stream, "calls": answer_call}
+    ) as running:
         yield running
         assert SECRET.decode() not in running.spantap.log
 
@@ -254,6 +268,25 @@ async def test_malformed_streams_are_relayed_as_they_are(stage: Stage) -> None:
         for number in range(scaled(COUNT))
     ]
     await compare(stage, calls, "answers that are malformed streams")
+
+
+@LONG
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_malformed_calls_of_every_api_are_relayed_as_they_are(
+    stage: Stage, name: str
+) -> None:
+    """Requests and answers of the others: the same bytes and ends as directly; one span each."""
+    calls = []
+    for number in range(scaled(COUNT)):
+        made = make_api_call(name, number)
+        script = f"calls/{name}/{number}"
+        calls.append(make_call(script, made.request, target=made.target))
+    await compare(stage, calls, f"malformed calls of {name}")
+
+
+def test_every_api_has_malformed_calls() -> None:
+    """A new one wants a sample of its own."""
+    assert SAMPLES.keys() | REWRITTEN == {api.name for api in APIS}
 
 
 async def compare(stage: Stage, calls: list[Call], name: str) -> None:
