@@ -149,8 +149,16 @@ class SseDecoder:
             data = self._join(data)
         if len(data) > self._limit_bytes and self._shorten is not None:
             data = self._shorten(data)  # whole events, or the beginning of one, in a huge read
-        if _CR in data or len(data) > self._limit_bytes:
+        if len(data) > self._limit_bytes:
             return self._split(data)
+        if _CR in data:
+            pairs = data.count(b"\r\n")
+            if not pairs == data.count(b"\r") == data.count(b"\n"):
+                return self._split(data)
+            self._has_cr = True
+            events = data.split(b"\r\n\r\n")  # every line ends so, and nothing finds that quicker
+            self._pending += events.pop().lstrip(_LINE_ENDS)
+            return [event + b"\r\n\r\n" for event in events]
         is_named = data.startswith(_NAME_FIELD)
         data_start = data.find(_LF) + 1 if is_named else 0
         if data_start < data.find(_LF, data_start) == len(data) - 2 and data.endswith(b"\n\n"):

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.calls import join_arguments
 from codec.apis.gemini.said import KNOWN, make_answer, shorten_data
-from codec.budget import MEMBER_BYTES, Budget, size_bytes
+from codec.budget import CHARACTER_BYTES, FRAGMENT_BYTES, MEMBER_BYTES, Budget, size_bytes
 from codec.chunk import find_error
 from codec.members import list_of, object_of
 from codec.text.integers import index_of
-from codec.text.jsontext import join_text
+from codec.text.jsontext import decode_json, join_text
 from codec.text_fold import TextFold
 from codec.usage import MAX_USAGE_BYTES, merge_usage
 
@@ -78,7 +78,7 @@ class ContentFold(TextFold):
         has_content: text, a thought, a call or anything else was said.
     """
 
-    __slots__ = ("_body", "_candidates", "_usage", "_usage_budget")
+    __slots__ = ("_body", "_candidates", "_later_counts", "_usage", "_usage_budget")
 
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
@@ -86,6 +86,37 @@ class ContentFold(TextFold):
         self._candidates: dict[int, _Candidate] = {}
         self._usage: JsonObject = {}
         self._usage_budget = Budget(MAX_USAGE_BYTES)
+        self._later_counts = b""  # of words, in the form of those that were merged last
+
+    def add_word(self, text: str, counts: bytes) -> bool:
+        """Add a text to the one that is open, and keep its chunk's counts for later.
+
+        Args:
+            text: of a chunk that says nothing else, and is otherwise like the one before it.
+            counts: its ``usageMetadata``, which has the form of those before it; empty where it
+                has none.
+
+        Returns:
+            Whether a text is open; if not, nothing was done.
+        """
+        opened = self._text
+        if not opened.kind:
+            return False
+        room_bytes = opened.room_bytes - CHARACTER_BYTES * len(text) - FRAGMENT_BYTES
+        if room_bytes < 0:
+            self.open_text(opened.kind, opened.index, opened.part, text)
+        else:
+            opened.room_bytes = room_bytes
+            if text:
+                opened.pieces.append(text)
+        self._later_counts = counts
+        return True
+
+    def _merge_counts(self) -> None:
+        """Merge the counts of the last word."""
+        if counts := self._later_counts:
+            self._later_counts = b""
+            merge_usage(self._usage, object_of(decode_json(counts)), self._usage_budget)
 
     def feed(self, chunk: Any, name: str | None = None) -> bool:
         """Fold one chunk; whether it is one, which an error is not.
@@ -95,6 +126,7 @@ class ContentFold(TextFold):
             name: the event's own name, if it had one.
         """
         self._close_text()
+        self._merge_counts()
         if (error := find_error(chunk, name)) is not None:
             self.note_error(error)
             return False
@@ -192,6 +224,7 @@ class ContentFold(TextFold):
             is_cut: it broke off, by its framing.
         """
         self._close_text()
+        self._merge_counts()
         body: JsonObject = {}
         if self._candidates:
             body["candidates"] = [
