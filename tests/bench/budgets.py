@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.bench.growth import find_deviations
-from tests.bench.plan import CALM, JSON, MESSAGES, PACED, RESPONSES, SLOW, STREAMS
+from tests.bench.plan import CALM, GEMINI, JSON, MESSAGES, PACED, RESPONSES, SLOW, STREAMS
 from tests.bench.results import find_difference, find_ratio, middle
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _judge_works(results: Results) -> Iterator[Budget]:
 def _judge_apis(results: Results) -> Iterator[Budget]:
     """CPU for streams of the newer APIs, beside a chat stream of as many deltas."""
     chats = results.works.get(STREAMS.name, {}).get("spantap")
-    for work in (RESPONSES, MESSAGES):
+    for work in (RESPONSES, MESSAGES, GEMINI):
         found = results.works.get(work.name, {}).get("spantap")
         if not chats or not found:
             continue

@@ -11,6 +11,7 @@ from tests.bench.saturation import Saturation
 __all__ = (
     "CALM",
     "FULL",
+    "GEMINI",
     "JSON",
     "MESSAGES",
     "PACED",
@@ -51,6 +52,7 @@ JSON = Work(name="JSON", mode="json", connections=32, requests=8000)
 STREAMS = Work(name="200-chunk streams", mode="stream", connections=32, requests=2000)
 RESPONSES = replace(STREAMS, name="200-delta streams of Responses", api="responses")
 MESSAGES = replace(STREAMS, name="200-delta streams of Messages", api="messages")
+GEMINI = replace(STREAMS, name="200-chunk streams of Gemini", api="gemini")
 _AT_ONCE = Work(
     name="500 streams begun at once",
     mode="stream",
@@ -83,6 +85,7 @@ FULL = Plan(
         STREAMS,
         RESPONSES,
         MESSAGES,
+        GEMINI,
         PACED,
         CALM,
         _AT_ONCE,

@@ -49,6 +49,8 @@ struct stream_texts make_stream(const struct upstream_options *options, bool wit
         return make_response_stream(options);
     if (options->api == MESSAGES)
         return make_message_stream(options);
+    if (options->api == GEMINI)
+        return make_gemini_stream(options);
     const char *tail = with_usage ? ",\"usage\":null" : "";
     struct stream_texts texts;
     struct text role = frame_chunk(print_text(

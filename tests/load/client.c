@@ -34,9 +34,16 @@
 #define TAIL_BYTES (sizeof MESSAGE_END - 1) /* the longest of the ends */
 
 static const char *const ENDS[] = {
-    [CHAT] = CHAT_END, [RESPONSES] = RESPONSE_LAST, [MESSAGES] = MESSAGE_END};
+    [CHAT] = CHAT_END, [RESPONSES] = RESPONSE_LAST, [MESSAGES] = MESSAGE_END,
+    [GEMINI] = GEMINI_END};
 static const char *const PATHS[] = {
-    [CHAT] = "chat/completions", [RESPONSES] = "responses", [MESSAGES] = "messages"};
+    [CHAT] = "chat/completions", [RESPONSES] = "responses", [MESSAGES] = "messages",
+    [GEMINI] = "models/load-1:streamGenerateContent?alt=sse"};
+static const char *const CONVERSATIONS[] = {
+    [CHAT] = "messages", [RESPONSES] = "input", [MESSAGES] = "messages", [GEMINI] = "contents"};
+
+static const char *const FORMS[] = {"%s{\"role\":\"%s\",\"content\":\"%s\"}",
+                                    "%s{\"role\":\"%s\",\"parts\":[{\"text\":\"%s\"}]}"};
 
 enum call_state { IDLE, BUSY, RESTING };
 
@@ -190,7 +197,7 @@ static void make_messages(long count)
             content = "Hello";
         else if (!i)
             role = "system", content = "You are a helpful assistant.";
-        fprintf(text, "%s{\"role\":\"%s\",\"content\":\"%s\"}", i ? "," : "", role, content);
+        fprintf(text, FORMS[cl.options->api == GEMINI], i ? "," : "", role, content);
     }
     if (fclose(text))
         fail("out of memory");
@@ -206,7 +213,7 @@ static size_t print_request(long number)
     int bytes = snprintf(
         cl.body, room,
         "{\"model\":\"%s\",\"%s\":[%s],\"temperature\":0.2,\"user\":\"%s-%ld\"%s}",
-        cl.options->model, cl.options->api == RESPONSES ? "input" : "messages", cl.messages,
+        cl.options->model, CONVERSATIONS[cl.options->api], cl.messages,
         cl.options->model, number,
         cl.options->is_stream ? ",\"stream\":true" : "");
     return (size_t)snprintf(

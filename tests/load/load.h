@@ -110,7 +110,7 @@ void histogram_add(struct histogram *histogram, uint64_t value);
 void histogram_print(const struct histogram *histogram, const char *name);
 
 /* The APIs that are spoken. */
-enum api { CHAT, RESPONSES, MESSAGES };
+enum api { CHAT, RESPONSES, MESSAGES, GEMINI };
 
 /* The two programs. */
 
@@ -136,7 +136,7 @@ struct client_options {
 int run_upstream(const struct upstream_options *options);
 int run_client(const struct client_options *options);
 
-/* answers.c, responses.c, messages.c: what the upstream says. */
+/* answers.c, responses.c, messages.c, gemini.c: what the upstream says. */
 
 #define PROMPT_TOKENS 9
 #define ANSWER_FIELDS "x-request-id: req_load\r\nopenai-processing-ms: 1\r\n"
@@ -147,6 +147,7 @@ int run_client(const struct client_options *options);
 /* How a stream ends; that of a response by its last member, and its brackets. */
 #define CHAT_END "data: [DONE]\n\n"
 #define MESSAGE_END "{\"type\":\"message_stop\"}\n\n"
+#define GEMINI_END "\"responseId\":\"load\"}\r\n\r\n"
 #define RESPONSE_END ",\"user\":null}"
 
 /* What is ready to be sent but for its stamp. */
@@ -166,6 +167,7 @@ char *make_content(long bytes);
 struct stream_texts make_stream(const struct upstream_options *options, bool with_usage);
 struct stream_texts make_response_stream(const struct upstream_options *options);
 struct stream_texts make_message_stream(const struct upstream_options *options);
+struct stream_texts make_gemini_stream(const struct upstream_options *options);
 void free_stream(struct stream_texts *texts);
 struct text make_json(const struct upstream_options *options);
 char *put_text(char *at, const struct text *text, int64_t now_ns);

@@ -1,12 +1,12 @@
 /* load: a cheap load generator for what stands between chats and their upstream.
  *
  *   load upstream [--port P] [--chunks N] [--rate R] [--chunk-bytes B] [--json-bytes B]
- *       [--api chat|responses|messages]
+ *       [--api chat|responses|messages|gemini]
  *       An OpenAI-shaped upstream (upstream.c). Prints {"port":P} once it listens, and its counts when
  *       SIGTERM or SIGINT ends it. Port 0 (the default): any free one.
  *   load client --port P --mode json|stream --connections C --requests N | --seconds S
  *       [--rate R] [--messages M] [--model NAME] [--silence S]
- *       [--api chat|responses|messages]
+ *       [--api chat|responses|messages|gemini]
  *       A client (client.c) of chats of M messages. Prints one JSON object. The model is NAME and the user of the n-th
  *       request, counted from 0, NAME-n.
  *
@@ -52,7 +52,7 @@ static long parse_whole(const char *name, const char *text, long least, long mos
 static enum api parse_api(const char *text)
 {
     static const char *const names[] = {
-        [CHAT] = "chat", [RESPONSES] = "responses", [MESSAGES] = "messages"};
+        [CHAT] = "chat", [RESPONSES] = "responses", [MESSAGES] = "messages", [GEMINI] = "gemini"};
     for (size_t api = 0; api < sizeof names / sizeof *names; api++)
         if (!strcmp(text, names[api]))
             return (enum api)api;

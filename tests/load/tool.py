@@ -49,7 +49,7 @@ __all__ = (
     "run_client",
 )
 
-LoadApi = Literal["chat", "responses", "messages"]
+LoadApi = Literal["chat", "responses", "messages", "gemini"]
 """The APIs that the tool speaks."""
 
 _FOLDER = Path(__file__).parent
