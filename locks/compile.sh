@@ -1,12 +1,11 @@
 #!/bin/sh
 # Compiles the locks from pyproject.toml: every version with its hashes, for all
-# platforms and Python >= 3.11. The smaller locks are held to the largest one. Extras stay: pip
-# takes a requirement of `name[extra]` for pinned only where the lock names the extra, too.
+# platforms and Python >= 3.11. The smaller locks are held to the largest one.
 set -eu
 uv=${1:-uv}
 cd "$(dirname "$0")/.."
 compile() {
-    "$uv" pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+    "$uv" pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet "$@"
 }
 compile --group dev --upgrade -o locks/dev.txt
@@ -14,9 +13,9 @@ compile -c locks/dev.txt --group demo -o locks/demo.txt
 compile -c locks/dev.txt --extra cost -o locks/run.txt
 compile -c locks/dev.txt -o locks/bare.txt
 printf 'hatchling\neditables\n' |
-    "$uv" pip compile - -c locks/dev.txt --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+    "$uv" pip compile - -c locks/dev.txt --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet -o locks/build.txt
 for group in deploy quickstarts clients; do
-    "$uv" pip compile --group "$group" --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+    "$uv" pip compile --group "$group" --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --upgrade -o "locks/$group.txt"
 done

@@ -8,6 +8,6 @@ set -eu
 python=${1:-python3}
 cd "$(dirname "$0")/../.."
 for lock in build run; do
-    "$python" -m pip --disable-pip-version-check download --quiet --require-hashes \
+    "$python" -m pip --disable-pip-version-check download --quiet --no-deps --require-hashes \
         --only-binary :all: --dest deploy/image/wheels -r "locks/$lock.txt"
 done

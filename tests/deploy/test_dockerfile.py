@@ -113,7 +113,7 @@ def test_nothing_is_installed_without_a_hash() -> None:
     ]
     assert len(installs) == 3
     for install in installs[:2]:
-        assert "--require-hashes --only-binary :all:" in install
+        assert "--no-deps --require-hashes --only-binary :all:" in install
         assert re.search(r"-r locks/(build|\$\{LOCK\})\.txt$", install)
     assert "--no-index --find-links /dist --no-deps" in installs[2]
     assert not re.search(r"curl|wget|apt|ADD ", DOCKERFILE.read_text())

@@ -9,7 +9,7 @@ mkdir -p "$cache/corpus"
 if [ ! -x "$cache/venv/bin/python" ]; then
     "${PYTHON:-python3}" -m venv "$cache/venv"
 fi
-"$cache/venv/bin/python" -m pip install --disable-pip-version-check -q --require-hashes \
+"$cache/venv/bin/python" -m pip install --disable-pip-version-check -q --no-deps --require-hashes \
     -r tests/fuzz/requirements.txt
 "$cache/venv/bin/python" -m tests.fuzz.fuzz "$cache/corpus" tests/fuzz/corpus \
     -max_total_time="$seconds" -max_len=4096 -artifact_prefix="$cache/"
