@@ -18,7 +18,13 @@ ODD: dict[str, Any] = {
     "nameOverride": "1e3",
     "commonLabels": {"example.com/odd": "0123"},
     "serviceAccount": {"name": "0123"},
-    "upstream": {"existingSecret": "123", "secretKey": "0x1f", "caSecret": "1e3", "caKey": "12"},
+    "upstream": {
+        "existingSecret": "123",
+        "secretKey": "0x1f",
+        "baseUrl": "http://a",
+        "caSecret": "1e3",
+        "caKey": "12",
+    },
     "upstreams": [
         {"name": "a", "url": "http://a", "prefix": "/a", "existingSecret": "1", "secretKey": "2"}
     ],
@@ -98,7 +104,7 @@ def test_a_name_that_no_service_may_have_is_refused() -> None:
 def test_no_variable_stands_twice() -> None:
     """One of extraEnv takes the place of the chart's: the server's apply refuses two."""
     values = {
-        "upstream": {"existingSecret": "key"},
+        "upstream": {"baseUrl": "https://a", "existingSecret": "key"},
         "otel": {
             "endpoint": "http://a",
             "headersSecret": "x",

@@ -77,6 +77,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         r"store.maxBytes \(1073741824\), the reserve .* are 3238002688 bytes",
     ),
     ({"config": {"maxValueBytes": 4000000}}, "one value must fit into a span"),
+    ({"upstream": {"existingSecret": "one"}}, "upstream.baseUrl is empty: name the provider's URL"),
     (
         {
             "upstreams": [
@@ -88,7 +89,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {
-            "upstream": {"existingSecret": "key"},
+            "upstream": {"baseUrl": "https://a", "existingSecret": "key"},
             "upstreams": [{"name": "a", "url": "http://a", "prefix": "/"}],
         },
         'two upstreams have the prefix "/"',
@@ -181,7 +182,10 @@ def test_nothing_to_scale_by_is_told() -> None:
 
 
 NOTED: list[tuple[dict[str, Any], str]] = [
-    ({"upstream": {"existingSecret": "key"}}, "whoever reaches the Service spends it"),
+    (
+        {"upstream": {"baseUrl": "https://a", "existingSecret": "key"}},
+        "whoever reaches the Service spends it",
+    ),
     ({}, "spans are kept in the pods and sent nowhere, and go with their pod."),
     ({"store": {"persistence": {"enabled": True}}}, "sent nowhere."),
     ({"otel": {"endpoint": "http://a"}}, "The store is an emptyDir"),
@@ -239,7 +243,7 @@ def test_notes_say_where_it_is() -> None:
     ingress = rendered(CHART / "ci/ingress-values.yaml").notes
     assert "OPENAI_BASE_URL=http://demo-spantap.llm:4000/v1" in ingress
     assert "OPENAI_BASE_URL=https://llm.example.com/v1" in ingress
-    assert ingress.startswith(f"spantap {__version__} relays to https://api.openai.com.")
+    assert ingress.startswith(f"spantap {__version__} relays to each API's own provider.")
     keys = rendered(CHART / "ci/keys-values.yaml").notes
     assert "relays to https://api.openai.com, /groq to https://api.groq.com/openai/v1, /loc" in keys
     upstreams = [{"name": "a", "url": "http://a", "prefix": "/a"}]

@@ -144,6 +144,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- $table := dict "name" .name "url" .url "prefix" .prefix -}}
 {{- with .usagePolicy }}{{ $_ := set $table "usage" . }}{{ end -}}
 {{- with .provider }}{{ $_ := set $table "provider" . }}{{ end -}}
+{{- with .keyHeader }}{{ $_ := set $table "api_key_header" . }}{{ end -}}
 {{- if .existingSecret }}{{ $_ := set $table "api_key_env" (printf "UPSTREAM_KEY_%d" $number) }}{{ end -}}
 {{- $tables = append $tables $table -}}
 {{- end -}}

@@ -79,10 +79,13 @@ spans, 4 s to close, and 1 s for what lies between. */}}
 {{- end -}}
 
 {{- define "spantap.validateUpstreams" -}}
+{{- if and .Values.upstream.existingSecret (not .Values.upstream.baseUrl) -}}
+{{- fail "upstream.existingSecret holds a provider's key, but upstream.baseUrl is empty: name the provider's URL, or make an entry of upstreams for it" -}}
+{{- end -}}
 {{- $names := list -}}
 {{- $prefixes := list -}}
 {{- if .Values.upstream.existingSecret }}{{ $names = list "default" }}{{ $prefixes = list "" }}{{ end -}}
-{{- range .Values.upstreams -}}
+{{- range $upstream := .Values.upstreams -}}
 {{- if has .name $names -}}
 {{- fail (printf "two upstreams have the name %q: give each entry of upstreams its own (upstream.existingSecret takes the name \"default\")" .name) -}}
 {{- end -}}
@@ -90,8 +93,10 @@ spans, 4 s to close, and 1 s for what lies between. */}}
 {{- if has $prefix $prefixes -}}
 {{- fail (printf "two upstreams have the prefix %q: give each entry of upstreams its own (upstream.existingSecret takes the prefix \"/\")" .prefix) -}}
 {{- end -}}
-{{- if and (not .existingSecret) .secretKey -}}
-{{- fail (printf "upstreams: %q has a secretKey and no existingSecret: name the Secret, or leave the key out" .name) -}}
+{{- range $key := list "secretKey" "keyHeader" -}}
+{{- if and (not $upstream.existingSecret) (get $upstream $key) -}}
+{{- fail (printf "upstreams: %q has a %s and no existingSecret: name the Secret, or leave it out" $upstream.name $key) -}}
+{{- end -}}
 {{- end -}}
 {{- $names = append $names .name -}}
 {{- $prefixes = append $prefixes $prefix -}}
