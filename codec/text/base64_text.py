@@ -10,6 +10,7 @@ Rules:
 2. Up to :data:`MAX_KEPT_CHARS` stay as they are. Longer ones become ``<N base64 characters,
    image/png>``, the type told by the first bytes, where they tell it.
 3. What arrives in pieces may be shortened before its end is there: the next piece is counted in.
+4. Either alphabet is read (RFC 4648, sections 4 and 5): Google's SDK sends the one for URLs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("MAX_KEPT_CHARS", "find_image_type", "shorten_base64", "shorten_base64_text")
+__all__ = (
+    "MAX_KEPT_CHARS",
+    "find_image_type",
+    "shorten_base64",
+    "shorten_base64_text",
+    "use_plain_alphabet",
+)
 
 MAX_KEPT_CHARS = 32_000
 """The longest image that a span shows if nobody says otherwise (``span-contract.md`` section 3)."""
@@ -32,6 +39,7 @@ _MEMBERS = ("result", "b64_json", "partial_image_b64")
 _TYPES = {
     "iVBORw0KGgo": "image/png",
     "/9j/": "image/jpeg",
+    "_9j_": "image/jpeg",
     "UklGR": "image/webp",
     "R0lGOD": "image/gif",
 }
@@ -39,7 +47,7 @@ _TYPES = {
 
 _FIRST_CHARS = max(map(len, _TYPES))
 
-_VALUE = rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=]*+)"
+_VALUE = rb"(?:<(\d{1,15}) base64 characters(, image/[a-z]{3,4})?>)?([A-Za-z0-9+/=_-]*+)"
 """Base64, or what stands for it, and more of it."""
 
 _INLINE = (
@@ -49,6 +57,8 @@ _INLINE = (
 """The name of the member within its object, behind the type or before it."""
 
 _NAMES = "|".join(_MEMBERS).encode() + b"|" + _INLINE
+_PLAIN = str.maketrans("-_", "+/")
+
 _IN_TEXT = re.compile(rb'("(?:%b)" {0,4}: {0,4}")' % _NAMES + _VALUE)
 _ALONE = re.compile(rb"()" + _VALUE)
 
@@ -60,6 +70,15 @@ def find_image_type(text: str) -> str | None:
     'image/jpeg'
     """
     return next((kind for first, kind in _TYPES.items() if text.startswith(first)), None)
+
+
+def use_plain_alphabet(data: str) -> str:
+    """Base64 in the alphabet that a ``data:`` URL wants: a browser shows nothing of the other one.
+
+    >>> use_plain_alphabet("_9j_4AAQ-A==")
+    '/9j/4AAQ+A=='
+    """
+    return data.translate(_PLAIN) if "_" in data or "-" in data else data
 
 
 def shorten_base64_text(piece: bytes) -> bytes:

@@ -53,8 +53,8 @@ _BASE64_URL = re.compile(
 """Also in JSON that broke off, its slashes escaped. The parameters of a MIME type are short, and
 without a colon: a text of nothing but beginnings is read once, not once for each."""
 
-_PICTURES = ("iVBORw0KGgo", "/9j/", "UklGR", "R0lGOD")
-"""How base64 of PNG, JPEG, WebP and GIF begins."""
+_PICTURES = ("iVBORw0KGgo", "/9j/", "_9j_", "UklGR", "R0lGOD")
+"""How base64 of PNG, JPEG, WebP and GIF begins, in either alphabet (RFC 4648)."""
 
 _PICTURE = re.compile(rf"(?:{'|'.join(_PICTURES)})[A-Za-z0-9+/_=\\-]*+")
 

@@ -8,6 +8,8 @@ Rules (``apis.md`` 4.1):
    nothing: it is whole in the body.
 3. Roles stay verbatim: ``model`` and ``user``, also for what a function answered.
 4. Either spelling of a name is read, in answers as well, where only one occurs.
+5. Media in base64 have the alphabet of ``data:`` URLs, whichever they came in. In bodies they stay
+   as they are.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from codec.apis.gemini.names import member_of, some_of
 from codec.call import Message
 from codec.members import object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Reasoning, Text, ToolCall, ToolResult
+from codec.text.base64_text import use_plain_alphabet
 from codec.text.jsontext import compact_text
 
 if TYPE_CHECKING:
@@ -109,6 +112,7 @@ def _read_result(result: JsonObject) -> ToolResult:
 def _read_media(members: JsonObject, *, data: str | None = None, url: str | None = None) -> Media:
     mime_type = text_of(member_of(members, "mimeType"))
     kind = _KINDS.get((mime_type or "").partition("/")[0].lower(), "document")
+    data = None if data is None else use_plain_alphabet(data)  # rule 5
     if kind == "image" and data is not None:
         url, data = f"data:{mime_type};base64,{data}", None
     return Media(

@@ -33,3 +33,13 @@ def test_rule_3_a_piece_behind_a_shortened_one_is_counted_in() -> None:
         text = shorten_base64_text((text or b'{"result": "') + b"/9j/" + b"A" * 40_000)
     assert text == b'{"result": "<200020 base64 characters, image/jpeg>'
     assert shorten_base64_text(text + b'"}') == text + b'"}'
+
+
+def test_rule_4_either_alphabet_is_read() -> None:
+    """Google's SDK writes base64 as for URLs, slashes and plus signs as ``_`` and ``-``."""
+    picture = "_9j_" + "-A_" * 20_000
+    members = {"data": picture}
+    shorten_base64(members, ("data",))
+    assert members == {"data": "<60004 base64 characters, image/jpeg>"}
+    text = f'{{"inlineData": {{"mimeType": "image/jpeg", "data": "{picture}"}}}}'.encode()
+    assert b'"data": "<60004 base64 characters, image/jpeg>"' in shorten_base64_text(text)

@@ -180,6 +180,10 @@ PICTURE = "iVBORw0KGgo" + "A" * 5_000
             {"type": "image", "source": {"type": "base64", "data": "/9j/" + "4" * 5_000}},
             {"source": {"type": "base64", "data": REDACTED}},
         ),
+        (
+            {"inlineData": {"data": "_9j_" + "-" * 5_000, "mimeType": "image/jpeg"}},
+            {"inlineData": {"data": REDACTED, "mimeType": "image/jpeg"}},
+        ),
         ({"images": ["R0lGOD" + "l" * 5_000, "short"]}, {"images": [REDACTED, "short"]}),
         ({"text": "UklGR" + " and so on " * 500}, {}),
     ],

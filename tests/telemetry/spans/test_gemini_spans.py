@@ -168,6 +168,19 @@ def test_requests_may_spell_names_with_underlines() -> None:
     assert [told[f"llm.tools.{n}.tool.name"] for n in (0, 1)] == ["f", "google_search"]
 
 
+@pytest.mark.parametrize(
+    ("mime_type", "key"),
+    [("image/jpeg", "image.image.url"), ("audio/wav", "audio.audio.url")],
+)
+def test_media_of_googles_own_sdk_can_be_shown(mime_type: str, key: str) -> None:
+    """It sends the base64 of URLs, which no ``data:`` URL may have; the body stays as it was."""
+    blob = {"inlineData": {"mimeType": mime_type, "data": "_9j_4AAQ-A=="}}
+    told = span(ask({"contents": [{"parts": [blob]}]}, answer({"text": "Seen"})), "llm", "input")
+    shown = told[f"{ASKED}.0.message.contents.0.{CONTENT}.{key}"]
+    assert shown == f"data:{mime_type};base64,/9j/4AAQ+A=="
+    assert "_9j_4AAQ-A==" in told["input.value"]
+
+
 def test_several_results_in_one_content_are_parts() -> None:
     """The id is the first one's; as OpenTelemetry has it each keeps its own."""
     results = [
