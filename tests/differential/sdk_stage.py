@@ -1,17 +1,13 @@
-"""Runs calls of the instrumented anthropic SDK through the proxy: the two spans of each."""
+"""Makes recorded calls anew by a provider's own SDK, instrumented, through the proxy."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import anthropic
 from openinference.instrumentation import TraceConfig
-from openinference.instrumentation.anthropic import AnthropicInstrumentor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -21,11 +17,11 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from proxy.settings.settings import UpstreamConfig
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES, SpanRecorder, build_span_limits
-from tests.corpus.oracle import parse_json
+from tests.differential.recorded import RecordedPair
 from tests.proxy.harness import ScriptedUpstream, running_proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -33,79 +29,58 @@ if TYPE_CHECKING:
     from tests.corpus.recordings import Recording
     from tests.proxy.harness import Connection
 
-__all__ = ("MessagePair", "run_message_calls")
-
-_PARAMETERS = frozenset(inspect.signature(anthropic.resources.Messages.create).parameters)
+__all__ = ("Sdk", "run_recorded")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessagePair:
-    """The two spans of one call, both as OTLP carries them.
+class Sdk:
+    """An SDK, and how it makes a call that was recorded.
 
     Attributes:
-        asked: the request's body.
-        theirs: of the instrumentation in the client's process.
-        ours: of the proxy.
+        provider: whose it is.
+        instrumentor: makes that of OpenInference.
+        open_client: makes a client of a base URL; it is closed at the end.
+        make: makes the call, and reads its answer to the end.
+        errors: what it raises of a call that fails, and of one that it refuses to make.
     """
 
-    id: str
-    asked: dict[str, Any]
-    theirs: DecodedSpan
-    ours: DecodedSpan
+    provider: str
+    instrumentor: Callable[[], Any]
+    open_client: Callable[[str], contextlib.AbstractContextManager[Any]]
+    make: Callable[[Any, Recording], None]
+    errors: tuple[type[Exception], ...]
 
 
-def run_message_calls(recordings: Iterable[Recording]) -> list[MessagePair]:
-    """Make each call, one after the other."""
-    return asyncio.run(_run(recordings))
+def run_recorded(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair]:
+    """Make each call, one after the other; one that the SDK refuses to make is left out."""
+    return asyncio.run(_run(sdk, recordings))
 
 
-async def _run(recordings: Iterable[Recording]) -> list[MessagePair]:
+async def _run(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair]:
     player = _Player()
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
     pairs = []
-    with _instrumented_sdk() as exporter:
+    with _instrumented(sdk.instrumentor) as exporter:
         async with ScriptedUpstream(player) as upstream:
-            table = UpstreamConfig(name="spoken-of", url=upstream.url, provider="anthropic")
+            table = UpstreamConfig(name="spoken-of", url=upstream.url, provider=sdk.provider)
             async with running_proxy(upstream.url, upstreams=(table,)) as proxy:
-                with _open_client(proxy.url) as client:
+                with sdk.open_client(proxy.url) as client:
                     for recording in recordings:
                         player.recording = recording
-                        asked = parse_json(recording.request)
-                        with contextlib.suppress(anthropic.AnthropicError, ValueError):
-                            await asyncio.to_thread(_make, client, asked)
-                        ours = recorder.record(await proxy.sink.wait_for(seconds=20))
-                        [theirs] = exporter.get_finished_spans()
-                        pair = MessagePair(
-                            id=recording.id, asked=asked, theirs=_decode(theirs), ours=_decode(ours)
-                        )
-                        pairs.append(pair)
+                        asked_before = len(upstream.requests)
+                        with contextlib.suppress(*sdk.errors):
+                            await asyncio.to_thread(sdk.make, client, recording)
+                        if len(upstream.requests) > asked_before:
+                            ours = recorder.record(await proxy.sink.wait_for(seconds=20))
+                            [theirs] = exporter.get_finished_spans()
+                            pairs.append(
+                                RecordedPair(
+                                    recording=recording, theirs=_decode(theirs), ours=_decode(ours)
+                                )
+                            )
                         exporter.clear()
                         proxy.sink.exchanges.clear()
     return pairs
-
-
-def _open_client(url: str) -> anthropic.Anthropic:
-    return anthropic.Anthropic(
-        api_key="k",
-        base_url=url,
-        max_retries=0,
-        http_client=anthropic.DefaultHttpxClient(trust_env=False),
-    )
-
-
-def _make(client: anthropic.Anthropic, asked: dict[str, Any]) -> None:
-    known = {name: value for name, value in asked.items() if name in _PARAMETERS}
-    extra = {name: value for name, value in asked.items() if name not in _PARAMETERS}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of models that are no more
-        _call(client, known, extra)
-
-
-def _call(client: anthropic.Anthropic, known: dict[str, Any], extra: dict[str, Any]) -> None:
-    answer: Any = client.messages.create(**known, extra_body=extra or None, timeout=60)
-    if known.get("stream"):
-        for _ in answer:
-            pass
 
 
 def _decode(span: ReadableSpan | None) -> DecodedSpan:
@@ -130,7 +105,7 @@ class _Player:
 
 
 @contextlib.contextmanager
-def _instrumented_sdk() -> Iterator[InMemorySpanExporter]:
+def _instrumented(make: Callable[[], Any]) -> Iterator[InMemorySpanExporter]:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(
         sampler=ALWAYS_ON,
@@ -138,7 +113,7 @@ def _instrumented_sdk() -> Iterator[InMemorySpanExporter]:
         shutdown_on_exit=False,
     )
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    instrumentor = AnthropicInstrumentor()
+    instrumentor = make()
     instrumentor.instrument(tracer_provider=provider, config=TraceConfig())
     try:
         yield exporter
