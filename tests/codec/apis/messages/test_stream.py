@@ -315,6 +315,16 @@ def test_an_error_in_the_middle_is_the_answers_error() -> None:
     assert answer.anomalies == ()
 
 
+def test_an_error_that_was_under_way_at_the_end_is_none_yet() -> None:
+    """What is missing of it may be anything; wherever it breaks off it is told in one way."""
+    error = b'event: error\ndata: {"type":"error","error":{"type":"e","message":"No"}}'
+    for size in range(len(error) + 1):
+        stream = MessageStream()
+        stream.feed(START + error[:size])
+        told = stream.finish().error
+        assert (told is not None) is (size == len(error)), size
+
+
 def test_rule_5_of_several_messages_the_last_one_counts() -> None:
     """Some servers and fixtures send more than one (apis.md section 0, 8)."""
     other = write_event("message_start", message=MESSAGE | {"id": "msg-2", "usage": {}})
