@@ -16,9 +16,10 @@ from tests.corpus.oracle import parse_json
 if TYPE_CHECKING:
     from tests.corpus.recordings import Recording
 
-__all__ = ("expect_plain_span", "expect_stream_span", "fold_answer")
+__all__ = ("expect_embedding_span", "expect_plain_span", "expect_stream_span", "fold_answer")
 
 _LONGEST_OPAQUE = 4_096
+_HIDDEN = "__REDACTED__"
 _BAD_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL")
 _KNOWN = ("candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId")
 _decoder = json.JSONDecoder(strict=False)
@@ -195,6 +196,30 @@ def expect_plain_span(recording: Recording) -> dict[str, Any]:
 def expect_stream_span(recording: Recording) -> dict[str, Any]:
     """What the span of a streamed answer must say, and how the exchange ended."""
     return _expect_span(recording, streamed=bool(recording.text.strip()))
+
+
+def expect_embedding_span(recording: Recording) -> dict[str, Any]:
+    """The same of embeddings, whose vectors are hidden."""
+    failed = recording.status >= 400
+    fold = _read_plain(recording)
+    body, lost = fold["body"], fold["lost"] and not failed
+    hidden = copy.deepcopy(body)
+    for vector in [hidden["embedding"]] if "embedding" in hidden else hidden.get("embeddings", []):
+        vector["values"] = _HIDDEN
+    output = hidden or (_HIDDEN if recording.text else "")
+    outcome = "upstream_error" if failed else "truncated" if recording.breaks_off and lost else ""
+    return {
+        "outcome": outcome or "completed",
+        "status": "ERROR" if outcome else "OK",
+        "error": fold["error"],
+        "lost": lost,
+        "output.value": "" if failed else output,
+        **{
+            key: value
+            for key, value in _count({} if failed else body.get("usageMetadata") or {}).items()
+            if value is not None
+        },
+    }
 
 
 def _expect_span(recording: Recording, *, streamed: bool) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def expect_span(recording: Recording) -> dict[str, Any]:
     if recording.status >= 400:
         outcome = "upstream_error"
     elif fold["error"]:
-        outcome, output = "stream_error", body
+        outcome, output = "stream_error", body or ""
     else:
         is_whole = fold["has_end"] or bool(body.get("stop_reason"))
         outcome = "completed" if is_whole else "truncated"

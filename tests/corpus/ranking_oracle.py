@@ -79,14 +79,23 @@ def _expect_ending(recording: Recording) -> dict[str, Any]:
     failed = recording.status >= 400
     broken = recording.breaks_off and body is None
     text = recording.text.decode(errors="replace")
-    error = body.get("error") if isinstance(body, dict) else None
     return {
         "outcome": "upstream_error" if failed else "truncated" if broken else "completed",
         "status": "ERROR" if failed or broken else "OK",
-        "error": error["message"] if error else text.strip() or None if failed else None,
+        "error": _read_error(body) or text.strip() or None if failed else None,
         "lost": broken and not failed and bool(text),
         "output.value": "" if failed else text if body is None else body,
     }
+
+
+def _read_error(body: Any) -> str | None:
+    """What an error says, in the shapes of ``apis.md`` 1.7."""
+    members = body if isinstance(body, dict) else {}
+    told = members.get("error") or members.get("detail") or members
+    said = told.get("message") if isinstance(told, dict) else told
+    if isinstance(said, list):  # FastAPI's, of what it did not like
+        return json.dumps(said, separators=(",", ":"))
+    return said
 
 
 def _read(document: Any) -> str | None:

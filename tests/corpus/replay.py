@@ -78,6 +78,7 @@ MAX_TURNS = 200
 
 ORACLES = {
     "count_tokens": message_oracle.expect_count_span,
+    "gemini.embed": gemini_oracle.expect_embedding_span,
     "gemini.generate": gemini_oracle.expect_plain_span,
     "gemini.stream": gemini_oracle.expect_stream_span,
     "messages": message_oracle.expect_span,

@@ -1,5 +1,7 @@
 """Every recorded exchange of the newer APIs, beside a second fold of the same bytes.
 
+Where the recordings are thin, exchanges are built (:mod:`tests.corpus.built`).
+
 From a local server through the running proxy (R1, R3, R6), and by the codec alone: however the
 reads are cut, however lines end and the body is coded, and wherever the answer breaks off.
 """
@@ -17,11 +19,13 @@ import pytest
 from codec.apis.table import get_api
 from codec.parts import Text, ToolCall
 from telemetry.frames.ending import EndKind
+from tests.corpus.built import as_array, build_calls
 from tests.corpus.gemini_oracle import fold_answer as fold_gemini
 from tests.corpus.message_oracle import fold_message
 from tests.corpus.ollama_oracle import fold_lines, is_lines
 from tests.corpus.oracle import is_stream
 from tests.corpus.recordings import (
+    FOLDER,
     FRAMINGS,
     NEEDS_RECORDINGS,
     load_all,
@@ -84,6 +88,16 @@ CASES = [
     *(Case("gemini.generate", one, fold_gemini) for one in load_all(load_gemini)),
     *(Case("gemini.stream", one, fold_gemini) for one in load_all(load_gemini_streams)),
 ]
+RECORDED = len(CASES)
+FOLDS = {case.api: case.fold for case in CASES} | {"gemini.embed": fold_gemini}
+CASES += [Case(api, one, FOLDS[api]) for api, one in build_calls() if FOLDER is not None]
+CASES += [
+    Case("gemini.stream", array, fold_gemini)
+    for one in load_all(load_gemini_streams)
+    if (array := as_array(one)) is not None
+]
+"""Recorded, and then built: ``built`` is in the names of the latter."""
+
 STREAMS = [case for case in CASES if case.is_stream]
 
 FINELY_CUT_BYTES = 12_000
@@ -120,9 +134,11 @@ def _cut(body: bytes, size: int | random.Random | None) -> Iterator[bytes]:
 
 def test_all_of_them_are_here() -> None:
     """None is left out by the reader but for one response that is no text."""
+    recorded = CASES[:RECORDED]
+    streams = [case for case in recorded if case.is_stream]
     counts = {
-        api: tuple(sum(case.api == api for case in cases) for cases in (STREAMS, CASES))
-        for api in {case.api for case in CASES}
+        api: tuple(sum(case.api == api for case in cases) for cases in (streams, recorded))
+        for api in {case.api for case in recorded}
     }
     assert counts == {
         "responses": (169, 516),
@@ -136,6 +152,14 @@ def test_all_of_them_are_here() -> None:
         "gemini.generate": (0, 328),
         "gemini.stream": (144, 145),
     }
+
+
+def test_some_are_built() -> None:
+    """Of each API; of Gemini's streams all that can be arrays are arrays, too."""
+    built = [case for case in CASES if case.recording.id.startswith("built")]
+    assert built == CASES[RECORDED:]
+    assert {case.api for case in built} == FOLDS.keys() - {"count_tokens"}
+    assert sum("the array of" in case.recording.id for case in built) == 133
 
 
 def vary(recording: Recording) -> Iterator[tuple[str, str, Recording]]:
