@@ -170,14 +170,15 @@ def expect_span(recording: Recording) -> dict[str, Any]:
     elif fold["error"] or body.get("status") == "failed":
         outcome, output = "stream_error", body
     else:
-        outcome = "truncated" if fold["cut"] else "completed"
+        cancelled = body.get("status") == "cancelled"
+        outcome = "truncated" if fold["cut"] else "cancelled" if cancelled else "completed"
         output = body or ("" if streamed else text.decode(errors="replace"))
     usage = body.get("usage") or {}
     inputs = usage.get("input_tokens_details") or {}
     word = (body.get("incomplete_details") or {}).get("reason") or body.get("status")
     said = {
         "outcome": outcome,
-        "status": "OK" if outcome == "completed" else "ERROR",
+        "status": {"completed": "OK", "cancelled": "UNSET"}.get(outcome, "ERROR"),
         "error": fold["error"],
         "lost": bool(text) and not (streamed or body) and recording.status < 400,
         "llm.model_name": body.get("model") or asked.get("model"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tests.corpus.built.gemini import GEMINI, GEMINI_EMBED, GEMINI_STREAM
 from tests.corpus.built.messages import MESSAGES
 from tests.corpus.built.ollama import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
-from tests.corpus.built.others import MODERATIONS, RERANK, RESPONSES
+from tests.corpus.built.others import COUNT_TOKENS, MODERATIONS, RERANK, RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +29,7 @@ _HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Where to?"}]
 _CONTENTS: dict[str, Any] = {"contents": [{"parts": [{"text": "Where to?"}]}]}
 
 _APIS: dict[str, tuple[str, dict[str, Any], Mapping[str, Built]]] = {
+    "count_tokens": ("/v1/messages/count_tokens", {"model": "m", **_HELLO}, COUNT_TOKENS),
     "gemini.embed": (
         "/v1beta/models/text-embedding-004:embedContent",
         {"content": {"parts": [{"text": "Ahoy "}, {"text": "there"}]}},

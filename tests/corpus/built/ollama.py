@@ -38,16 +38,19 @@ OLLAMA_CHAT = {
         _line("", thinking="Hm"), _line("", tool_calls=[_CALL]), _line("", **_DONE)
     ),
     "a model that is loaded": _lines(_line("", done=True, done_reason="load"), messages=[]),
+    "a model that is unloaded": _lines(_line("", done=True, done_reason="unload"), messages=[]),
     "lines without an end": _lines(_AHOY),
     "a plain chat": Built(_line("Ahoy", **_DONE), {"stream": False}),
     "a chat refused by its status": Built({"error": "model not found"}, status=404),
 }
 OLLAMA_GENERATE = {
     "an error after a text": _lines(_TEXT, {"error": "stopped"}, end=b""),
+    "a text refused by its status": Built({"error": "model not found"}, status=404),
     "a context": _lines(_TEXT, _TEXT | {"response": "", "context": [1, 2, 3], **_DONE}),
 }
 OLLAMA_EMBED = {
     "several texts": Built(
         {"model": "embed-m", "embeddings": [[0.25], [-0.5]], "prompt_eval_count": 4}
     ),
+    "texts refused by their status": Built({"error": "input length exceeds"}, status=400),
 }

@@ -1,4 +1,4 @@
-"""Rankings, moderations and Responses that nobody recorded (``apis.md`` 2, 6 and 9)."""
+"""Rankings, moderations, counts and Responses that nobody recorded (``apis.md`` 2, 6 and 9)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,12 @@ RERANK = {
     "Cohere's error": Built({"id": "e-1", "message": "invalid api token"}, status=401),
     "TEI's error": Built({"error": "Batch size error", "error_type": "Validation"}, status=422),
 }
+COUNT_TOKENS = {
+    "a count": Built({"input_tokens": 12}),
+    "a count refused by its status": Built(
+        {"type": "error", "error": {"type": "not_found_error", "message": "model: m"}}, status=404
+    ),
+}
 _PII = {"categories": {"pii": True, "law": False}, "category_scores": {"pii": 0.9, "law": 0.1}}
 _LAW = {"categories": {"pii": True, "law": True}, "category_scores": {"pii": 0.9, "law": 0.8}}
 MODERATIONS = {
@@ -55,10 +61,10 @@ def _response(status: str, **more: Any) -> dict[str, Any]:
     return head | {"output": [], "error": None, "incomplete_details": None} | more
 
 
-def _stream(*events: dict[str, Any], end: dict[str, Any]) -> Built:
+def _stream(*events: dict[str, Any], end: dict[str, Any] | None = None) -> Built:
     begun = {"type": "response.created", "response": _response("in_progress")}
-    last = {"type": f"response.{end['status']}", "response": end}
-    return Built(write_events(begun, *events, last), {"stream": True})
+    last = [] if end is None else [{"type": f"response.{end['status']}", "response": end}]
+    return Built(write_events(begun, *events, *last), {"stream": True})
 
 
 def _delta(text: str) -> dict[str, Any]:
@@ -79,6 +85,7 @@ _OPEN = [
 ]
 _CLOSED = {"type": "response.output_item.done", **_PLACE}
 _FAILURE = {"code": "server_error", "message": "The model failed"}
+_ERROR = {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down", "param": None}
 _USED = {"usage": {"input_tokens": 8, "output_tokens": 3, "total_tokens": 11}}
 _REFUSED = _response("completed", output=[_REFUSAL], **_USED)
 _FAILED = _response("failed", error=_FAILURE)
@@ -91,5 +98,10 @@ RESPONSES = {
     "a failure after content": _stream(*_OPEN, end=_FAILED | _USED),
     "a failure before content": _stream(end=_FAILED),
     "a failure in one piece": Built(_FAILED),
+    "an error event": _stream(*_OPEN, _ERROR),
+    "an error event and the failure behind it": _stream(*_OPEN, _ERROR, end=_FAILED),
+    "no end": _stream(*_OPEN),
+    "cancelled by another call": Built(_response("cancelled")),
+    "queued in the background": Built(_response("queued"), {"background": True}),
     "an answer that a filter cut": _stream(*_OPEN, end=_FILTERED),
 }

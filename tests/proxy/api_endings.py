@@ -1,0 +1,184 @@
+"""How calls of every API end: a row for each answer that tells its ending (``apis.md`` 1.7 on)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opentelemetry.sdk.resources import Resource
+
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from tests.corpus.built import build_calls
+from tests.corpus.oracle import parse_json
+from tests.proxy.harness import request_bytes
+
+if TYPE_CHECKING:
+    from telemetry.observing.exchange import Exchange
+    from tests.corpus.recordings import Recording
+
+__all__ = ("BUILT", "ENDINGS", "Ended", "cut", "head_of", "ok", "request_of", "tell")
+
+
+class Ended(NamedTuple):
+    """What a span says of its end.
+
+    Attributes:
+        outcome: of the metadata.
+        error: ``error.type``.
+        reason: ``llm.finish_reason``.
+        anomalies: but for those of a call's tools and of what it took.
+        refused: indexes of the choices that were refused.
+    """
+
+    outcome: str = "completed"
+    error: str | None = None
+    reason: str | None = None
+    anomalies: tuple[str, ...] = ()
+    refused: tuple[int, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """The span's own."""
+        if self.outcome in {"client_disconnected", "cancelled"}:
+            return "UNSET"
+        return "OK" if self.outcome == "completed" else "ERROR"
+
+
+_recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+_OTHER_ANOMALIES = {"tool_not_offered", "no_usage"}
+
+
+def tell(exchange: Exchange) -> tuple[str, Ended]:
+    """The status of the span, and what else it says of its end."""
+    span = _recorder.record(exchange)
+    assert span is not None
+    attributes: dict[str, Any] = dict(span.attributes or {})
+    metadata = parse_json(attributes["metadata"])
+    anomalies = [one for one in metadata.get("anomalies", ()) if one not in _OTHER_ANOMALIES]
+    exceptions = sum(event.name == "exception" for event in span.events)
+    assert exceptions == (span.status.status_code.name == "ERROR")
+    return span.status.status_code.name, Ended(
+        outcome=metadata["outcome"],
+        error=attributes.get("error.type"),
+        reason=attributes.get("llm.finish_reason"),
+        anomalies=tuple(anomalies),
+        refused=tuple(metadata.get("refused_choices", ())),
+    )
+
+
+def ok(reason: str | None = None, *anomalies: str, refused: bool = False) -> Ended:
+    return Ended(reason=reason, anomalies=anomalies, refused=(0,) if refused else ())
+
+
+def _failed(error: str, reason: str | None = None, *, refused: bool = False) -> Ended:
+    return Ended("stream_error", error, reason, refused=(0,) if refused else ())
+
+
+def _refused(status: int) -> Ended:
+    return Ended("upstream_error", str(status))
+
+
+def cut(reason: str | None = None) -> Ended:
+    return Ended("truncated", "stream_truncated", reason)
+
+
+ENDINGS: dict[str, dict[str, Ended]] = {
+    "count_tokens": {"a count": ok(), "a count refused by its status": _refused(404)},
+    "gemini.embed": {
+        "a content": ok(),
+        "several contents": ok(),
+        "embeddings refused by their status": _refused(429),
+    },
+    "gemini.generate": {
+        "a prompt that was blocked": ok("SAFETY", refused=True),
+        "an answer cut by its limit": ok("MAX_TOKENS"),
+        "an answer without a reason": ok(None, "no_finish_reason"),
+        "content refused by its status": _refused(503),
+    },
+    "gemini.stream": {
+        "a thought, words and a call in pieces": ok("STOP"),
+        "a thought, words and a call in an array": ok("STOP"),
+        "an array of one": ok("STOP"),
+        "an array that stays open": cut("STOP"),
+        "an error at the end of an array": _failed("RESOURCE_EXHAUSTED"),
+        "an error at the end of events": _failed("RESOURCE_EXHAUSTED"),
+        "a bare error among events": _failed("RESOURCE_EXHAUSTED"),
+        "a blocked prompt": ok("SAFETY", refused=True),
+        "a blocked prompt in an array": ok("SAFETY", refused=True),
+        "a blocked answer": ok("PROHIBITED_CONTENT", refused=True),
+        "thoughts that took all": ok("MAX_TOKENS"),
+        "a malformed call": ok("MALFORMED_FUNCTION_CALL", "bad_tool_arguments"),
+        "a reason as a number": ok("1"),
+        "no reason in events": cut(),
+        "a stream refused by its status": _refused(429),
+    },
+    "messages": {
+        "thinking, text and two calls": ok("tool_use"),
+        "an error after content": _failed("overloaded_error"),
+        "an error before content": _failed("overloaded_error"),
+        "nothing but an error": _failed("overloaded_error"),
+        "a pause": ok("pause_turn"),
+        "a refusal in the middle": ok("refusal", refused=True),
+        "cut by its limit": ok("max_tokens"),
+        "nothing behind the reason": ok("end_turn", "no_message_stop"),
+        "no reason": cut(),
+        "a gateway's zeros and nulls": ok("end_turn"),
+        "counts that change": ok("end_turn"),
+        "a plain refusal": ok("refusal", refused=True),
+        "refused by its status": _refused(529),
+    },
+    "moderations": {
+        "Mistral's": ok(),
+        "OpenAI's, of several": ok(),
+        "a moderation refused by its status": _refused(429),
+    },
+    "ollama.chat": {
+        "an error after words": _failed("stream_error"),
+        "nothing but an error line": _failed("stream_error"),
+        "no reason for the end": ok(None, "no_finish_reason"),
+        "a cached prompt": ok(None, "no_finish_reason"),
+        "lines cut by their limit": ok("length"),
+        "thinking and a call": ok("stop"),
+        "a model that is loaded": ok("load"),
+        "a model that is unloaded": ok("unload"),
+        "lines without an end": cut(),
+        "a plain chat": ok("stop"),
+        "a chat refused by its status": _refused(404),
+    },
+    "ollama.embed": {"several texts": ok(), "texts refused by their status": _refused(400)},
+    "ollama.generate": {
+        "an error after a text": _failed("stream_error"),
+        "a context": ok("stop"),
+        "a text refused by its status": _refused(404),
+    },
+    "rerank": {
+        **dict.fromkeys(("Jina's", "vLLM's", "vLLM's, as Cohere's second", "TEI's"), ok()),
+        **dict.fromkeys(("Jina's error", "Cohere's error"), _refused(401)),
+        **dict.fromkeys(("FastAPI's error", "TEI's error"), _refused(422)),
+    },
+    "responses": {
+        "a refusal": ok("completed", refused=True),
+        "a refusal in one piece": ok("completed", refused=True),
+        "a failure after content": _failed("server_error", "failed", refused=True),
+        "a failure before content": _failed("server_error", "failed"),
+        "a failure in one piece": _failed("server_error", "failed"),
+        "an error event": _failed("rate_limit_exceeded", refused=True),
+        "an error event and the failure behind it": _failed(
+            "rate_limit_exceeded", "failed", refused=True
+        ),
+        "no end": cut()._replace(refused=(0,)),
+        "cancelled by another call": Ended("cancelled", None, "cancelled"),
+        "queued in the background": ok("queued"),
+        "an answer that a filter cut": ok("content_filter", refused=True),
+    },
+}
+
+BUILT = {(api, one.id.removeprefix("built: ")): one for api, one in build_calls()}
+
+
+def head_of(recording: Recording) -> bytes:
+    fields = b"".join(b"%b: %b\r\n" % pair for pair in recording.head)
+    return b"HTTP/1.1 %d Said\r\n%bTransfer-Encoding: chunked\r\n\r\n" % (recording.status, fields)
+
+
+def request_of(recording: Recording) -> bytes:
+    return request_bytes(recording.request, target=recording.target)
