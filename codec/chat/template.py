@@ -23,13 +23,12 @@ The fold of every chunk is the oracle: ``tests/codec/chat/test_template.py`` com
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from itertools import takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from codec.text.integers import index_of
-from codec.text.jsontext import NO_STRING, decode_json, decode_string, decode_strings
+from codec.text.jsontext import NO_STRING, decode_json, decode_literals, decode_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +121,7 @@ class ChunkTemplate:
         # Put together again they must be what is there: this proves all that is between them.
         if self._before + self._seam.join(literals) + self._behind != b"".join(run):
             literals = [self._cut(event) for event in takewhile(self._frames, run)]
-        return _decode_literals(self._without_padding(literals))
+        return decode_literals(self._without_padding(literals))
 
     def _frames(self, event: bytes) -> bool:
         """Tell whether an event is like the first but for what stands in its places."""
@@ -139,20 +138,6 @@ class ChunkTemplate:
                 break
             texts.append(literal)
         return texts
-
-
-def _decode_literals(literals: list[bytes]) -> list[str]:
-    """Decode what stands between the quotes of JSON strings, up to the first that is none."""
-    joined = b'","'.join(literals)
-    # Where none has a quote or ends in a backslash, each is a string if all of them are a list.
-    if joined.count(b'"') == 2 * (len(literals) - 1) and b'\\"' not in joined:
-        with suppress(*NO_STRING):
-            return decode_strings(b'["%b"]' % joined)
-    texts = []
-    with suppress(*NO_STRING):
-        for literal in literals:
-            texts.append(decode_string(b'"%b"' % literal))  # noqa: PERF401 - those before it stay
-    return texts
 
 
 def learn_template(event: bytes, chunk: Any) -> ChunkTemplate | None:

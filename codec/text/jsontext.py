@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from itertools import chain, compress, repeat
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ import msgspec
 from codec.text.nesting import MAX_DEPTH, has_many_brackets, is_shallow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = (
     "NO_STRING",
@@ -34,8 +35,8 @@ __all__ = (
     "compact_text",
     "decode_json",
     "decode_json_object",
+    "decode_literals",
     "decode_string",
-    "decode_strings",
     "encode_json",
     "is_deep_text",
     "is_json",
@@ -57,8 +58,7 @@ decode_string = msgspec.json.Decoder(str).decode
 """Parse one JSON string, strictly: there is no second chance, and no function of ours in between,
 for this is done for each token. Raises one of :data:`NO_STRING`."""
 
-decode_strings = msgspec.json.Decoder(list[str]).decode
-"""Parse a JSON list of strings, as strictly."""
+_decode_strings = msgspec.json.Decoder(list[str]).decode
 
 NO_STRING = (msgspec.MsgspecError, UnicodeError)
 
@@ -129,6 +129,20 @@ def decode_json_object(data: bytes | str) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}")  # noqa: TRY004
     return value
+
+
+def decode_literals(literals: Sequence[bytes]) -> list[str]:
+    """Decode what stands between the quotes of JSON strings, up to the first that is none."""
+    joined = b'","'.join(literals)
+    # Where none has a quote or ends in a backslash, each is a string if all of them are a list.
+    if joined.count(b'"') == 2 * (len(literals) - 1) and b'\\"' not in joined:
+        with suppress(*NO_STRING):
+            return _decode_strings(b'["%b"]' % joined)
+    texts = []
+    with suppress(*NO_STRING):
+        for literal in literals:
+            texts.append(decode_string(b'"%b"' % literal))  # noqa: PERF401 - those before it stay
+    return texts
 
 
 def is_utf8(data: bytes) -> bool:

@@ -1,26 +1,30 @@
-"""Chunks that are one more word of a candidate, as most are, read as no more than that.
+"""Chunks that are one more word of a candidate, as most are, known by their bytes.
 
 Rules:
 
 1. A chunk is one more word where it is the one before it but for its text and the numbers in its
    counts. What else it could say, the general way has to find.
-2. Of counts in one form the last ones stand for all: they run, and are never summed.
+2. No guess about JSON is trusted. The places of text and counts are *tried*: with other ones there,
+   the parser must find just those changed.
+3. Of counts in one form the last ones stand for all: they run, and are never summed.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
 from codec.delta_reader import is_short
+from codec.text.jsontext import decode_literals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ("WordReader",)
+__all__ = ("MAX_RUN", "WordFrame", "learn_frame")
 
 
 class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -54,68 +58,122 @@ class Word(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel")
     create_time: str | None = None
 
 
-_NO_COUNTS: Final = msgspec.Raw()
+MAX_RUN: Final = 64
+"""Chunks that are looked at together: what is not like the first is looked at again."""
+
 _decode = msgspec.json.Decoder(Word).decode
 
+_TRIAL: Final = "a text that nobody sends"
+_TEXT: Final = re.compile(rb'"text"[ \t]*:[ \t]*"([^"\\]*(?:\\.[^"\\]*)*)"').search
 _NUMBER: Final = rb"(?:0|[1-9]\d{0,14})"
 _PLAIN: Final = re.compile(rb"[\s\w\"{}\[\]:,]*").fullmatch
 """Counts as they all are: objects and lists of words and whole numbers."""
 _WORDS: Final = re.compile(rb'"([^"]*)"').findall
 _DIGIT: Final = re.compile(rb"\d").search
+_SEAM: Final = b"\0"
+"""Stands between counts that are looked at together, and occurs in none."""
 
 
 @lru_cache(maxsize=64)  # a model has one form, or a few
 def _match_form(form: bytes) -> Callable[[bytes], object]:
-    """Make what tells whether counts have this form, in which a zero stands for every number."""
-    return re.compile(re.escape(form).replace(b"0", _NUMBER)).fullmatch
+    """Make what tells whether counts have this form, in which a zero stands for every number.
+
+    They are several counts, each with :data:`_SEAM` behind it.
+    """
+    one = re.escape(form).replace(b"0", _NUMBER)
+    return re.compile(rb"(?:%b%b)*+" % (one, _SEAM)).fullmatch
 
 
-class WordReader:
-    """Reads chunks that are like the one before them. Not safe for concurrent calls.
+class WordFrame:
+    """The bytes of a chunk, with places for its text and, behind that, its counts. Immutable.
 
-    What is compared is emptied of its text and its counts.
+    Args:
+        before: the chunk's bytes up to and with the quote that opens the text.
+        between: from the text's closing quote to the counts; empty where there are none.
+        form: of the counts, with a zero for each number.
+        behind: what follows the counts, or the text.
     """
 
-    __slots__ = ("_has_form", "_last")
+    __slots__ = ("_before", "_behind", "_between", "_cut", "_frame_bytes", "_has_form", "_seam")
 
-    def __init__(self) -> None:
-        self._last: Word | None = None
-        self._has_form: Callable[[bytes], object] = _match_form(b"")
+    def __init__(self, *, before: bytes, between: bytes, form: bytes, behind: bytes) -> None:
+        self._before = before
+        self._between = between
+        self._behind = behind
+        self._frame_bytes = len(before) + len(behind)
+        self._seam = behind + before
+        self._has_form = _match_form(form)
+        self._cut: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))
 
-    def begin(self, data: bytes) -> None:
-        """Look at a chunk that was read the general way: others may be like it."""
-        self._last = None
-        if (word := _read(data)) is None:
-            return
-        text, counts = _empty(word)
-        if text and _PLAIN(counts) and not _DIGIT(b"".join(_WORDS(counts))):
-            self._last = word
-            self._has_form = _match_form(re.sub(rb"\d+", b"0", counts))
-
-    def read(self, data: bytes) -> tuple[str, bytes] | None:
-        """Read the text and the counts of a chunk that is like the last one (rule 1).
+    def match_run(self, chunks: Sequence[bytes], start: int) -> tuple[list[str], bytes]:
+        """Read the chunks from one on that are one more word each (rule 1), a few at a time.
 
         Returns:
-            ``None`` where it is not.
+            Their texts, and the counts of the last of them; no texts where the first is another.
         """
-        if (last := self._last) is None or (word := _read(data)) is None:
-            return None
-        said = _empty(word)
-        return said if word == last and self._has_form(said[1]) else None
+        run = chunks[start : start + MAX_RUN]
+        middles = [*map(self._cut, run)]
+        # Put together again they must be what is there: this proves all that is around them.
+        if self._before + self._seam.join(middles) + self._behind != b"".join(run):
+            middles = self._cut_alike(run)
+        literals, counts = middles, [b""]
+        if self._between:
+            parts = [middle.partition(self._between) for middle in middles]
+            literals, counts = [part[0] for part in parts], [part[2] for part in parts]
+            if not self._has_form(_SEAM.join([*counts, b""])):
+                return self._match_first(literals, counts)
+        texts = decode_literals(literals)
+        return texts, counts[len(texts) - 1] if self._between and texts else b""
+
+    def _cut_alike(self, run: Sequence[bytes]) -> list[bytes]:
+        """What stands in the places of the first chunks that are like this one."""
+        middles = []
+        for chunk in run:
+            middle = self._cut(chunk)
+            if len(chunk) < self._frame_bytes or self._before + middle + self._behind != chunk:
+                break
+            middles.append(middle)
+        return middles
+
+    def _match_first(self, literals: list[bytes], counts: list[bytes]) -> tuple[list[str], bytes]:
+        """The same, where one of the counts has another form."""
+        known = 0
+        while known < len(counts) and self._has_form(counts[known] + _SEAM):
+            known += 1
+        texts = decode_literals(literals[:known])
+        return texts, counts[len(texts) - 1] if texts else b""
+
+
+def learn_frame(chunk: bytes, data: bytes) -> WordFrame | None:
+    """Make a frame of a chunk that was read the general way; ``None`` where it cannot be one.
+
+    Args:
+        chunk: its bytes, as those of the next ones will come.
+        data: the JSON in it.
+    """
+    start = chunk.find(data)
+    text = _TEXT(chunk)
+    if start < 0 or text is None or not is_short(data):
+        return None
+    if (word := _read(data)) is None or not (part := word.candidates[0].content.parts[0]).text:
+        return None
+    counts = bytes(word.usage_metadata)
+    if not _PLAIN(counts) or _DIGIT(b"".join(_WORDS(counts))):
+        return None
+    end = chunk.find(counts, text.end(1))
+    form = re.sub(rb"\d+", b"0", counts)
+    before, behind = chunk[: text.start(1)], chunk[end + len(counts) :]
+    between = chunk[text.end(1) : end] if counts else b""
+    part.text, word.usage_metadata = _TRIAL, msgspec.Raw(form)
+    filled = before + _TRIAL.encode() + between + form + behind
+    trial = _read(filled[start : len(filled) - (len(chunk) - start - len(data))])
+    if end < 0 or trial != word:
+        return None
+    return WordFrame(before=before, between=between, form=form, behind=behind)
 
 
 def _read(data: bytes) -> Word | None:
-    if not is_short(data):
-        return None
     try:
         return _decode(data)
     except msgspec.MsgspecError:
         return None
-
-
-def _empty(word: Word) -> tuple[str, bytes]:
-    """Take the text and the counts out of a chunk, and return them."""
-    part = word.candidates[0].content.parts[0]
-    said = part.text, bytes(word.usage_metadata)
-    part.text, word.usage_metadata = "", _NO_COUNTS
-    return said

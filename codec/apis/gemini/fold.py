@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.calls import join_arguments
 from codec.apis.gemini.said import KNOWN, make_answer, shorten_data
-from codec.budget import CHARACTER_BYTES, FRAGMENT_BYTES, MEMBER_BYTES, Budget, size_bytes
+from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.chunk import find_error
 from codec.members import list_of, object_of
 from codec.text.integers import index_of
@@ -30,7 +30,7 @@ from codec.text_fold import TextFold
 from codec.usage import MAX_USAGE_BYTES, merge_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
     from codec.apis.gemini.said import ContentAnswer
     from codec.text.jsontext import JsonObject
@@ -88,27 +88,20 @@ class ContentFold(TextFold):
         self._usage_budget = Budget(MAX_USAGE_BYTES)
         self._later_counts = b""  # of words, in the form of those that were merged last
 
-    def add_word(self, text: str, counts: bytes) -> bool:
-        """Add a text to the one that is open, and keep its chunk's counts for later.
+    def add_words(self, texts: Sequence[str], counts: bytes) -> bool:
+        """Add texts to the one that is open, and keep the counts beside the last one for later.
 
         Args:
-            text: of a chunk that says nothing else, and is otherwise like the one before it.
-            counts: its ``usageMetadata``, which has the form of those before it; empty where it
-                has none.
+            texts: of chunks that say nothing else, and are otherwise like the one before them.
+            counts: the last ``usageMetadata``, which has the form of those before it; empty where
+                there are none.
 
         Returns:
             Whether a text is open; if not, nothing was done.
         """
-        opened = self._text
-        if not opened.kind:
+        if not self._text.kind:
             return False
-        room_bytes = opened.room_bytes - CHARACTER_BYTES * len(text) - FRAGMENT_BYTES
-        if room_bytes < 0:
-            self.open_text(opened.kind, opened.index, opened.part, text)
-        else:
-            opened.room_bytes = room_bytes
-            if text:
-                opened.pieces.append(text)
+        self.add_pieces(texts)
         self._later_counts = counts
         return True
 

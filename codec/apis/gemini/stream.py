@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.gemini.deltas import WordReader
+from codec.apis.gemini.deltas import learn_frame
 from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.framing import ChunkDecoder
 from codec.budget import Budget
@@ -18,16 +18,18 @@ from codec.text.json_stream import JsonSplitter
 from codec.text.sse import ServerSentEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from codec.apis.gemini.deltas import WordFrame
     from codec.apis.gemini.said import ContentAnswer
 
-__all__ = ("MAX_ANSWER_BYTES", "ContentStream")
-
-_DATA: Final = b"data: "
+__all__ = ("MAX_ANSWER_BYTES", "MAX_WASTED_FRAMES", "ContentStream")
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """What one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
+
+MAX_WASTED_FRAMES: Final = 16
+"""Frames in a row that matched nothing: the chunks of this stream differ in other places."""
 
 
 class ContentStream(EventReader[ContentFold]):
@@ -43,7 +45,7 @@ class ContentStream(EventReader[ContentFold]):
     'Hi'
     """
 
-    __slots__ = ("_framing", "_is_cut", "_words")
+    __slots__ = ("_frame", "_framing", "_is_cut", "_wasted")
 
     def __init__(
         self,
@@ -52,7 +54,8 @@ class ContentStream(EventReader[ContentFold]):
         **_of_other_apis: object,
     ) -> None:
         self._framing = ChunkDecoder()
-        self._words = WordReader()
+        self._frame: WordFrame | None = None
+        self._wasted = 0
         self._is_cut = False
         super().__init__(ContentFold(Budget(MAX_ANSWER_BYTES, lend)), self._framing)
 
@@ -63,20 +66,35 @@ class ContentStream(EventReader[ContentFold]):
 
     def feed(self, data: bytes) -> None:
         """Take one read of the body, its content coding undone, cut anywhere. Never raises."""
-        for raw in self._split(data):
-            line = raw.removeprefix(_DATA)
-            if not self._feed_word(line) and (event := self._framing.read(raw)) is not None:
-                self._feed_event(event)
-                self._words.begin(line)
+        chunks = self._split(data)
+        at = 0
+        while at < len(chunks):
+            count = self._feed_words(chunks, at)
+            if not count:
+                self._feed_chunk(chunks[at])
+            at += count or 1
         self._reserve_pending()
 
-    def _feed_word(self, line: bytes) -> bool:
-        """Take a chunk that is one more word; return whether it is."""
-        said = self._words.read(line)
-        if said is None or not self._fold.add_word(*said):
-            return False
-        self.chunk_count += 1
-        return True
+    def _feed_words(self, chunks: Sequence[bytes], start: int) -> int:
+        """Take the chunks from one on that are one more word each; return how many they are."""
+        if self._frame is None:
+            return 0
+        texts, counts = self._frame.match_run(chunks, start)
+        if not texts or not self._fold.add_words(texts, counts):
+            return 0
+        self._wasted = 0
+        self.chunk_count += len(texts)
+        return len(texts)
+
+    def _feed_chunk(self, chunk: bytes) -> None:
+        """Take a chunk the general way, and learn what the next ones may look like."""
+        self._frame = None
+        if (event := self._framing.read(chunk)) is None:
+            return
+        self._feed_event(event)
+        if event.data and self._wasted < MAX_WASTED_FRAMES:
+            self._frame = learn_frame(chunk, event.data)
+            self._wasted += self._frame is not None
 
     def finish(self) -> ContentAnswer:
         """Take the end of the bytes and return what the stream said. Call it once."""

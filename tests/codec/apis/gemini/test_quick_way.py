@@ -6,7 +6,7 @@ The oracle is the general way: each chunk by itself, decoded whole.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.stream import ContentStream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _HEAD = b'{"candidates":[{"content":{"parts":[{"text":"a"}],"role":"model"},"index":0}]'
 _TAIL = b',"modelVersion":"m","responseId":"r"}'
@@ -70,8 +73,8 @@ ODD_CHUNKS = (
 class SlowStream(ContentStream):
     """Reads every chunk the general way."""
 
-    def _feed_word(self, line: bytes) -> bool:
-        return False
+    def _feed_words(self, chunks: Sequence[bytes], start: int) -> int:
+        return 0
 
 
 class Lender:
