@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -70,6 +71,7 @@ _PLAIN: Final = re.compile(rb"[\s\w\"{}\[\]:,]*").fullmatch
 """Counts as they all are: objects and lists of words and whole numbers."""
 _WORDS: Final = re.compile(rb'"([^"]*)"').findall
 _DIGIT: Final = re.compile(rb"\d").search
+_BLANK_LINES: Final = (b"\n\n", b"\n\r\n")
 _SEAM: Final = b"\0"
 """Stands between counts that are looked at together, and occurs in none."""
 
@@ -92,9 +94,15 @@ class WordFrame:
         between: from the text's closing quote to the counts; empty where there are none.
         form: of the counts, with a zero for each number.
         behind: what follows the counts, or the text.
+
+    Attributes:
+        is_event: the chunk is an event, its blank line included.
     """
 
-    __slots__ = ("_before", "_behind", "_between", "_cut", "_frame_bytes", "_has_form", "_seam")
+    __slots__ = (
+        *("_before", "_behind", "_between", "_cut", "_frame_bytes", "_has_form", "_seam"),
+        "is_event",
+    )
 
     def __init__(self, *, before: bytes, between: bytes, form: bytes, behind: bytes) -> None:
         self._before = before
@@ -102,6 +110,7 @@ class WordFrame:
         self._behind = behind
         self._frame_bytes = len(before) + len(behind)
         self._seam = behind + before
+        self.is_event = behind.endswith(_BLANK_LINES)
         self._has_form = _match_form(form)
         self._cut: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))
 
@@ -116,14 +125,30 @@ class WordFrame:
         # Put together again they must be what is there: this proves all that is around them.
         if self._before + self._seam.join(middles) + self._behind != b"".join(run):
             middles = self._cut_alike(run)
-        literals, counts = middles, [b""]
-        if self._between:
-            parts = [middle.partition(self._between) for middle in middles]
-            literals, counts = [part[0] for part in parts], [part[2] for part in parts]
-            if not self._has_form(_SEAM.join([*counts, b""])):
-                return self._match_first(literals, counts)
-        texts = decode_literals(literals)
-        return texts, counts[len(texts) - 1] if self._between and texts else b""
+        return self._read_middles(middles)
+
+    def match_read(self, data: bytes) -> tuple[list[str], bytes, bytes]:
+        """Read the events at the beginning of a read that are one more word each.
+
+        Returns:
+            Their texts, the counts of the last of them, and the bytes that follow them.
+        """
+        if not data.startswith(self._before):
+            return [], b"", data
+        *middles, last = data[len(self._before) :].split(self._seam)
+        texts, counts = self._read_middles(middles)
+        return texts, counts, self._before + self._seam.join([*middles[len(texts) :], last])
+
+    def _read_middles(self, middles: list[bytes]) -> tuple[list[str], bytes]:
+        """Read what stands from the text to the counts, up to the first that is something else."""
+        if not self._between:
+            return decode_literals(middles), b""
+        parts = [middle.partition(self._between) for middle in middles]
+        counts = [part[2] for part in parts]
+        if not self._has_form(_SEAM.join([*counts, b""])):
+            counts = [*takewhile(lambda one: self._has_form(one + _SEAM), counts)]
+        texts = decode_literals([part[0] for part in parts[: len(counts)]])
+        return texts, counts[len(texts) - 1] if texts else b""
 
     def _cut_alike(self, run: Sequence[bytes]) -> list[bytes]:
         """What stands in the places of the first chunks that are like this one."""
@@ -134,14 +159,6 @@ class WordFrame:
                 break
             middles.append(middle)
         return middles
-
-    def _match_first(self, literals: list[bytes], counts: list[bytes]) -> tuple[list[str], bytes]:
-        """The same, where one of the counts has another form."""
-        known = 0
-        while known < len(counts) and self._has_form(counts[known] + _SEAM):
-            known += 1
-        texts = decode_literals(literals[:known])
-        return texts, counts[len(texts) - 1] if texts else b""
 
 
 def learn_frame(chunk: bytes, data: bytes) -> WordFrame | None:

@@ -7,6 +7,7 @@ It keeps the rules of :mod:`codec.event_reader`, :mod:`codec.apis.gemini.framing
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.deltas import learn_frame
@@ -27,6 +28,12 @@ __all__ = ("MAX_ANSWER_BYTES", "MAX_WASTED_FRAMES", "ContentStream")
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """What one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
+
+_EVENT_END: Final = re.compile(rb"\r?\n\r?\n").search
+
+_MIN_READ_BYTES: Final = 8 * 1024
+_MAX_READ_BYTES: Final = 1024 * 1024
+"""Reads that are cut by the frame of their chunks: a smaller one has few, a larger one too many."""
 
 MAX_WASTED_FRAMES: Final = 16
 """Frames in a row that matched nothing: the chunks of this stream differ in other places."""
@@ -66,6 +73,30 @@ class ContentStream(EventReader[ContentFold]):
 
     def feed(self, data: bytes) -> None:
         """Take one read of the body, its content coding undone, cut anywhere. Never raises."""
+        if _MIN_READ_BYTES <= len(data) <= _MAX_READ_BYTES:
+            data = self._feed_read(data)
+        if data:
+            self._feed_chunks(data)
+        self._reserve_pending()
+
+    def _feed_read(self, data: bytes) -> bytes:
+        """Take the events at the beginning of a read that are one more word each; return the rest.
+
+        The event under way is taken before that, or one from which to learn.
+        """
+        if self._frame is None or not self._framing.is_between_events:
+            end = _EVENT_END(data)
+            if end is None:
+                return data
+            self._feed_chunks(data[: end.end()])
+            data = data[end.end() :]
+        frame = self._frame
+        if frame is None or not frame.is_event or not self._framing.is_between_events:
+            return data
+        texts, counts, rest = frame.match_read(data)
+        return rest if self._add_words(texts, counts) else data
+
+    def _feed_chunks(self, data: bytes) -> None:
         chunks = self._split(data)
         at = 0
         while at < len(chunks):
@@ -73,18 +104,21 @@ class ContentStream(EventReader[ContentFold]):
             if not count:
                 self._feed_chunk(chunks[at])
             at += count or 1
-        self._reserve_pending()
 
     def _feed_words(self, chunks: Sequence[bytes], start: int) -> int:
         """Take the chunks from one on that are one more word each; return how many they are."""
         if self._frame is None:
             return 0
         texts, counts = self._frame.match_run(chunks, start)
+        return len(texts) if self._add_words(texts, counts) else 0
+
+    def _add_words(self, texts: Sequence[str], counts: bytes) -> bool:
+        """Take the texts of chunks; return whether there are some, and a text that takes them."""
         if not texts or not self._fold.add_words(texts, counts):
-            return 0
+            return False
         self._wasted = 0
         self.chunk_count += len(texts)
-        return len(texts)
+        return True
 
     def _feed_chunk(self, chunk: bytes) -> None:
         """Take a chunk the general way, and learn what the next ones may look like."""

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.apis.gemini import stream as stream_module
 from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.stream import ContentStream
 
@@ -73,8 +74,8 @@ ODD_CHUNKS = (
 class SlowStream(ContentStream):
     """Reads every chunk the general way."""
 
-    def _feed_words(self, chunks: Sequence[bytes], start: int) -> int:
-        return 0
+    def _add_words(self, texts: Sequence[str], counts: bytes) -> bool:
+        return False
 
 
 class Lender:
@@ -92,14 +93,15 @@ class Lender:
 
 
 def compare(data: bytes, size: int, lent_bytes: int | None = None) -> None:
-    """Both ways say the same, cut anywhere, also before the end."""
+    """All ways say the same, cut anywhere, also before the end."""
     said: list[Any] = []
-    for kind in (ContentStream, SlowStream):
+    for kind, min_read_bytes in ((SlowStream, 0), (ContentStream, 1 << 20), (ContentStream, 0)):
         stream = kind(lend=None if lent_bytes is None else Lender(lent_bytes))
-        for start in range(0, len(data), size):
-            stream.feed(data[start : start + size])
+        with mock.patch.object(stream_module, "_MIN_READ_BYTES", min_read_bytes):
+            for start in range(0, len(data), size):
+                stream.feed(data[start : start + size])
         said.append((stream.has_content, stream.is_complete, stream.finish(), stream.chunk_count))
-    assert said[0] == said[1]
+    assert said[0] == said[1] == said[2]
 
 
 def word(number: int, text: str, thought: bool | None = None) -> bytes:
@@ -163,14 +165,34 @@ def test_words_are_what_each_chunk_is(
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
-def test_most_chunks_of_a_usual_stream_are_read_quickly(framing: str) -> None:
+@pytest.mark.parametrize("count", [20, 200])
+@pytest.mark.parametrize("size", [1_000, 16_384, 1 << 20])
+def test_most_chunks_of_a_usual_stream_are_read_quickly(
+    framing: str, count: int, size: int
+) -> None:
     """All but the first and the last one: a quick way that is never taken compares well, too."""
-    chunks = [word(number, f"w{number} ") for number in range(20)]
+    chunks = [word(number + 100, f"w{number} ") for number in range(count)]
+    data = write([*chunks, END], framing)
     stream = ContentStream()
     with mock.patch.object(
         ContentFold, "feed", autospec=True, side_effect=ContentFold.feed
     ) as general:
-        stream.feed(write([*chunks, END], framing))
+        for start in range(0, len(data), size):
+            stream.feed(data[start : start + size])
     assert general.call_count == 2
     [answer] = stream.finish().answers
-    assert answer.message.content == "".join(f"w{number} " for number in range(20)) + "a"
+    assert answer.message.content == "".join(f"w{number} " for number in range(count)) + "a"
+
+
+def test_large_reads_are_cut_by_the_frame_of_their_chunks() -> None:
+    """No event of such a read is cut out by itself but the first and the last one."""
+    chunks = [word(number + 100, f"w{number} ") for number in range(200)]
+    stream = ContentStream()
+    with mock.patch.object(
+        ContentStream,
+        "_feed_chunks",
+        autospec=True,
+        side_effect=ContentStream._feed_chunks,
+    ) as by_events:
+        stream.feed(write([*chunks, END], "crlf"))
+    assert [len(call.args[1]) < 1_000 for call in by_events.call_args_list] == [True, True]
