@@ -108,6 +108,8 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "thoughts that took all": ok("MAX_TOKENS"),
         "a malformed call": ok("MALFORMED_FUNCTION_CALL", "bad_tool_arguments"),
         "a reason as a number": ok("1"),
+        "two candidates, one after the other": ok("STOP"),
+        "a gateway that counts thoughts among words": ok("STOP"),
         "no reason in events": cut(),
         "a stream refused by its status": _refused(429),
     },
@@ -161,6 +163,7 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "a failure after content": _failed("server_error", "failed", refused=True),
         "a failure before content": _failed("server_error", "failed"),
         "a failure in one piece": _failed("server_error", "failed"),
+        "a failure without words": _failed("failed", "failed"),
         "an error event": _failed("rate_limit_exceeded", refused=True),
         "an error event and the failure behind it": _failed(
             "rate_limit_exceeded", "failed", refused=True

@@ -30,6 +30,14 @@ _COUNTED = {
     "modelVersion": "gemini-3-pro",
     "responseId": "r-1",
 }
+_COUNTED_TWICE = {
+    "usageMetadata": {
+        "promptTokenCount": 4,
+        "candidatesTokenCount": 9,
+        "thoughtsTokenCount": 6,
+        "totalTokenCount": 13,
+    }
+}
 _HALF = _candidate({"text": "Ahoy "})
 _WHOLE = _candidate({"text": "🌊 there"}, reason="STOP") | _COUNTED
 _BLOCKED = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}}
@@ -78,6 +86,11 @@ GEMINI_STREAM = {
     "thoughts that took all": _events(_LIMIT | {"usageMetadata": {"thoughtsTokenCount": 9}}),
     "a malformed call": _events(_candidate(reason="MALFORMED_FUNCTION_CALL")),
     "a reason as a number": _events(_HALF, _candidate(reason=1) | _COUNTED),
+    "two candidates, one after the other": _events(
+        *(_HALF, _candidate({"text": "Land "}, index=1), _WHOLE),
+        _candidate({"text": "ho"}, reason="MAX_TOKENS", index=1),
+    ),
+    "a gateway that counts thoughts among words": _events(_THOUGHT, _WHOLE | _COUNTED_TWICE),
     "no reason in events": _events(_HALF, _HALF),
     "a stream refused by its status": Built([_EXHAUSTED], target=_PATH, status=429),
 }

@@ -98,6 +98,7 @@ RESPONSES = {
     "a failure after content": _stream(*_OPEN, end=_FAILED | _USED),
     "a failure before content": _stream(end=_FAILED),
     "a failure in one piece": Built(_FAILED),
+    "a failure without words": Built(_response("failed")),
     "an error event": _stream(*_OPEN, _ERROR),
     "an error event and the failure behind it": _stream(*_OPEN, _ERROR, end=_FAILED),
     "no end": _stream(*_OPEN),
