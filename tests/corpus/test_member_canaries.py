@@ -1,0 +1,235 @@
+"""Every member of every recorded exchange has a canary once; where it is seen under each switch.
+
+:mod:`tests.telemetry.test_canary` plants by hand into the members that somebody thought of; here
+nobody has to think of one. What may be seen is told by the rules below, which know no more of an
+API than which members of a request are its content, and which its tools.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from telemetry.observing.observer import Observer
+from telemetry.service import TelemetryService
+from telemetry.spans.otlp.encoding import decode_spans, encode_span
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from telemetry.store.store import Store
+from tests.corpus.planting import Member, Planted, plant_all, plant_in_turn
+from tests.corpus.recordings import NEEDS_RECORDINGS
+from tests.corpus.test_apis import CASES
+from tests.telemetry.canaries import CANARY
+from tests.telemetry.observed import observe
+from tests.telemetry.tap_frames import begin, exchange_frames
+from tests.telemetry.test_canary import rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from telemetry.frames.frame import Frame
+    from telemetry.spans.rules import SpanRules
+
+pytestmark = [*NEEDS_RECORDINGS, pytest.mark.timeout(240)]
+
+CONTENT = {
+    "count_tokens": ("messages", "system", "tools"),
+    "gemini.embed": ("content", "requests"),
+    "gemini.generate": ("contents", "systemInstruction", "tools"),
+    "gemini.stream": ("contents", "systemInstruction", "tools"),
+    "messages": ("messages", "system", "tools"),
+    "moderations": ("input",),
+    "ollama.chat": ("messages", "tools"),
+    "ollama.embed": ("input",),
+    "ollama.generate": ("prompt",),
+    "rerank": ("query", "documents", "texts"),
+    "responses": ("input", "instructions", "tools"),
+}
+"""Members of requests that are no parameters."""
+
+TOOLS = {
+    "gemini.generate": ("tools", "toolConfig"),
+    "gemini.stream": ("tools", "toolConfig"),
+    "messages": ("tools", "tool_choice", "mcp_servers", "context_management"),
+}
+"""Members that hold tools, or name some, where these are not ``tools`` and ``tool_choice``."""
+
+KEPT = {
+    *("model", "modelVersion", "id", "responseId", "service_tier", "system_fingerprint"),
+    *("finishReason", "blockReason", "finish_reason", "stop_reason", "done_reason", "status"),
+    *("reason",),
+}
+"""What always stays: models, ids of answers, why they ended (``span-contract.md`` section 3)."""
+
+NAMES = {
+    *("role", "id", "name", "type", "call_id", "tool_use_id", "tool_call_id", "tool_name"),
+    *("mimeType", "mime_type", "media_type", "modality", "file_id"),
+}
+"""What hidden text leaves of a message: whose it is, and what refers to what."""
+
+ERRORS = {"error", "detail", "message", "error_type", "request_id", "code", "type"}
+"""Members of an answer that may quote anything, and are hidden with either side."""
+
+ECHOES = {"rerank": {"results", "data", "*"}}
+"""Members of an answer that repeat the request; of Responses any may."""
+
+WHOLE = ("HIDE_INPUTS", "HIDE_INPUT_MESSAGES", "HIDE_OUTPUTS", "HIDE_OUTPUT_MESSAGES")
+TEXTS = ("HIDE_INPUT_TEXT", "HIDE_OUTPUT_TEXT")
+OTHERS = ("HIDE_LLM_TOOLS", "HIDE_LLM_INVOCATION_PARAMETERS")
+OF_SOME = {
+    "HIDE_PROMPTS": ("ollama.generate",),
+    "HIDE_CHOICES": ("ollama.generate",),
+    "HIDE_EMBEDDINGS_TEXT": ("ollama.embed", "gemini.embed"),
+    "HIDE_RETRIEVAL_DOCUMENTS": ("rerank",),
+}
+
+
+UNSEEN: dict[str, set[Member]] = {
+    "gemini.stream": {("said", "*", "error", "status")},
+    "messages": {
+        *(("said", "type"), ("said", "delta", "type")),
+        *(("said", "message", "usage", "speed"), ("said", "content_block", "caller", "type")),
+        ("said", "content_block", "content", "tool_references", "*", "type"),
+        ("said", "content_block", "content", "tool_references", "*", "tool_name"),
+    },
+    "responses": {("asked", "tools", "*", "authorization")},
+}
+"""What no span shows: what kind of an event or an error it is, if that is no word; of two messages
+in one stream the first; credentials."""
+
+
+def may_be_seen(switch: str, api: str, member: Member) -> bool:
+    """Whether a switch leaves a member of an exchange of an API."""
+    side, top, last = member[0], member[1], member[-1]
+    asks = side == "asked"
+    if not asks and last in KEPT:
+        return True
+    if asks and member == ("asked", "model"):
+        return True
+    hides_asked = "INPUT" in switch or switch in {"HIDE_PROMPTS", "HIDE_EMBEDDINGS_TEXT"}
+    hides_said = "OUTPUT" in switch or switch == "HIDE_CHOICES"
+    if switch == "HIDE_RETRIEVAL_DOCUMENTS":
+        return False
+    if switch == "HIDE_LLM_TOOLS":
+        return not asks or (top not in TOOLS.get(api, ("tool_choice",)) and "tools" not in member)
+    if switch == "HIDE_LLM_INVOCATION_PARAMETERS":
+        return not asks or top in CONTENT[api]
+    tools_stay = "tools" in member and switch in {"HIDE_INPUT_MESSAGES", "HIDE_INPUT_TEXT"}
+    if asks and hides_asked:
+        return tools_stay or (switch in TEXTS and last in NAMES)
+    if not asks and hides_said:
+        return switch in TEXTS and last in NAMES
+    return True
+
+
+@cache
+def planted_of(api: str) -> list[Planted]:
+    """Exchanges of an API in which every member has a canary once, all together."""
+    known: set[Member] = set()
+    chosen: list[Planted] = []
+    turns: set[Member] = set()
+    for case in CASES:
+        if case.api != api:
+            continue
+        planted = plant_all(case.recording)
+        if not known.issuperset(planted.words.values()):
+            known |= {*planted.words.values()}
+            chosen.append(planted)
+        chosen += plant_in_turn(case.recording, turns)
+    return chosen
+
+
+def write_frames(planted: Planted, api: str, number: int = 1) -> list[Frame]:
+    """The frames of an exchange with canaries."""
+    recording = planted.recording
+    head = tuple((name.decode(), value.decode()) for name, value in recording.head)
+    path = recording.target.decode().partition("?")[0]
+    _, *frames = exchange_frames(
+        planted.said, number=number, asked=planted.asked, status=recording.status, headers=head
+    )
+    return [begin(number, endpoint=api, path=path), *frames]
+
+
+def find_members(data: bytes, planted: Planted) -> set[Member]:
+    """The members whose canaries are in there."""
+    return {planted.words[word.decode()] for word in CANARY.findall(data)}
+
+
+@cache
+def seen(api: str, switch: str = "") -> frozenset[Member]:
+    """The members that spans show under a switch, in any exchange of an API."""
+    rules = rules_of(*([switch] if switch else ()))
+    return frozenset(_look(api, rules))
+
+
+def _look(api: str, rules: SpanRules) -> Iterator[Member]:
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    for planted in planted_of(api):
+        observer = Observer(hides_inputs=rules.hides_bodies)
+        span = recorder.record(observe(write_frames(planted, api), observer))
+        assert span is not None
+        yield from find_members(encode_span(span), planted)
+
+
+apis = pytest.mark.parametrize("api", CONTENT)
+
+
+@apis
+def test_without_a_switch_every_member_is_seen(api: str) -> None:
+    """So whatever is not seen under one is hidden by it."""
+    members = {member for one in planted_of(api) for member in one.words.values()}
+    unseen = members - seen(api)
+    assert len(members) > 2
+    if api == "responses":  # deltas, of which the end tells the whole
+        unseen = {member for member in unseen if member[0] == "asked"}
+    assert unseen == UNSEEN.get(api, set())
+
+
+@apis
+@pytest.mark.parametrize("switch", [*WHOLE, *TEXTS, *OTHERS, *OF_SOME])
+def test_what_a_switch_hides_is_in_no_span(api: str, switch: str) -> None:
+    """Whatever the member; and the other side stays."""
+    if api not in OF_SOME.get(switch, (api,)):
+        assert seen(api, switch) <= seen(api)
+        return
+    assert {one for one in seen(api, switch) if not may_be_seen(switch, api, one)} == set()
+    if switch in (*WHOLE, *TEXTS) and api != "responses":
+        side = "said" if "INPUT" in switch else "asked"
+        others = {one for one in seen(api) if one[0] == side}
+        others = {one for one in others if side == "asked" or ERRORS.isdisjoint(one[1:3])}
+        echoes = ECHOES.get(api, set())
+        assert others - seen(api, switch) <= {one for one in others if one[1] in echoes}
+
+
+def test_with_content_off_no_member_is_anywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither in a span, nor in the store's files, nor in the log."""
+    caplog.set_level("DEBUG")
+    rules = rules_of(content=False)
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
+    everything = [(api, planted) for api in CONTENT for planted in planted_of(api)]
+    found: dict[str, set[Member]] = defaultdict(set)
+    spans = b""
+    with Store.open(tmp_path / "traces.db") as store:
+        service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
+        for number, (api, planted) in enumerate(everything, start=1):
+            for frame in write_frames(planted, api, number):
+                service.feed(frame)
+            service.commit()
+            found[api] |= find_members(caplog.text.encode(), planted)
+            caplog.clear()
+        assert service.counts.failed == 0
+        for pending in store.read_due(len(everything) + 1, 1 << 30, time.time_ns()):
+            api, planted = everything[int(decode_spans(pending.span)[0].span_id, 16) - 1]
+            found[api] |= find_members(pending.span, planted)
+            spans += pending.span
+    files = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert {*CANARY.findall(files)} <= {*CANARY.findall(spans)}
+    told = {api: {one for one in members if one[-1] not in KEPT} for api, members in found.items()}
+    assert {api: members for api, members in told.items() if members} == {}
