@@ -266,6 +266,20 @@ MUTANTS = {
         "output.value",
         ("ollama.generate",),
     ),
+    "the first text of a content": Mutant(
+        "gemini.vectors",
+        'return "".join(texts) or None',
+        "return texts[0]",
+        "embedding.text",
+        ("gemini.embed",),
+    ),
+    "one text of several": Mutant(
+        "ollama.vectors",
+        "return () if texts is None else (texts,)",
+        "return ()",
+        "embedding.text",
+        ("ollama.embed",),
+    ),
     "ranks are indexes": Mutant(
         "rerank.said",
         'index=index_of(members.get("index"))',

@@ -208,7 +208,12 @@ def expect_embedding_span(recording: Recording) -> dict[str, Any]:
         vector["values"] = _HIDDEN
     output = hidden or (_HIDDEN if recording.text else "")
     outcome = "upstream_error" if failed else "truncated" if recording.breaks_off and lost else ""
+    asked = parse_json(recording.request)
+    contents = [one["content"] for one in asked.get("requests", [])] or [asked["content"]]
+    texts = ["".join(part["text"] for part in content["parts"]) for content in contents]
     return {
+        "embedding.model_name": _model_of(recording),
+        **{f"embedding.embeddings.{n}.embedding.text": text for n, text in enumerate(texts)},
         "outcome": outcome or "completed",
         "status": "ERROR" if outcome else "OK",
         "error": fold["error"],
@@ -220,6 +225,11 @@ def expect_embedding_span(recording: Recording) -> dict[str, Any]:
             if value is not None
         },
     }
+
+
+def _model_of(recording: Recording) -> str | None:
+    found = re.search(r"/models/(.*):", recording.target.decode())
+    return unquote(found.group(1)) if found else None
 
 
 def _expect_span(recording: Recording, *, streamed: bool) -> dict[str, Any]:
@@ -244,14 +254,12 @@ def _expect_span(recording: Recording, *, streamed: bool) -> dict[str, Any]:
         output = body or text.decode(errors="replace")
     first = [one for place, one in enumerate(candidates) if one.get("index", place) == 0]
     reason = str(first[0].get("finishReason") or "") if first else ""
-    of_path = re.search(r"/models/(.*):", recording.target.decode())
     said = {
         "outcome": outcome,
         "status": "OK" if outcome == "completed" else "ERROR",
         "error": fold["error"],
         "lost": not streamed and not failed and fold["lost"],
-        "llm.model_name": body.get("modelVersion")
-        or (unquote(of_path.group(1)) if of_path else None),
+        "llm.model_name": body.get("modelVersion") or _model_of(recording),
         "gen_ai.response.id": body.get("responseId"),
         "llm.finish_reason": reason or (None if words else blocked),
         "output.value": output or "",

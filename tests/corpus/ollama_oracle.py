@@ -141,7 +141,10 @@ def expect_text_span(recording: Recording) -> dict[str, Any]:
 def expect_embedding_span(recording: Recording) -> dict[str, Any]:
     """The same of embeddings, whose vectors are hidden."""
     body, said = _read(recording)
-    del said["llm.model_name"]
+    asked = parse_json(recording.request)
+    texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
+    said |= {f"embedding.embeddings.{n}.embedding.text": text for n, text in enumerate(texts)}
+    said["embedding.model_name"] = said.pop("llm.model_name")
     if recording.status >= 400:
         said["output.value"] = ""
     elif body:

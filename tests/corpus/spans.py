@@ -26,7 +26,7 @@ _COUNT_KEYS = {
 }
 _PREFIXES = (
     *("llm.output_messages.", "llm.choices.", "llm.token_count.", "llm.finish_reason"),
-    "reranker.",
+    *("reranker.", "embedding.embeddings.", "embedding.model_name"),
 )
 
 
