@@ -32,6 +32,11 @@ class CountRequest(Asked, frozen=True, gc=False):
     )
 
     @property
+    def fault(self) -> str | None:
+        """What makes it no request for a count."""
+        return None if isinstance(self.body.get("messages"), list) else "messages is no list"
+
+    @property
     def session_id(self) -> str | None:
         """The session of Claude Code."""
         return find_session(self.body)

@@ -35,6 +35,12 @@ class ModerationRequest(Asked, frozen=True, gc=False):
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input"})
 
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for a moderation."""
+        is_some = isinstance(self.body.get("input"), str | list | dict)
+        return None if is_some else "there is nothing to judge"
+
 
 class ModerationAnswer(Said, frozen=True, kw_only=True, gc=False):
     """A judgement for each input."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.call import Asked, ReadList
-from codec.members import list_of, object_of
+from codec.members import object_of
 from codec.text.integers import count_of
 from codec.text.jsontext import compact_text
 
@@ -23,6 +23,15 @@ class RerankRequest(Asked, frozen=True, gc=False):
     """What is to be ranked."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"query", "documents", "texts"})
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for a ranking."""
+        if not isinstance(self.body.get("query"), str | dict):
+            return "query is neither text nor an object"
+        if self._documents is None:
+            return "there is nothing to rank"
+        return None
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -40,7 +49,12 @@ class RerankRequest(Asked, frozen=True, gc=False):
         return read_content(self.body.get("query"))
 
     def read_documents(self) -> Sequence[str | None]:
-        """Read the documents.
+        """Read the documents."""
+        return ReadList(self._documents or (), read_content)
+
+    @property
+    def _documents(self) -> Sequence[Any] | None:
+        """The documents as sent.
 
         vLLM takes a single one, too, and an object whose ``content`` lists parts.
         """
@@ -49,8 +63,10 @@ class RerankRequest(Asked, frozen=True, gc=False):
             return (documents,)
         if isinstance(documents, dict):
             documents = documents.get("content")
-        values = documents if isinstance(documents, list) else list_of(self.body.get("texts"))
-        return ReadList(values, read_content)
+        for values in (documents, self.body.get("texts")):
+            if isinstance(values, list):
+                return values
+        return None
 
 
 def read_content(value: Any) -> str | None:

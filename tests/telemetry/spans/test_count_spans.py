@@ -51,3 +51,12 @@ def test_what_is_no_count_is_noted() -> None:
     error = b'{"type": "error", "error": {"type": "api_error", "message": "no"}}'
     exchange = observe([opened, *list(exchange_frames(error, asked=ASKED))[1:]])
     assert (exchange.outcome, exchange.error_message) == (Outcome.STREAM_ERROR, "no")
+
+
+def test_what_asks_for_no_count_is_noted() -> None:
+    """A request without messages; its span has its body all the same."""
+    opened = begin(endpoint="count_tokens", path="/v1/messages/count_tokens")
+    frames = exchange_frames(b'{"input_tokens": 1}', asked=b'{"messages": {}}')
+    exchange = observe([opened, *list(frames)[1:]])
+    assert exchange.anomalies == ("request_undecodable",)
+    assert build_exchange_attributes(exchange)["input.value"] == '{"messages": {}}'

@@ -90,6 +90,14 @@ def test_categories_are_few_and_short() -> None:
     assert names == ["0" * 64] * 16
 
 
+@pytest.mark.parametrize("asked", [{}, {"input": None}, {"input": 5}])
+def test_what_asks_for_no_judgement_is_noted(asked: dict[str, Any]) -> None:
+    """It has a span all the same, with its body."""
+    exchange = judge({"results": [CLEAN]}, asked)
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ("request_undecodable",))
+    assert decode_json(span(exchange)["input.value"]) == asked
+
+
 def test_what_is_no_judgement_is_noted() -> None:
     """Another object, or an event stream."""
     odd: tuple[Any, ...] = ({"data": []}, b"data: {}\n\n")

@@ -202,6 +202,24 @@ def test_a_hundred_documents_a_side() -> None:
     assert metadata_of(exchange)["cut"] == cut
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"query": "Q?"},
+        {"documents": ["a"]},
+        {"query": 5, "documents": ["a"]},
+        {"query": "Q?", "documents": 5},
+        {"query": "Q?", "documents": {"content": "a"}},
+    ],
+)
+def test_what_asks_for_no_ranking_is_noted(asked: dict[str, Any]) -> None:
+    """It has a span all the same, with its body."""
+    exchange = rank(asked, {"results": RESULTS})
+    assert (exchange.outcome, exchange.anomalies) == (Outcome.COMPLETED, ("request_undecodable",))
+    assert decode_json(span(exchange)["input.value"]) == asked
+
+
 def test_what_is_no_ranking_is_noted() -> None:
     """An object without a list, an event stream, a bare word."""
     for said in ({"x": 1}, b"data: {}\n\n"):
