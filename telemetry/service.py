@@ -62,6 +62,9 @@ BATCH_BYTES = 8 * 1024 * 1024
 """Spans that are committed together, without waiting for :meth:`TelemetryService.commit`: a
 backlog of frames does not become a backlog of spans."""
 
+MAX_MODEL_CHARS = 256
+"""Of a model's name in a row of a list; all of it is in the span."""
+
 PRUNE_SECONDS = 1.0
 """Between two looks at the store's size and age limits, where the last one left nothing to do."""
 
@@ -362,11 +365,14 @@ def _row(exchange: Exchange, span: ReadableSpan, now_ns: int) -> SpanRow:
 
 
 def _model(attributes: Attributes) -> str | None:
-    """The model of a span, where what a pattern finds is hidden already."""
+    """The model of a span, where what a pattern finds is hidden already; of a long one the start.
+
+    A client may write what it likes, and lists of a thousand rows are read at once.
+    """
     if attributes is not None:
         for name in _MODEL_NAMES:
             if (model := attributes.get(name)) is not None:
-                return str(model)
+                return str(model)[:MAX_MODEL_CHARS]
     return None
 
 

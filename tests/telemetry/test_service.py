@@ -15,7 +15,7 @@ from telemetry import service as service_module
 from telemetry.errors import StoreUnavailable
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
-from telemetry.service import PRUNE_SECONDS, TelemetryService
+from telemetry.service import MAX_MODEL_CHARS, PRUNE_SECONDS, TelemetryService
 from telemetry.spans.keep_rules import KeepReason, KeepRules
 from telemetry.spans.otlp.encoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -108,6 +108,19 @@ def test_a_row_tells_what_is_known(
     assert (row.prompt_tokens, row.completion_tokens, row.total_tokens) == tokens
     assert (row.start_ns, row.end_ns) == (tap_frames.START_NS, tap_frames.START_NS + 10**9)
     assert row.recorded_ns == bench.now_ns
+
+
+def test_a_row_has_the_beginning_of_a_long_model(bench: Bench) -> None:
+    """A thousand rows are read at once; the span has all of it."""
+    model = "m" * 100_000
+    bench.feed(
+        *exchange_frames(asked=b'{"model": "%b", "messages": []}' % model.encode(), status=None)
+    )
+    bench.service.commit()
+    (row,) = bench.store.rows
+    assert row.model == model[:MAX_MODEL_CHARS]
+    [span] = decode_spans(row.span)
+    assert span.attributes["llm.model_name"] == model
 
 
 def test_an_unsampled_exchange_leaves_no_row(bench: Bench) -> None:
