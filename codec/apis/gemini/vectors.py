@@ -37,7 +37,9 @@ class EmbedRequest(GeminiRequest, frozen=True, gc=False):
     @property
     def fault(self) -> str | None:
         """What makes it no request for embeddings."""
-        return None if self._contents else "there is nothing to embed"
+        contents = self._contents
+        are_some = bool(contents) and all(isinstance(one, str | dict) for one in contents)
+        return None if are_some else "there is nothing to embed"
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -390,8 +390,13 @@ def test_an_answer_without_vectors_is_odd(answered: Any, anomalies: tuple[str, .
     assert exchange.anomalies == anomalies
 
 
-def test_a_request_without_contents_is_at_fault() -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [{"requests": []}, {"requests": [{}]}, {"content": []}, {"requests": [{"content": 5}]}, {}],
+)
+def test_a_request_without_contents_is_at_fault(asked: dict[str, Any]) -> None:
     """Then there is nothing to embed, whatever the answer."""
-    exchange, _ = embed({"requests": []}, {"embeddings": [{"values": [0.5]}]}, "batchEmbedContents")
+    exchange, _ = embed(asked, {"embeddings": [{"values": [0.5]}]}, "batchEmbedContents")
     assert exchange.request is not None
     assert exchange.request.fault == "there is nothing to embed"
+    assert exchange.anomalies == ("request_undecodable",)
