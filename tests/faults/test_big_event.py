@@ -1,69 +1,201 @@
-"""Row of the upstream: 100 MB in one event, and what they cost in memory (R5)."""
+"""Rows of big answers and requests: 200 MB in one event, 50 MB of base64; their memory (R5)."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tests.faults.raw import Call, connected, make_call, wait_for_spans
+import pytest
+
+from proxy.limits import MAX_ANSWER_BYTES
+from telemetry.spans.otlp.encoding import decode_spans
+from telemetry.store.reader import StoreReader
+from tests.corpus.oracle import parse_json
+from tests.faults.big_events import PICTURES, WORDS
+from tests.faults.raw import Call, ask_all, connected, make_call, wait_for_spans
 from tests.faults.row import report_calls
-from tests.faults.scripted import UpstreamThread, running_stage
+from tests.faults.scripted import Stage, UpstreamThread, running_stage
 from tests.faults.stage import scale
-from tests.proxy.harness import DONE, STREAM, Connection, chunk_event
+from tests.proxy.api_endings import BUILT, head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.proxy.harness import Connection
 
 MIB = 1024 * 1024
 
 MAX_GROWTH_MIB = 220
 """What waits between relay and observer (96 MiB), twice over for copies on the way."""
 
+MAX_TELEMETRY_MIB = 381
+"""Of the telemetry process, all of it (:mod:`tests.faults.test_hostile_bodies`)."""
+
+STREAMS = {f"words of {name}": big for name, big in WORDS.items()}
+STREAMS |= {f"a picture of {name}": big for name, big in PICTURES.items()}
+"""By their names in a path."""
+
 
 async def big_event(_: UpstreamThread, connection: Connection) -> None:
     """One event of as many bytes as the path says, made as it is sent."""
-    size = int(connection.request_line.split(b"/")[2])
-    await connection.begin_stream()
-    await connection.send_chunks(STREAM[0], end=False)
-    head, tail = chunk_event('"content":"|"').split(b"|")
-    await connection.send(b"%x\r\n" % (len(head) + size + len(tail)), head)
+    number, size = (int(part) for part in connection.request_line.split(b"/")[2:4])
+    big = [*STREAMS.values()][number]
+    await connection.send(big.head)
+    await connection.send(b"%x\r\n" % (len(big.before) + size + len(big.after)), big.before)
     block = b"x" * MIB
     for _block in range(size // MIB):
         await connection.send(block)
-    await connection.send(tail, b"\r\n")
-    await connection.send_chunks(STREAM[3], DONE)
+    await connection.send(big.after, b"\r\n")
+    await connection.send_chunks()
 
 
-async def test_one_event_of_100_mb_passes_in_bounded_memory(tmp_path: Path) -> None:
-    """R5: byte for byte, while no process holds more than its limits; one span, marked."""
-    size = MIB * max(24, round(100 * min(scale() * 2, 1)))
-    with running_stage(tmp_path, {"big_event": big_event}) as stage:
-        call = make_call(f"big_event/{size}")
-        direct = await digest_answer(stage.upstream.port, call)
-        pids = stage.spantap.pids()
-        before = {pid: reset_peak(pid) for pid in pids}
-        proxied = await digest_answer(stage.spantap.port, call)
-        assert proxied.digest == direct.digest
-        assert proxied.size_bytes == direct.size_bytes > size
-        spans = wait_for_spans(stage.spantap.store, [call])
-        grown = {pid: (read_peak(pid) - before[pid]) / MIB for pid in pids}
-        rate = [size / MIB / side.seconds for side in (direct, proxied)]
-        report_calls(
-            f"upstream sends {size // MIB} MiB in one event",
-            [call],
-            spans,
-            client_saw="the same bytes as directly, by their digest",
-            added_latency=f"{rate[1]:.0f} MiB/s, {rate[0]:.0f} MiB/s directly",
-            figures={
-                "peak of memory over idle": " + ".join(f"{g:.0f} MiB" for g in grown.values()),
-                "span": f"{spans[call.trace_id].outcome}, "
-                f"{spans[call.trace_id].size_bytes / 1024:.0f} KiB",
-            },
-        )
-        assert spans[call.trace_id].outcome == "completed"
-        assert sum(grown.values()) < MAX_GROWTH_MIB
-        await stage.assert_healthy()
+async def answer(_: UpstreamThread, connection: Connection) -> None:
+    """A plain answer of the API in the path."""
+    api = connection.request_line.split(b"/")[2].decode()
+    recording = BUILT[api, _PLAIN[api]]
+    await connection.send(head_of(recording))
+    await connection.send_chunks(recording.body)
+
+
+@pytest.fixture(name="stage")
+def _stage(tmp_path: Path) -> Iterator[Stage]:
+    with running_stage(tmp_path, {"big_event": big_event, "answer": answer}) as running:
+        yield running
+
+
+def size_of(mib: int) -> int:
+    """That many MiB in the long form, and no less than the observer's limit of an event."""
+    return MIB * max(24, round(mib * min(scale() * 2, 1)))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", STREAMS)
+async def test_one_event_of_any_size_passes_in_bounded_memory(stage: Stage, name: str) -> None:
+    """R5: byte for byte, while no process holds more than its limits; one span, marked.
+
+    Words of 200 MB, which are too much for the observer. Base64 it counts as it comes, in as much
+    of an answer as is copied for it: the short form's picture, and not the long one's of 50 MB.
+    """
+    is_picture = name.startswith("a picture")
+    size, big = size_of(50 if is_picture else 200), STREAMS[name]
+    number = [*STREAMS].index(name)
+    call = make_call(f"big_event/{number}/{size}", big.request, target=big.target)
+    direct = await digest_answer(stage.upstream.port, call)
+    pids = stage.spantap.pids()
+    before = {pid: reset_peak(pid) for pid in pids}
+    proxied = await digest_answer(stage.spantap.port, call)
+    assert proxied.digest == direct.digest
+    assert proxied.size_bytes == direct.size_bytes > size
+    spans = wait_for_spans(stage.spantap.store, [call])
+    grown = {pid: (read_peak(pid) - before[pid]) / MIB for pid in pids}
+    rate = [size / MIB / side.seconds for side in (direct, proxied)]
+    report_calls(
+        f"upstream sends {size // MIB} MiB in one event, {name}",
+        [call],
+        spans,
+        client_saw="the same bytes as directly, by their digest",
+        added_latency=f"{rate[1]:.0f} MiB/s, {rate[0]:.0f} MiB/s directly",
+        figures={
+            "peak of memory over idle": " + ".join(f"{g:.0f} MiB" for g in grown.values()),
+            "span": f"{spans[call.trace_id].outcome}, "
+            f"{spans[call.trace_id].size_bytes / 1024:.0f} KiB",
+        },
+    )
+    attributes = read_attributes(stage, call)
+    anomalies = parse_json(attributes["metadata"]).get("anomalies", ())
+    assert ("observer_limit" in anomalies) is not (is_picture and size < MAX_ANSWER_BYTES)
+    assert sum(grown.values()) < MAX_GROWTH_MIB
+    await stage.assert_healthy()
+
+
+_PICTURES_ASKED: dict[str, dict[str, Any]] = {
+    "gemini.generate": {
+        "contents": [{"parts": [{"inlineData": {"mimeType": "image/png", "data": "|"}}]}]
+    },
+    "messages": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "image",
+                        "source": {"type": "base64", "media_type": "image/png", "data": "|"},
+                    }
+                ],
+            }
+        ]
+    },
+    "ollama.chat": {"messages": [{"role": "user", "content": "See", "images": ["|"]}]},
+    "responses": {
+        "input": [
+            {
+                "role": "user",
+                "content": [{"type": "input_image", "image_url": "data:image/png;base64,|"}],
+            }
+        ]
+    },
+    "rerank": {"documents": [{"image": "data:image/png;base64,|"}]},
+    "moderations": {
+        "input": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,|"}}]
+    },
+}
+"""Members of a request with a picture in it."""
+
+_PLAIN = {
+    "gemini.generate": "an answer cut by its limit",
+    "messages": "a plain refusal",
+    "moderations": "Mistral's",
+    "ollama.chat": "a plain chat",
+    "rerank": "Jina's",
+    "responses": "a refusal in one piece",
+}
+
+
+@pytest.mark.timeout(300)
+async def test_pictures_of_any_size_in_requests_pass_in_bounded_memory(stage: Stage) -> None:
+    """R5: the upstream has the body, and the span no more of the picture than it may show."""
+    size = size_of(50)
+    [telemetry] = stage.spantap.children()["telemetry"]
+    calls, peaks = [], {}
+    picture = "iVBORw0KGgoA" + "A" * size
+    for api, members in _PICTURES_ASKED.items():
+        recording = BUILT[api, _PLAIN[api]]
+        body = json.dumps(parse_json(recording.request) | members).replace("|", picture).encode()
+        call = make_call(f"answer/{api}", body, target=recording.target.decode())
+        reset_peak(telemetry)
+        [direct] = await ask_all(stage.upstream.port, [call])
+        [proxied] = await ask_all(stage.spantap.port, [call])
+        assert proxied == direct
+        wait_for_spans(stage.spantap.store, [call])
+        peaks[api] = read_peak(telemetry) // MIB
+        attributes = read_attributes(stage, call)
+        assert picture[:40_000] not in str(attributes)
+        assert "request_undecodable" not in parse_json(attributes["metadata"]).get("anomalies", ())
+        calls.append(call)
+    report_calls(
+        f"requests with a picture of {size // MIB} MiB",
+        calls,
+        wait_for_spans(stage.spantap.store, calls),
+        client_saw="the same as directly",
+        figures={"peak of telemetry, MiB": ", ".join(f"{api} {mib}" for api, mib in peaks.items())},
+    )
+    assert max(peaks.values()) <= MAX_TELEMETRY_MIB
+    await stage.assert_healthy()
+
+
+def read_attributes(stage: Stage, call: Call) -> dict[str, Any]:
+    """Those of the span of a call, as the store has them."""
+    [row] = wait_for_spans(stage.spantap.store, [call]).values()
+    with StoreReader(stage.spantap.store) as reader:
+        [stored] = reader.find(row.span_id)
+    [span] = decode_spans(stored.span)
+    return dict(span.attributes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
