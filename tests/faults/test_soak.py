@@ -11,7 +11,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -176,6 +175,6 @@ def test_nothing_grows_under_steady_traffic(tmp_path: Path) -> None:
     assert not ledger.changed
     assert all(slope < MAX_SLOPE_BYTES for slope in slopes.values()), slopes
     first, last = judged[: len(judged) // 4], judged[-(len(judged) // 4) :]
-    for pid in pids:  # the middle: a burst of connections is no leak
-        before, after = (median(s.open_files[pid] for s in part) for part in (first, last))
+    for pid in pids:  # the least: what is open beside it is what a busy machine is late with
+        before, after = (min(s.open_files[pid] for s in part) for part in (first, last))
         assert after <= before + 8
