@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("CALLS", "TOOL", "Call", "Client", "ask", "have_chats", "open_client")
+__all__ = ("CALLS", "PIXEL", "TOOL", "Call", "Client", "ask", "have_chats", "open_client")
 
 CHUNKS_BEFORE_LEAVING = 8
 """How many chunks the impatient client waits for."""
@@ -39,7 +39,7 @@ TOOL: JsonObject = {
     },
 }
 
-_PIXEL = (
+PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWj"
     "R9awAAAABJRU5ErkJggg=="
 )
@@ -234,7 +234,7 @@ _IMAGE_MESSAGE = {
     "role": "user",
     "content": [
         {"type": "text", "text": "What is in this picture?"},
-        {"type": "image_url", "image_url": {"url": _PIXEL, "detail": "low"}},
+        {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}},
     ],
 }
 
