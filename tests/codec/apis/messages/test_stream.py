@@ -357,6 +357,17 @@ def test_rule_7_past_the_limit_the_end_and_the_counts_are_still_taken(
     assert "observer_limit" in answer.anomalies
 
 
+def test_rule_7_a_message_that_begins_too_large_keeps_its_words() -> None:
+    """Whose it is and what it is called are short."""
+    fold = MessageFold(Budget(2_000))
+    fold.feed({"type": "message_start", "message": MESSAGE | {"note": "x" * 10_000}})
+    answer = fold.answer()
+    names = ("type", "id", "model", "role")
+    assert {name: answer.body[name] for name in names} == {name: MESSAGE[name] for name in names}
+    assert "note" not in answer.body
+    assert "observer_limit" in answer.anomalies
+
+
 def test_rule_8_what_nobody_knows_is_a_chunk() -> None:
     """And pings are; errors are not."""
     stream = MessageStream()
