@@ -14,10 +14,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from proxy.settings.settings import UpstreamConfig
+from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES, SpanRecorder, build_span_limits
 from tests.differential.recorded import RecordedPair
+from tests.differential.stage import VECTORS_SHOWN
 from tests.proxy.harness import ScriptedUpstream, running_proxy
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def run_recorded(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair
 
 async def _run(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair]:
     player = _Player()
-    recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+    rules = build_span_rules(SpanSettings.of(Settings(cost=False)), VECTORS_SHOWN)
+    recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
     pairs = []
     with _instrumented(sdk.instrumentor) as exporter:
         async with ScriptedUpstream(player) as upstream:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     Make = Callable[[Call], Awaitable[None]]
     Cut = Callable[[bytes], list[bytes]]
 
-__all__ = ("Pair", "run_calls")
+__all__ = ("VECTORS_SHOWN", "Pair", "run_calls")
 
-_ENVIRONMENT = {"OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS": "false"}
+VECTORS_SHOWN = {"OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS": "false"}
 """The instrumentation shows vectors unless told not to, the proxy only if told to."""
 
 
@@ -70,7 +70,9 @@ async def _run_calls(calls: Iterable[Call]) -> list[Pair]:
             _running_proxy(upstream.url) as proxy,
             _open_clients(f"{proxy.url}/v1", player) as clients,
         ):
-            rules = build_span_rules(SpanSettings.of(Settings(upstream=upstream.url)), _ENVIRONMENT)
+            rules = build_span_rules(
+                SpanSettings.of(Settings(upstream=upstream.url)), VECTORS_SHOWN
+            )
             recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
             turns = [*product(CUTS.values(), clients)]
             for number, call in enumerate(calls):

@@ -18,6 +18,7 @@ from google import genai
 from google.genai import errors, types
 from openinference.instrumentation.google_genai import GoogleGenAIInstrumentor
 
+from tests.corpus.built import build_calls
 from tests.corpus.oracle import parse_json
 from tests.corpus.recordings import NEEDS_RECORDINGS, load_all, load_gemini, load_gemini_streams
 from tests.differential.chance_of_contents import draw_contents
@@ -48,7 +49,7 @@ pytestmark = [
 DRAWN = 150
 """Calls that are drawn by chance."""
 
-CALLS = 458 + DRAWN
+CALLS = 458 + 3 + DRAWN
 """Those that this SDK can make: not those with fields of an API that is no more."""
 
 READ = 430
@@ -73,6 +74,10 @@ def _open_clients(url: str) -> Iterator[tuple[Any, Any]]:
 def _make(clients: tuple[Any, Any], recording: Recording) -> None:
     models = clients[b"/publishers/" in recording.target]
     asked = _camel(parse_json(recording.request))
+    if b"mbedContent" in recording.target:
+        contents = [one["content"] for one in asked.get("requests", ())] or [asked["content"]]
+        models.embed_content(model="embedding-m", contents=contents)
+        return
     config = asked.get("generationConfig") or {}
     config |= {name: asked[name] for name in _OF_CONFIG if name in asked}
     found = re.search(rb"/models/([^/:]+):", recording.target)
@@ -177,7 +182,7 @@ def _is_named_tool(_: RecordedPair, difference: Difference) -> bool:
 
 def _has_results_beside(pair: RecordedPair, _: Difference | None = None) -> bool:
     """Some content is what a function answered, and something else."""
-    contents = _camel(parse_json(pair.recording.request))["contents"]
+    contents = _camel(parse_json(pair.recording.request)).get("contents", ())
     several = [one["parts"] for one in contents if len(one["parts"]) > 1]
     return any("functionResponse" in part for parts in several for part in parts)
 
@@ -186,6 +191,18 @@ def _has_odd_total(pair: RecordedPair, difference: Difference) -> bool:
     told = b"totalTokenCount" in pair.recording.text
     is_odd = "total_inconsistent" in str(pair.ours.attributes["metadata"])
     return difference.ours is ABSENT and (is_odd or not told)
+
+
+def _is_embedding(pair: RecordedPair, _: Difference) -> bool:
+    return pair.ours.name == "CreateEmbeddings"
+
+
+def _is_extra_of_embedding(pair: RecordedPair, difference: Difference) -> bool:
+    return is_extra(pair, difference) and _is_embedding(pair, difference)
+
+
+def _is_joined_otherwise(_: RecordedPair, difference: Difference) -> bool:
+    return str(difference.theirs).replace("\n\n", "") == str(difference.ours)
 
 
 _CALL = r"llm\.(in|out)put_messages\.\d+\.message\.tool_calls\.\d+\.tool_call"
@@ -251,13 +268,22 @@ ALLOWED = (
             rf"{_CANDIDATE}/citationMetadata/citations", _has("citationSources")),
     Allowed("the last candidate's reason, of a stream", "apis.md 4.3", r"llm\.finish_reason",
             _has_several_reasons),
+    Allowed("embeddings have OpenInference's name", "apis.md 1.1", "name", _is_embedding),
+    Allowed("whose embeddings are", "apis.md 1.1", r"llm\.provider", _is_embedding),
+    Allowed("texts of the parts of one content", "apis.md 4.4",
+            r"embedding\.embeddings\.\d+\.embedding\.text", _is_joined_otherwise),
+    Allowed("what embeddings are asked for and answer", "span-contract.md 1.6",
+            r"embedding\.(invocation_parameters|embeddings\.\d+\.embedding\.vector)|"
+            r"output\.(value|mime_type)|llm\.token_count\.\w+", _is_extra_of_embedding),
     Allowed("how a time is written", "apis.md 4.3", r"output\.value/createTime", _is_same_time),
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module", name="pairs")
 def _pairs() -> list[RecordedPair]:
-    recordings = [*load_all(load_gemini, load_gemini_streams), *draw_contents(DRAWN)]
+    embeddings = [one for api, one in build_calls() if api == "gemini.embed"]
+    recorded = load_all(load_gemini, load_gemini_streams)
+    recordings = [*recorded, *embeddings, *draw_contents(DRAWN)]
     return [
         replace(pair, theirs=_normalise(pair.theirs), ours=_normalise(pair.ours))
         for pair in run_recorded(SDK, recordings)
