@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from tests.differential.comparison import Difference
 
 __all__ = (
+    "OF_ALL",
+    "OF_MODELS",
     "Allowed",
     "RecordedPair",
     "count_noticed",
+    "failed",
     "find_faults",
     "find_needed",
     "is_extra",
     "is_null",
+    "is_unread",
 )
 
 MAX_FAULTS = 40
@@ -77,6 +81,34 @@ def is_extra(_: RecordedPair, difference: Difference) -> bool:
 def is_null(_: RecordedPair, difference: Difference) -> bool:
     """Whether only the instrumentation has it, and that is a null."""
     return difference.theirs is None and difference.ours is ABSENT
+
+
+def failed(pair: RecordedPair, _: Difference) -> bool:
+    """Whether the call failed, by the proxy."""
+    return pair.ours.status == "ERROR"
+
+
+def is_unread(pair: RecordedPair, _: Difference) -> bool:
+    """Whether the SDK raised an error of its own over an answer that is none."""
+    return pair.theirs.status == "ERROR" and pair.ours.status == "OK"
+
+
+OF_ALL = (
+    Allowed("OpenTelemetry's words", "span-contract.md 7.1",
+            r"(gen_ai|openai|server|http)\..*|error\.type", is_extra),
+    Allowed("it has metadata of its own", "span-contract.md 1.8", "metadata"),
+    Allowed("the words of an exception", "span-contract.md 2.1",
+            r"exception/.*|status description", failed),
+)  # fmt: skip
+"""Allowed of every API."""
+
+OF_MODELS = (
+    *OF_ALL,
+    Allowed("a tool's name and description", "apis.md 1.4",
+            r"llm\.tools\.\d+\.tool\.(name|description)", is_extra),
+    Allowed("the first chunk", "span-contract.md 2.2", "events/First Token Stream Event"),
+)  # fmt: skip
+"""Allowed of every API that calls a model and streams."""
 
 
 def find_faults(pairs: Iterable[RecordedPair], allowed: Sequence[Allowed]) -> list[str]:

@@ -7,23 +7,19 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openinference.instrumentation import TraceConfig
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import SpanLimits, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from proxy.settings.settings import Settings, UpstreamConfig
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
-from telemetry.spans.recorder import MAX_SPAN_ATTRIBUTES, SpanRecorder, build_span_limits
+from telemetry.spans.recorder import SpanRecorder, build_span_limits
+from tests.differential.instrumentation import instrumented_by
 from tests.differential.recorded import RecordedPair
 from tests.differential.stage import VECTORS_SHOWN
 from tests.proxy.harness import ScriptedUpstream, running_proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from opentelemetry.sdk.trace import ReadableSpan
 
@@ -63,7 +59,7 @@ async def _run(sdk: Sdk, recordings: Iterable[Recording]) -> list[RecordedPair]:
     rules = build_span_rules(SpanSettings.of(Settings(cost=False)), VECTORS_SHOWN)
     recorder = SpanRecorder(Resource.get_empty(), build_span_limits(), rules)
     pairs = []
-    with _instrumented(sdk.instrumentor) as exporter:
+    with instrumented_by(sdk.instrumentor()) as exporter:
         async with ScriptedUpstream(player) as upstream:
             table = UpstreamConfig(name="spoken-of", url=upstream.url, provider=sdk.provider)
             async with running_proxy(upstream.url, upstreams=(table,)) as proxy:
@@ -105,21 +101,3 @@ class _Player:
         if recording.body:
             await connection.send_chunks(recording.body, end=False)
         await connection.send_chunks()
-
-
-@contextlib.contextmanager
-def _instrumented(make: Callable[[], Any]) -> Iterator[InMemorySpanExporter]:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(
-        sampler=ALWAYS_ON,
-        span_limits=SpanLimits(max_span_attributes=MAX_SPAN_ATTRIBUTES),
-        shutdown_on_exit=False,
-    )
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    instrumentor = make()
-    instrumentor.instrument(tracer_provider=provider, config=TraceConfig())
-    try:
-        yield exporter
-    finally:
-        instrumentor.uninstrument()
-        provider.shutdown()

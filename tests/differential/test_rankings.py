@@ -22,6 +22,7 @@ from tests.corpus.oracle import parse_json
 from tests.corpus.recordings import NEEDS_RECORDINGS, Recording, load_all, load_rankings
 from tests.differential.comparison import ABSENT
 from tests.differential.recorded import (
+    OF_ALL,
     Allowed,
     RecordedPair,
     count_noticed,
@@ -69,10 +70,6 @@ SDK = Sdk(
 )
 
 
-def _failed(pair: RecordedPair, _: Difference) -> bool:
-    return pair.ours.status == "ERROR"
-
-
 def _is_text(_: RecordedPair, difference: Difference) -> bool:
     theirs = parse_json(str(difference.theirs))
     ours = parse_json(str(difference.ours)) or difference.ours
@@ -94,17 +91,13 @@ def _was_passed_over(pair: RecordedPair, difference: Difference) -> bool:
 _DOCUMENT = r"reranker\.(in|out)put_documents\.\d+\.document"
 
 ALLOWED = (
+    *OF_ALL,
     Allowed("the SDK's method is not on the wire", "apis.md 1.1", "name"),
-    Allowed("OpenTelemetry's words", "span-contract.md 7.1",
-            r"(gen_ai|server|http)\..*|error\.type", is_extra),
-    Allowed("it has metadata of its own", "span-contract.md 1.8", "metadata"),
     Allowed("parameters, which it does not tell", "apis.md section 6",
             r"llm\.invocation_parameters", is_extra),
     Allowed("tokens, which it does not tell", "apis.md 1.5", r"llm\.token_count\..*", is_extra),
     Allowed("a null of the request", "apis.md section 6", r"input\.value/max_tokens_per_doc",
             is_extra),
-    Allowed("the words of an exception", "span-contract.md 2.1",
-            r"exception/.*|status description", _failed),
     Allowed("the text of a document, or its JSON without white space", "apis.md section 6",
             rf"{_DOCUMENT}\.content", _is_text),
     Allowed("the index in the request", "apis.md section 6", rf"{_DOCUMENT}\.id", is_extra),
