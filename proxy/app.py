@@ -86,7 +86,7 @@ class Proxy:
         clock: the system's where not given.
         metrics: where its numbers can be read.
         is_orphaned: whether the supervisor is gone.
-        seal: for what may be credentials in its frames.
+        seal: for what may be credentials in its frames, and for passes to base URLs.
     """
 
     def __init__(
@@ -136,6 +136,7 @@ class Proxy:
             inbound_keys=read_inbound_keys(settings),
             on_refused=self._state.count_refused,
             on_relayed=UnobservedCounter(self.metrics).note,
+            seal=seal,
         )
         self._server = DownstreamServer(handler, self._state)
         self.metrics.read_from(self._read_metrics)

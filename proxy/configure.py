@@ -5,7 +5,6 @@ What cannot be used is a ``ConfigurationError``.
 
 from __future__ import annotations
 
-import ipaddress
 import resource
 import ssl
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from proxy.certificates import load_authorities, load_certificate
 from proxy.downstream.inbound_keys import read_keys
 from proxy.limits import DownstreamLimits, fit_file_limit
+from proxy.own_address import is_loopback, is_own_address
 
 if TYPE_CHECKING:
     from proxy.downstream.inbound_keys import InboundKeys
@@ -92,30 +92,9 @@ def explain_exposed_keys(settings: RelaySettings) -> str | None:
 def is_guarded(settings: RelaySettings) -> bool:
     """Tell whether strangers are kept out: by the host that is listened to, or by keys."""
     asks_for_key = settings.inbound_keys is not None or settings.inbound_keys_file is not None
-    return asks_for_key or _is_loopback(settings.host)
+    return asks_for_key or is_loopback(settings.host)
 
 
 def leads_to_us(settings: RelaySettings, host: str | None, port: int | None) -> bool:
-    """Tell whether an upstream's address is the traffic port's own.
-
-    Names are not looked up: of those only ``localhost`` and the one that is listened to are known.
-    """
-    if port != settings.port or host is None:
-        return False
-    both = {host, settings.host}
-    if both & _ANY or "localhost" in both:  # which mean any address, or any of this machine's own
-        return all(one in _ANY or _is_loopback(one) for one in both)
-    return len(both) == 1
-
-
-_ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not listened to
-
-
-def _is_loopback(host: str) -> bool:
-    """Tell whether nobody but this machine reaches it; of names only ``localhost`` is known."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    """Tell whether an upstream's address is the traffic port's own."""
+    return is_own_address((settings.host, settings.port), host, port)

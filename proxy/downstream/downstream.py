@@ -73,6 +73,7 @@ class Downstream:
 
     Attributes:
         target: raw path and query, in ASCII.
+        run: the label of the run that the request belongs to; empty for none.
         head_sent: the answer has begun.
     """
 
@@ -84,6 +85,7 @@ class Downstream:
         self._keeps_alive = request.keeps_alive
         self._knows_chunks = request.version != "1.0"
         self.head_sent = False
+        self.run = ""
         self.method = request.method
         self.target = request.target
         self.headers = request.head

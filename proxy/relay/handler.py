@@ -18,10 +18,13 @@ from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
+from proxy.relay.own_prefixes import take_own_prefixes
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.owners import Owner, tell_asker
+from proxy.upstream.passes import read_pass
 from proxy.upstream.request import UpstreamRequest
+from telemetry.observing.sealing import OWN_SEAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from proxy.upstream.client import UpstreamClient
     from proxy.upstream.routes import Route, UpstreamTable
     from telemetry.identity import SpanIdentity, SpanIdentitySource
+    from telemetry.observing.sealing import Seal
 
 __all__ = ("Handler",)
 
@@ -43,6 +47,11 @@ _log = logging.getLogger("spantap.handler")
 
 MAX_WAYS = 128
 """Different targets that are remembered, each of a head's size at most: 8 MB at worst."""
+
+_UNKNOWN_URL = (
+    "This base URL was given out by a spantap that has ended, or by none: begin anew with "
+    '`spantap run`, or with eval "$(spantap env)".'
+)
 
 _NO_KEY = (
     "This proxy takes calls with one of its own keys only. Send it as the API key, or in the "
@@ -59,6 +68,7 @@ class Handler:
         inbound_keys: keys of which a request must have one; ``None`` lets everybody in.
         on_refused: called with a sentence for each request that has none.
         on_relayed: called with the status of each answer that is relayed unobserved.
+        seal: of the passes to base URLs.
         bodies: what observed calls hold of their requests.
     """
 
@@ -72,15 +82,19 @@ class Handler:
     inbound_keys: InboundKeys | None
     on_refused: Callable[[str], None]
     on_relayed: Callable[[Downstream, int], None]
+    seal: Seal = OWN_SEAL
 
     def __post_init__(self) -> None:
         upstreams, unobserved = self.upstreams, self.rules.unobserved
 
         @functools.lru_cache(MAX_WAYS)  # clients ask for the same few again and again
-        def find_way(method: str, target: str, asker: Owner) -> tuple[Route, Api | None]:
+        def find_way(
+            method: str, target: str, asker: Owner, url: str | None
+        ) -> tuple[Route, Api | None]:
             api = find_api(method, target)
             is_observed = api is not None and api.name not in unobserved
-            return upstreams.route(target, asker), api if is_observed else None
+            way = upstreams.route(target, asker) if url is None else upstreams.route_to(url, target)
+            return way, api if is_observed else None
 
         self._find_way = find_way
         self._on_disconnect = self.rules.on_disconnect.value
@@ -89,16 +103,20 @@ class Handler:
 
     async def __call__(self, downstream: Downstream) -> Answered:
         """Relay one request."""
+        given = take_own_prefixes(downstream)
+        url = None if given is None else read_pass(given, self.seal)
         method, target = downstream.method, downstream.target
         asker = tell_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
-        route, api = self._find_way(method, target, asker)
+        route, api = self._find_way(method, target, asker, url)
         if (keys := self.inbound_keys) is not None and not _lets_in(keys, downstream, route):
             self.on_refused("no inbound key, or an unknown one")
             return await downstream.answer_error(401, "invalid_api_key", _NO_KEY)
+        if given is not None and url is None:
+            return await downstream.answer_error(404, "unknown_base_url", _UNKNOWN_URL)
         if route.upstream.replaces_query_key:
             downstream.target = drop_query_keys(downstream.target, lambda _: True)
         if downstream.target != target:
-            route, api = self._find_way(method, downstream.target, asker)
+            route, api = self._find_way(method, downstream.target, asker, url)
         open_exchange = self.open_exchanges.begin()
         try:
             if api is None:

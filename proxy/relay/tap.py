@@ -192,6 +192,7 @@ class Tap:
             server_port=origin.port,
             on_disconnect=on_disconnect,
             sealed=source.seal.close(fields) if fields else b"",
+            run=downstream.run,
         )
         self._emit(frame, frame_bytes(frame))
 

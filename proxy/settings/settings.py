@@ -29,6 +29,7 @@ from proxy.key_hashes import hash_keys
 from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
+from proxy.prefixes import RUN_PREFIX, TO_PREFIX
 from proxy.settings.variable_names import check_names
 from proxy.upstream_entry import KeyHeader, check_url, read_key
 from telemetry.errors import ConfigurationError
@@ -79,6 +80,8 @@ class UpstreamConfig(BaseModel):
     def _prefix(cls, value: str) -> str:
         if not value.startswith("/"):
             raise ValueError(f"prefix {value!r} must begin with a slash")
+        if value.startswith((RUN_PREFIX, TO_PREFIX)):
+            raise ValueError(f"prefix {value!r} begins as spantap's own do (docs/run.md)")
         return value
 
     @field_validator("api_key_env")

@@ -8,6 +8,8 @@ Rules:
    ``anthropic-version``, or ``x-api-key`` without ``Authorization``, is Anthropic's;
    ``x-goog-api-key`` is Google's.
 3. What nobody claims is OpenAI's.
+4. ``/messages`` of a client of Anthropic's is meant to be ``/v1/messages``: the Vercel AI SDK wants
+   ``/v1`` in the base URL, and Anthropic's own clients want it left out, by one variable for both.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from proxy.headers import Head
 
-__all__ = ("BASE_URLS", "EXAMPLES", "LISTS", "Owner", "find_owner", "tell_asker")
+__all__ = ("BASE_URLS", "EXAMPLES", "LISTS", "Owner", "complete_target", "find_owner", "tell_asker")
 
 
 class Owner(Enum):
@@ -83,12 +85,21 @@ def find_owner(target: str, asker: Owner) -> Owner:
         asker: whose client asks, by its head (rule 2).
     """
     path = target.partition("?")[0]
+    if asker is Owner.ANTHROPIC and _is_under(path, ("/messages",)):
+        return Owner.ANTHROPIC
     for owner, starts in _STARTS.items():
         if _is_under(path, starts):
             return owner
     if _is_under(path, _SHARED):
         return Owner.GOOGLE if path.endswith(_GOOGLE_VERBS) else asker
     return Owner.OPENAI
+
+
+def complete_target(target: str, owner: Owner) -> str:
+    """Complete the path that the client of an owner has left the beginning of out (rule 4)."""
+    if owner is Owner.ANTHROPIC and not target.startswith("/v1/"):
+        return f"/v1{target}"
+    return target
 
 
 def tell_asker(head: Head) -> Owner:

@@ -10,6 +10,7 @@ Rules (``design.md`` section 5):
    so: a path that such an upstream has of its own (``/openai/v1`` of Groq) is not theirs. A table
    of the same name or prefix takes a row's place.
 5. A held key goes out in the one header that its provider wants; the client's keys do not.
+6. A base URL that came in a pass is an upstream of its own, and what follows is appended to it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from yarl import URL
 
 from codec.rewrite import UsagePolicy
 from proxy.upstream.catalogue import read_catalogue
-from proxy.upstream.owners import BASE_URLS, EXAMPLES, Owner, find_owner
+from proxy.upstream.owners import BASE_URLS, EXAMPLES, Owner, complete_target, find_owner
 from proxy.upstream_entry import KEY_HEADERS, KeyHeader, UpstreamEntry, check_url, read_key
 from telemetry.provider import find_provider
 
@@ -99,7 +100,9 @@ class UpstreamTable:
         *,
         owners: Mapping[Owner, Upstream] | None = None,
         catalogue: Sequence[Upstream] = (),
+        usage: UsagePolicy = UsagePolicy.ALWAYS,
     ) -> None:
+        self._usage = usage
         self._upstreams = _order(upstreams)
         self._by_prefix = _order([*upstreams, *catalogue])
         self.owners = owners or {}
@@ -158,7 +161,7 @@ class UpstreamTable:
         by_owner = {} if has_default else {owner: _build_owner(owner, usage) for owner in owners}
         shows = not has_default if catalogue is None else catalogue
         rows = _read_rows(upstreams, usage) if shows else ()
-        return cls(upstreams, owners=by_owner, catalogue=rows)
+        return cls(upstreams, owners=by_owner, catalogue=rows, usage=usage)
 
     def route(self, target: str, asker: Owner = Owner.OPENAI) -> Route:
         """The upstream and target for a client's origin-form target or ``*``.
@@ -174,8 +177,18 @@ class UpstreamTable:
             if target.startswith(prefix) and target[len(prefix) : len(prefix) + 1] in _BOUNDARIES:
                 rest = target[len(prefix) :]
                 return Route(upstream, upstream.join(rest if rest[:1] == "/" else "/" + rest))
-        owner = self.owners.get(find_owner(target, asker)) or self.owners[Owner.OPENAI]
-        return Route(owner, owner.join(target))
+        name = find_owner(target, asker)
+        owner = self.owners.get(name) or self.owners[Owner.OPENAI]
+        return Route(owner, owner.join(complete_target(target, name)))
+
+    def route_to(self, url: str, target: str) -> Route:
+        """The upstream of a base URL, and the target there (rule 6).
+
+        Raises:
+            ValueError: it is no base URL.
+        """
+        upstream = _build(UpstreamEntry(name=URL(url).host or url, url=url), self._usage)
+        return Route(upstream, upstream.base_path + target)
 
 
 _BOUNDARIES = frozenset({"", "/", "?"})

@@ -24,7 +24,7 @@ from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseHead
 from telemetry.observing.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
-from telemetry.observing.client_context import add_body_context, without_inputs
+from telemetry.observing.client_context import add_body_context, add_run, without_inputs
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge
@@ -316,7 +316,8 @@ class Observation:
             on_disconnect=begin.on_disconnect,
             chunks=chunks,
             rate_limits=rate_limits,
-            context=context,
+            context=add_run(context, begin.run),
+            run=begin.run,
             credentials=credentials,
             hides_content=self._hides_content,
             is_large=self._is_large,

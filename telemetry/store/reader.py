@@ -9,6 +9,8 @@ Rules:
 3. The cost of a listed span does not depend on how many there are: it is found by its number.
 4. Bytes that are not what was recorded are not shown (:mod:`telemetry.store.checksum`); the last
    error says so.
+5. A list of one run's spans is found by the run's index (:mod:`telemetry.run_labels`); a store that
+   no owner has migrated yet has no runs.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
+from telemetry.run_labels import build_label, find_range
 from telemetry.store.checksum import DAMAGED_WORDS, is_whole
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.rows import SpanState, SpanSummary, StoredSpan
@@ -40,7 +43,11 @@ _SPAN_BYTES = """
 SELECT CAST(span AS BLOB), {checksum} FROM span_bytes JOIN spans USING (seq) WHERE seq = ?
 """
 
-_HAS_CHECKSUM = "SELECT 1 FROM pragma_table_info('spans') WHERE name = 'checksum'"
+_COLUMN_NAMES = "SELECT name FROM pragma_table_info('spans')"
+
+_OF_NAME = "run >= ? AND run < ? AND (run = ? OR run >= ?) AND "
+"""By the index, from the label without a number to the end of those that have one, and none of
+those that merely begin alike."""
 
 _LAST_SEQ = (1 << 63) - 1
 
@@ -64,8 +71,14 @@ class StoreReader:
         self._connection = connect_reader(path)
         with explain_sqlite_errors(path):
             # A store that no owner has migrated yet has no checksums.
-            has_checksum = self._connection.execute(_HAS_CHECKSUM).fetchone() is not None
-        self._span_bytes = _SPAN_BYTES.format(checksum="checksum" if has_checksum else "NULL")
+            columns = {name for (name,) in self._connection.execute(_COLUMN_NAMES)}
+        self._has_runs = "run" in columns
+        self._columns = ", ".join(
+            name if name in columns else f"NULL AS {name}" for name in _COLUMNS
+        )
+        checksum = "checksum" if "checksum" in columns else "NULL"
+        self._span_bytes = _SPAN_BYTES.format(checksum=checksum)
+        self._of_run: tuple[str, tuple[str, ...]] = ("", ())
 
     def __enter__(self) -> Self:
         return self
@@ -76,6 +89,26 @@ class StoreReader:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def choose_run(self, name: str, number: str = "") -> None:
+        """List the spans of the runs of that name alone from now on, or of one of them."""
+        if not self._has_runs:
+            self._of_run = ("0 AND ", ())
+        elif number:
+            self._of_run = ("run = ? AND ", (build_label(name, number),))
+        else:
+            bare, (first, end) = build_label(name), find_range(name)
+            self._of_run = (_OF_NAME, (bare, end, bare, first))
+
+    def count(self) -> int:
+        """Count the spans that are listed: all, or those of the run that was chosen."""
+        condition, values = self._of_run
+        with explain_sqlite_errors(self.path):
+            (count,) = self._connection.execute(
+                f"SELECT count(*) FROM spans WHERE {condition} 1",  # noqa: S608 - constants
+                values,
+            ).fetchone()
+        return int(count)
 
     def newest(self, limit: int) -> Iterator[StoredSpan]:
         """Yield up to `limit` of the newest spans, the oldest first, each read when needed."""
@@ -104,11 +137,13 @@ class StoreReader:
 
         `before`: only spans with a smaller ``seq``, the last of the page before.
         """
-        return self._summaries("seq < ? ORDER BY seq DESC", (before,), limit)
+        condition, values = self._of_run
+        return self._summaries(f"{condition}seq < ? ORDER BY seq DESC", (*values, before), limit)
 
     def after(self, seq: int, limit: int = MAX_LISTED) -> list[SpanSummary]:
         """Read the spans recorded after number `seq`, oldest first, without their bytes."""
-        return self._summaries("seq > ? ORDER BY seq", (seq,), limit)
+        condition, values = self._of_run
+        return self._summaries(f"{condition}seq > ? ORDER BY seq", (*values, seq), limit)
 
     def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:
         """Find the spans whose span id or trace id begins with `id_prefix`, newest first.
@@ -155,7 +190,7 @@ class StoreReader:
     ) -> list[SpanSummary]:
         with explain_sqlite_errors(self.path):
             rows = self._connection.execute(
-                f"SELECT {', '.join(_COLUMNS)} FROM spans WHERE {where} LIMIT ?",  # noqa: S608 - constants
+                f"SELECT {self._columns} FROM spans WHERE {where} LIMIT ?",  # noqa: S608 - constants
                 (*values, max(0, min(limit, MAX_LISTED))),
             ).fetchall()
         return [_summary(dict(zip(_COLUMNS, row, strict=True))) for row in rows]

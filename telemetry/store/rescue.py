@@ -67,19 +67,23 @@ _COMPANIONS = ("-shm", "-wal")
 _STAMP = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 
 _COLUMNS = tuple(
-    field.name for field in dataclasses.fields(SpanSummary) if field.name != "next_try_ns"
+    field.name
+    for field in dataclasses.fields(SpanSummary)
+    if field.name not in {"next_try_ns", "run"}
 )
-"""What is carried over beside checksum and bytes: all but the wait of a span, which is over."""
+"""What is carried over beside run, checksum and bytes: all but the wait of a span: that is over."""
 
 # Not by an index, which may be damaged, and the tables in this order: a span whose bytes cannot be
 # read does not hide those behind it. "+" keeps the planner from the index as well.
 _READ = f"""
-SELECT {", ".join(_COLUMNS)}, {{checksum}}, span
+SELECT {", ".join(_COLUMNS)}, {{run}}, {{checksum}}, span
 FROM spans NOT INDEXED CROSS JOIN span_bytes USING (seq)
 WHERE seq BETWEEN ? AND ? AND +state = ? ORDER BY seq
 """  # noqa: S608 - constants
 
 _STATUSES = get_args(SpanStatus)
+
+_HAS_RUN = "SELECT 1 FROM pragma_table_info('spans') WHERE name = 'run'"
 
 _HAS_TALLY = "SELECT 1 FROM sqlite_master WHERE name = 'tally'"
 
@@ -88,8 +92,8 @@ _CARRIED = (SpanState.PENDING, SpanState.REJECTED, SpanState.KEPT)
 
 # What the new store's own rules do not allow is damage: left out, alone.
 _WRITE = f"""
-INSERT OR IGNORE INTO spans ({", ".join(_COLUMNS)}, checksum)
-VALUES ({", ".join("?" * len(_COLUMNS))}, ?)
+INSERT OR IGNORE INTO spans ({", ".join(_COLUMNS)}, run, checksum)
+VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?)
 """  # noqa: S608 - constants
 
 
@@ -200,15 +204,16 @@ class _Reading:
         self.complete = source is not None
         self.expected = 0
         self.tally: Tally | None = None
-        self._read = _READ.format(checksum="NULL")
+        self._read = _READ.format(run="NULL", checksum="NULL")
         if source is not None:
             source.text_factory = _decode
             source.set_progress_handler(self._is_late, 10_000)
             self.last_seq = max((last_seq, *self._greatest_seqs(source)))
-            # An older schema has neither checksums nor counts.
+            # An older schema has neither checksums nor counts, nor runs.
             with contextlib.suppress(sqlite3.Error, TypeError):  # it may be damaged, too
                 if source.execute(_HAS_TALLY).fetchone() is not None:
-                    self._read = _READ.format(checksum="checksum")
+                    run = "NULL" if source.execute(_HAS_RUN).fetchone() is None else "run"
+                    self._read = _READ.format(run=run, checksum="checksum")
                     self.tally = read_tally(source)
                     self.expected = sum(self.tally.counts[state] for state in _CARRIED)
 
@@ -263,7 +268,7 @@ def _write(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> C
 
 def _is_whole(row: tuple[object, ...]) -> bool:
     """Tell whether the parts of a row that can be checked fit together."""
-    *values, recorded, span = row
+    *values, _, recorded, span = row
     known = dict(zip(_COLUMNS, values, strict=True))
     return (
         known["status"] in _STATUSES

@@ -1,0 +1,40 @@
+"""Which addresses are a port of ours. Names are not looked up."""
+
+from __future__ import annotations
+
+import ipaddress
+
+__all__ = ("is_loopback", "is_own_address", "reach")
+
+_ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with
+"""Hosts to listen on that mean any address, and where this machine reaches them."""
+
+
+def is_own_address(ours: tuple[str, int], host: str | None, port: int | None) -> bool:
+    """Tell whether an address leads to the one that we listen on.
+
+    Of names only ``localhost`` and the one that is listened to are known.
+    """
+    own_host, own_port = ours
+    if port != own_port or host is None:
+        return False
+    both = {host, own_host}
+    if both & _ANY.keys() or "localhost" in both:  # any address, or any of this machine's own
+        return all(one in _ANY or is_loopback(one) for one in both)
+    return len(both) == 1
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether nobody but this machine reaches it; of names only ``localhost`` is known."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def reach(host: str) -> str:
+    """The host by which this machine reaches a port that listens on `host`, as a URL has it."""
+    host = _ANY.get(host, host)
+    return f"[{host}]" if ":" in host else host

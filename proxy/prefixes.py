@@ -1,0 +1,24 @@
+"""Prefixes of paths that are spantap's own; none is any provider's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ("RUN_PREFIX", "TO_PREFIX", "split_segment")
+
+RUN_PREFIX: Final = "/~run/"
+"""Before the label of a run (:mod:`telemetry.run_labels`)."""
+
+TO_PREFIX: Final = "/~to/"
+"""Before a pass to a base URL (:mod:`proxy.upstream.passes`)."""
+
+
+def split_segment(target: str, prefix: str) -> tuple[str, str]:
+    """Split a target into the segment behind its prefix, and the target behind that.
+
+    >>> split_segment("/~run/app?x=/1", "/~run/")
+    ('app', '/?x=/1')
+    """
+    path, mark, query = target.partition("?")
+    segment, _, rest = path[len(prefix) :].partition("/")
+    return segment, f"/{rest}{mark}{query}"

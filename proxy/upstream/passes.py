@@ -1,0 +1,37 @@
+"""Base URLs that travel in a path, each in a pass that only this proxy can have written.
+
+A pass is the URL, sealed (:mod:`telemetry.observing.sealing`) with the key that the processes of
+one proxy share and that ends with them. So no request can name where it goes: passes are handed out
+by the supervisor, on a socket that only its own user reaches. A pass has letters, digits, ``-`` and
+``_`` alone, which every client leaves as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from telemetry.observing.sealing import Seal
+
+__all__ = ("read_pass", "write_pass")
+
+
+_MARK = b"base URL "
+"""What tells a pass from other texts that are sealed with the same key."""
+
+
+def write_pass(url: str, seal: Seal) -> str:
+    """Write a pass to a base URL."""
+    return base64.urlsafe_b64encode(seal.close(_MARK + url.encode())).rstrip(b"=").decode()
+
+
+def read_pass(text: str, seal: Seal) -> str | None:
+    """Read the base URL of a pass; ``None`` where another key wrote it, or none."""
+    try:
+        sealed = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+        text = (seal.open(sealed) or b"").decode()
+    except ValueError:
+        return None
+    mark = _MARK.decode()
+    return text.removeprefix(mark) if text.startswith(mark) else None

@@ -1,0 +1,71 @@
+"""The label of a run: its name and its number, as they travel in a path and lie in the store.
+
+Rules:
+
+1. A label has letters and digits of ASCII and ``-``, ``.``, ``_``, ``~`` alone: no client, proxy or
+   terminal encodes, decodes or shortens any of these (RFC 3986, section 2.3).
+2. Of the name, each byte of UTF-8 that is no letter, digit, ``-``, ``.`` or ``_`` is ``~`` and two
+   hexadecimal digits. So is a first dot: a segment of dots would be taken for a folder.
+3. What follows ``~~`` is the number of one run, for two may have one name. There need be none.
+4. A name has :data:`MAX_NAME_CHARS` characters at most; a longer one is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote, unquote
+
+__all__ = (
+    "MAX_NAME_CHARS",
+    "build_label",
+    "clean_label",
+    "find_range",
+    "read_name",
+)
+
+MAX_NAME_CHARS: Final = 64
+"""Longer than any name that somebody types twice; its label takes some 800 bytes of a path at
+most."""
+
+_NUMBER_MARK = "~~"
+
+_NUMBER = re.compile(r"[0-9a-z]{1,16}")
+
+
+def build_label(name: str, number: str = "") -> str:
+    """Build the label of a run.
+
+    >>> build_label("app.py", "4f2a")
+    'app.py~~4f2a'
+    >>> build_label("../a b")
+    '~2E.~2Fa~20b'
+    """
+    text = quote(name[:MAX_NAME_CHARS].encode("utf-8", "replace"), safe="")
+    text = text.replace("~", "%7E").replace("%", "~")
+    if text.startswith("."):
+        text = f"~2E{text[1:]}"
+    return text + _NUMBER_MARK + number if number else text
+
+
+def read_name(label: str) -> str:
+    """Read the name of a run, also where somebody has written percent signs.
+
+    >>> read_name("~2E.~2Fa%20b~~4f2a")
+    '../a b'
+    """
+    text = label.partition(_NUMBER_MARK)[0].replace("~", "%")
+    return unquote(text, errors="replace")[:MAX_NAME_CHARS]
+
+
+def clean_label(label: str) -> str:
+    """Build the label that is meant; empty where there is no name in it."""
+    number = label.partition(_NUMBER_MARK)[2]
+    name = read_name(label)
+    return build_label(name, number if _NUMBER.fullmatch(number) else "") if name else ""
+
+
+def find_range(name: str) -> tuple[str, str]:
+    """Find the first label of the runs of that name that have a number, and the end of them."""
+    first = build_label(name) + _NUMBER_MARK
+    return first, f"{first}\x7f"
