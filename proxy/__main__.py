@@ -38,6 +38,10 @@ def build_parser() -> argparse.ArgumentParser:
     check = add("check", _check, "probe configuration, upstreams and OTLP endpoint")
     _add_settings(check)
     check.add_argument("--catalogue", action="store_true", help="list the providers by prefix")
+    _add_run(add("run", _run, "a command, its calls through a proxy, and their table"))
+    env = add("env", _env, "the variables that send a shell's commands through the proxy")
+    _add_store(env)
+    env.add_argument("--name", default="", help="a name for all calls of that shell")
     add("demo", _demo, "the whole thing on loopback: no key, no network")
     upstream = add("upstream", _upstream, "the demo upstream alone")
     upstream.add_argument("--port", type=_port, default=4010, help="its port (4010); 0: any")
@@ -75,6 +79,21 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
     add("--store", default=argparse.SUPPRESS, help="path of the span store")
 
 
+def _add_run(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--name", default="", help="a name for its calls (the program's)")
+    add("--quiet", action="store_true", help="no table of the calls at the end")
+    add("--no-flags", action="store_true", help="known programs are given no flags of their own")
+    add("--upstream", default=argparse.SUPPRESS, help="base URL of all calls")
+    _add_store(command)
+    add("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="what to run")
+
+
+def _add_store(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--store", default=argparse.SUPPRESS, help="path of the span store")
+    command.add_argument("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
+
+
 def _add_traces(command: argparse.ArgumentParser) -> None:
     ways = command.add_subparsers(dest="what", metavar="list | show ID")
     listing = ways.add_parser("list", help="the newest calls, which is what it does by itself")
@@ -83,13 +102,15 @@ def _add_traces(command: argparse.ArgumentParser) -> None:
     for parser in (command, listing, show):
         _add_traces_flags(parser)
     # Here alone: a default behind `show` must not undo a flag before it.
-    command.set_defaults(what="list", id=None, config=None, limit=20, follow=False, json=False)
+    command.set_defaults(what="list", id=None, run_name=None, config=None, limit=20)
+    command.set_defaults(follow=False, json=False)
 
 
 def _add_traces_flags(command: argparse.ArgumentParser) -> None:
     add = partial(command.add_argument, default=argparse.SUPPRESS)
     add("--store", help="path of the span store")
     add("--config", help="a TOML file with settings; also SPANTAP_CONFIG")
+    add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
     add("--limit", type=_positive, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="go on listing as calls are recorded")
     add("--json", action="store_true", help="one JSON object a line")
@@ -154,6 +175,30 @@ def _serve(options: dict[str, Any]) -> int:
     return run_serve(_settings_of(options))
 
 
+def _run(options: dict[str, Any]) -> int:
+    _check_otel_environment()
+    from proxy.commands.run import RunOptions, run_run  # noqa: PLC0415
+
+    command = options["command"]
+    command = command[1:] if command[:1] == ["--"] else command
+    if not command:
+        raise ConfigurationError("name a command: spantap run -- COMMAND …")
+    run = RunOptions(
+        command=tuple(command),
+        name=options["name"],
+        quiet=options["quiet"],
+        flags=not options["no_flags"],
+        ignores_urls="upstream" in options,
+    )
+    return run_run(_settings_of(options), run)
+
+
+def _env(options: dict[str, Any]) -> int:
+    from proxy.commands.env import run_env  # noqa: PLC0415
+
+    return run_env(_settings_of(options, upstreams=()), options["name"])
+
+
 def _demo(_: dict[str, Any]) -> int:
     from proxy.demo.surroundings import forget_surroundings  # noqa: PLC0415
 
@@ -172,12 +217,15 @@ def _upstream(options: dict[str, Any]) -> int:
 def _traces(options: dict[str, Any]) -> int:
     from proxy.commands.traces import run_traces  # noqa: PLC0415
 
-    if options["what"] == "show" and options["follow"]:
-        raise ConfigurationError("--follow goes with `spantap traces list`")
+    if options["what"] == "show":
+        for flag, is_given in (("--follow", options["follow"]), ("--run", options["run_name"])):
+            if is_given:
+                raise ConfigurationError(f"{flag} goes with `spantap traces list`")
     return run_traces(
         # Without the upstreams, whose keys are in no shell but that of `spantap serve`.
         _settings_of(options, upstreams=()).store,
         call_id=options["id"],
+        run=options["run_name"],
         limit=options["limit"],
         follow=options["follow"],
         as_json=options["json"],

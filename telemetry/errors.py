@@ -44,10 +44,13 @@ class StoreLocked(StoreError):  # noqa: N818 - names the condition, as the codec
         holder_pid: the owner's process id; ``None`` where it has not written it yet.
     """
 
+    WORDS = "is in use by"
+    """In each message, for who reads it from a process that failed."""
+
     def __init__(self, path: Path, holder_pid: int | None) -> None:
         holder = "another process" if holder_pid is None else f"process {holder_pid}"
         super().__init__(
-            f"the store {path} is in use by {holder}; end that one first, or name another file"
+            f"the store {path} {self.WORDS} {holder}; end that one first, or name another file"
         )
         self.holder_pid = holder_pid
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from proxy.logging.logs import set_up_logging
 from proxy.processes.scratch import settings_file
-from proxy.settings.spans import hides_content
+from proxy.settings.spans import hand_over
 from proxy.settings.variable_names import describe_unknown_names
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 
@@ -32,14 +32,12 @@ def run_serve(settings: Settings) -> NoReturn:
         ConfigurationError: there is no place for a temporary file, or a variable about what is to
             be hidden cannot be followed.
     """
-    if hides_content(settings, os.environ):
-        settings = settings.model_copy(update={"max_spool_bytes": 0})
+    handed = hand_over(settings, os.environ)
     if unknown := list(describe_unknown_names(os.environ, type(settings).model_fields)):
         set_up_logging(settings.log_level, settings.log_format, "supervisor")
         for sentence in unknown:
             _log.warning("%s", sentence)
-    # Clients' keys are in it as digests, and of upstreams' keys the names of their variables.
-    file = settings_file(settings.store, settings.model_dump_json().encode())
+    file = settings_file(settings.store, handed)
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
     sys.stdout.flush()
     # Nothing obeys them until the supervisor can: the mask outlives the change of programs.

@@ -1,4 +1,4 @@
-"""Files that live as long as the processes: the socket to telemetry, and the settings on their way.
+"""Files that live as long as the processes: their sockets, and the settings on their way.
 
 They are in the folder for temporary files, else beside the store: a container may have no other
 place to write to. Killed processes leave them there; the next start removes them.
@@ -21,17 +21,23 @@ from telemetry.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("frames_socket", "life_path", "remove_frames_folder", "settings_file")
+__all__ = ("door_socket", "frames_socket", "life_path", "remove_frames_folder", "settings_file")
 
 _PREFIX = "spantap-"
 
 _SOCKET = "frames"
+
+_DOOR = "runs"
 
 _ABANDONED_SECONDS = 5.0
 """A socket that is younger may be one that its owner is just about to listen on."""
 
 _FRAMES_BACKLOG = 64
 """Workers that wait for telemetry to come back: each has one connection."""
+
+
+_DOOR_BACKLOG = 64
+"""Runs that come while the proxy starts."""
 
 
 def settings_file(store: Path, handed: bytes) -> IO[bytes]:
@@ -76,6 +82,23 @@ def frames_socket(store: str) -> Iterator[socket.socket]:
             sock.close()
             shutil.rmtree(folder, ignore_errors=True)
     raise _no_folder(Path(store))
+
+
+def door_socket(frames_path: str) -> socket.socket:
+    """Make a listening Unix socket beside that one, for runs.
+
+    Raises:
+        ConfigurationError: none can be made.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.bind(f"{Path(frames_path).parent}/{_DOOR}")
+        sock.listen(_DOOR_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise ConfigurationError(f"no socket can be made beside {frames_path}: {error}") from error
+    sock.setblocking(False)  # noqa: FBT003 - its only parameter
+    return sock
 
 
 def life_path(frames_path: str, token: str) -> Path:

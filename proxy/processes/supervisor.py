@@ -1,6 +1,7 @@
 """The supervisor: binds the ports, starts the others, keeps them running, serves the admin port.
 
-Run as ``python -m proxy.processes.supervisor SETTINGS``, the descriptor of a file that holds them.
+Run as ``python -m proxy.processes.supervisor SETTINGS [RUN]``: the descriptor of a file that holds
+them, and that of a socket to the run which it is started for (:mod:`proxy.processes.runs`).
 
 Rules (``design.md`` section 3, "Processes"):
 
@@ -18,6 +19,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -26,21 +28,23 @@ import msgspec
 from proxy.admin import AdminServer
 from proxy.downstream.listening import listen
 from proxy.logging.logs import set_up_logging
+from proxy.own_address import is_loopback, reach
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
-from proxy.processes.scratch import frames_socket
+from proxy.processes.run_link import pointing_to_door
+from proxy.processes.runs import Runs
+from proxy.processes.scratch import door_socket, frames_socket
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from proxy.signals import ShutdownSignals
 from telemetry.errors import ConfigurationError
 from telemetry.metrics.instruments import PROCESS_RESTARTS, PROCESSES, SPANS_WAITING
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.metrics.snapshot import merge
-from telemetry.observing.sealing import KEY_BYTES
+from telemetry.observing.sealing import KEY_BYTES, Seal
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Awaitable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
@@ -92,36 +96,48 @@ def main() -> int:
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
     set_up_logging(settings.log_level, settings.log_format, "supervisor")
+    first = socket.socket(fileno=int(sys.argv[2])) if len(sys.argv) > 2 else None
     try:
         with (
             contextlib.closing(listen("traffic", settings.host, settings.port)) as traffic,
             contextlib.closing(listen("admin", settings.admin_host, settings.admin_port)) as admin,
             frames_socket(settings.store) as frames,
+            contextlib.closing(door_socket(frames.getsockname())) as door,
         ):
-            return asyncio.run(Supervisor(settings, handed, traffic, admin, frames).run())
+            ports = Ports(traffic=traffic, admin=admin, frames=frames, door=door, first=first)
+            return asyncio.run(Supervisor(settings, handed, ports).run())
     except ConfigurationError as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return FAILED_TO_START
 
 
-class Supervisor:
-    """All children, and the admin port that speaks for them.
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
+    """The sockets that the supervisor binds.
 
-    It hands all settings on (`handed`), and the sockets: `traffic` to workers, where clients
-    connect, and `frames` to telemetry, where workers connect.
+    Attributes:
+        traffic: handed on to workers, where clients connect.
+        admin: of the admin port.
+        frames: handed on to telemetry, where workers connect.
+        door: where runs connect.
+        first: the connection of the run that the proxy is started for, if there is one.
     """
 
-    def __init__(
-        self,
-        settings: SupervisorSettings,
-        handed: bytes,
-        traffic: socket.socket,
-        admin: socket.socket,
-        frames: socket.socket,
-    ) -> None:
+    traffic: socket.socket
+    admin: socket.socket
+    frames: socket.socket
+    door: socket.socket
+    first: socket.socket | None
+
+
+class Supervisor:
+    """All children, the admin port that speaks for them, and the door for runs.
+
+    It hands all settings on (`handed`), and sockets.
+    """
+
+    def __init__(self, settings: SupervisorSettings, handed: bytes, ports: Ports) -> None:
         self._settings = settings
-        self._traffic = traffic
-        self._admin_socket = admin
+        self._ports = ports
         self._serving = False
         self._registry = MetricsRegistry()
         self._registry.read_from(self._read_metrics)
@@ -132,22 +148,26 @@ class Supervisor:
             return Start(
                 settings=handed,
                 number=number,
-                frames_path=frames.getsockname(),
+                frames_path=ports.frames.getsockname(),
                 seal_key=seal_key,
             )
 
-        self._telemetry = Child(Role.TELEMETRY, start(0), [frames])
+        self._telemetry = Child(Role.TELEMETRY, start(0), [ports.frames])
         self._workers = [
-            Child(Role.WORKER, start(number), [traffic])
+            Child(Role.WORKER, start(number), [ports.traffic])
             for number in range(1, settings.workers + 1)
         ]
         self._children = [self._telemetry, *self._workers]
+        address = ports.traffic.getsockname()[:2]
+        self._runs = Runs(
+            handed, address, _url_for_runs(settings, address), Seal(seal_key), ports.first
+        )
 
     async def run(self) -> int:
         """Supervise, and return the exit status."""
         signals = ShutdownSignals(asyncio.get_running_loop())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SHUTDOWN_SIGNALS)
-        admin = AdminServer(self._admin_socket, is_ready=self._is_ready, metrics=self._numbers)
+        admin = AdminServer(self._ports.admin, is_ready=self._is_ready, metrics=self._numbers)
         admin.start()
         running = {child: asyncio.ensure_future(child.run()) for child in self._children}
         telling = asyncio.ensure_future(self._tell_numbers())
@@ -159,18 +179,35 @@ class Supervisor:
             self._announce()
             self._order(Serve())
             self._serving = True
-            told = asyncio.ensure_future(signals.first.wait())
-            # A child is kept running without end; should that fail, it must not go unnoticed.
-            awaited: set[asyncio.Future[Any]] = {told, *running.values()}
-            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            if not told.done():
-                _log.critical("a process is no longer looked after: spantap ends")
-                signals.first.set()
+            async with self._letting_runs_in():
+                told = asyncio.ensure_future(signals.first.wait())
+                left = asyncio.ensure_future(self._runs.are_over.wait())
+                # A child is kept running without end; should that fail, it must not go unnoticed.
+                awaited: set[asyncio.Future[Any]] = {told, left, *running.values()}
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                if not (told.done() or left.done()):
+                    _log.critical("a process is no longer looked after: spantap ends")
+                    signals.first.set()
             return await self._end(running, signals)
         finally:
             telling.cancel()
             await self._end_at_once(running.values())
             admin.close()
+
+    @contextlib.asynccontextmanager
+    async def _letting_runs_in(self) -> AsyncIterator[None]:
+        """Let runs in, and show them the way, as long as the block runs."""
+        door = self._ports.door
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(pointing_to_door(self._settings.store, door.getsockname()))
+            except OSError as error:
+                _log.warning("`spantap run` cannot find this proxy: %s", error)
+            await self._runs.open(door)
+            try:
+                yield
+            finally:
+                self._runs.close()
 
     def _is_ready(self) -> bool:
         # No sooner than telemetry is there: what a start that fails would cut has no span.
@@ -192,8 +229,8 @@ class Supervisor:
     def _announce(self) -> None:
         _log.info(
             "listening on %s, admin on %s",
-            _url(self._traffic, "https" if self._settings.tls_cert else "http"),
-            _url(self._admin_socket, "http"),
+            _url(self._ports.traffic, "https" if self._settings.tls_cert else "http"),
+            _url(self._ports.admin, "http"),
         )
         for child in (self._workers[0], self._telemetry):
             for level, note in child.notes:
@@ -216,7 +253,7 @@ class Supervisor:
         await signals.unless_second(lambda: asyncio.sleep(linger_seconds))
         loop = asyncio.get_running_loop()
         drained_by = loop.time() + settings.drain_seconds
-        self._traffic.close()
+        self._ports.traffic.close()
         self._order(Drain(seconds=settings.drain_seconds))
         for worker in self._workers:
             worker.expect_end()
@@ -250,6 +287,7 @@ class Supervisor:
         awaited: set[asyncio.Future[Any]] = {running, stored}
         await asyncio.wait(awaited, timeout=STORE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         stored.cancel()
+        self._runs.tell_stored()
         if telemetry.finished is not None:
             # All is stored. Sending it can be cut short: the next start sends it.
             await signals.unless_second(lambda: _wait([running], flush_seconds + CLOSE_SECONDS))
@@ -310,6 +348,17 @@ async def _all(awaitables: Iterable[Awaitable[object]]) -> None:
 
 async def _wait(futures: Iterable[asyncio.Future[None]], timeout_seconds: float) -> None:
     await asyncio.wait(set(futures), timeout=timeout_seconds)
+
+
+def _url_for_runs(settings: SupervisorSettings, address: tuple[str, int]) -> str:
+    """The URL by which commands on this machine reach the traffic port.
+
+    A certificate names no address of loopback, but it may name ``localhost``.
+    """
+    host = reach(address[0])
+    if settings.tls_cert is None:
+        return f"http://{host}:{address[1]}"
+    return f"https://{'localhost' if is_loopback(host) else host}:{address[1]}"
 
 
 def _url(sock: socket.socket, scheme: str) -> str:

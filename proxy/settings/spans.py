@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from proxy.settings.settings import Settings
 
-__all__ = ("SpanSettings", "build_span_rules", "hides_content")
+__all__ = ("SpanSettings", "build_span_rules", "hand_over", "hides_content")
 
 _VECTORS = "OPENINFERENCE_HIDE_EMBEDDINGS_VECTORS"
 """The one switch that is on unless it says ``false``: vectors are large, and nobody reads them."""
@@ -88,6 +88,19 @@ def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
     switches = read_privacy_switches(environ)
     limit = switches.base64_image_max_length
     return switches != PrivacySwitches(base64_image_max_length=limit)
+
+
+def hand_over(settings: Settings, environ: Mapping[str, str]) -> bytes:
+    """All settings as JSON, for the processes of a proxy; no spool where content is hidden.
+
+    Clients' keys are in it as digests, and of upstreams' keys the names of their variables.
+
+    Raises:
+        ConfigurationError: a variable about what is to be hidden cannot be followed.
+    """
+    if hides_content(settings, environ):
+        settings = settings.model_copy(update={"max_spool_bytes": 0})
+    return settings.model_dump_json().encode()
 
 
 def _build_redaction(settings: SpanSettings) -> Redaction:

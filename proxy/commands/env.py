@@ -1,0 +1,53 @@
+"""``spantap env``: the variables of a run as lines for a shell, for ``eval "$(spantap env)"``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from proxy.escape import escape_line
+from proxy.own_address import reach
+from proxy.processes.run_link import Joined
+from proxy.runs.bases import Bases
+from proxy.runs.environment import Surroundings, fit_environment, look_around
+from proxy.runs.joining import find_proxy
+
+if TYPE_CHECKING:
+    from proxy.settings.settings import Settings
+
+__all__ = ("run_env",)
+
+
+def run_env(settings: Settings, name: str) -> int:
+    """Print the variables for the running proxy, or for the default one, and return 0.
+
+    No other variable is printed, and no base URL with a key in it.
+    """
+    address = (settings.host, settings.port)
+    around = look_around(os.environ, address)
+    found = find_proxy(settings.store, around.wanted)
+    if found is not None:
+        joined = found.joined
+        if not joined.stays:
+            _tell(f"the proxy (process {joined.pid}) is a run's, and ends with it")
+    else:
+        _tell(
+            f"no proxy runs on {settings.store}: these are for the default one, which "
+            "`spantap serve` starts"
+        )
+        url = f"http://{reach(settings.host)}:{settings.port}"
+        joined = Joined(pid=0, url=url, paths={}, stays=True, has_catalogue=False, privacy="")
+        for variable, set_url in around.set_urls.items():
+            _tell(f"{variable} is left as it is, {set_url}")
+        left = dict.fromkeys(around.set_urls, "")
+        around = Surroundings(set_urls={}, unusable=around.unusable | left)
+    fitted = fit_environment(os.environ, around, Bases.of(joined, name), joined)
+    for variable, text in fitted.items():
+        print(f"export {variable}={shlex.quote(text)}")  # noqa: T201 - what was asked for
+    return 0
+
+
+def _tell(sentence: str) -> None:
+    print(f"spantap env: {escape_line(sentence)}", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,210 @@
+"""``spantap run``: a command whose calls go through a proxy, and a table of them at the end.
+
+What is told goes to standard error, before the command starts and after it has ended: in between
+both streams are the command's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.escape import escape_line
+from proxy.processes.run_link import digest_privacy
+from proxy.runs.bases import Bases
+from proxy.runs.command import CannotStart, check_program, run_command
+from proxy.runs.environment import fit_environment, look_around
+from proxy.runs.joining import join_proxy
+from proxy.runs.tools import Start, find_tool
+from proxy.settings.spans import hand_over, hides_content
+from proxy.settings.variable_names import describe_unknown_names
+from telemetry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from proxy.runs.environment import Surroundings
+    from proxy.runs.joining import Membership
+    from proxy.settings.settings import Settings
+
+__all__ = ("RunOptions", "run_run")
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says of a run.
+
+    Attributes:
+        name: of the run; empty for the program's.
+        quiet: nothing is told but what went wrong.
+        flags: known tools get what they need.
+        ignores_urls: base URLs that are set already are not upstreams, for ``--upstream`` is given.
+    """
+
+    command: tuple[str, ...]
+    name: str = ""
+    quiet: bool = False
+    flags: bool = True
+    ignores_urls: bool = False
+
+
+class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that is about to be started, and what the user is told of it."""
+
+    command: tuple[str, ...]
+    environ: dict[str, str]
+    told: tuple[str, ...]
+
+
+def run_run(settings: Settings, options: RunOptions) -> int:
+    """Run a command, and return its exit status.
+
+    Raises:
+        ConfigurationError: the proxy cannot be started, or one runs that does not suit.
+    """
+    began_ns = time.time_ns()
+    run = (options.name.strip() or Path(options.command[0]).name, secrets.token_hex(4))
+    try:
+        check_program(options.command[0], os.environ.get("PATH"))
+    except CannotStart as error:
+        return _cannot_start(error)
+    membership, prepared = _prepare(settings, options, run)
+    quiet = options.quiet
+    if not quiet:
+        _tell(*prepared.told)
+    try:
+        status = run_command(prepared.command, prepared.environ)
+    except CannotStart as error:
+        status, quiet = _cannot_start(error), True
+    with contextlib.suppress(KeyboardInterrupt):  # who does not want to wait has the status
+        _end(settings.store, membership, run, began_ns, quiet=quiet)
+    return status
+
+
+def _prepare(
+    settings: Settings, options: RunOptions, run: tuple[str, str]
+) -> tuple[Membership, _Prepared]:
+    """Join a proxy, and fit the command to it.
+
+    Raises:
+        ConfigurationError: there is none, or one that does not suit.
+    """
+    environ, command = dict(os.environ), options.command
+    start = Start(command=command, environ=environ, folder=settings.store.parent)
+    tool = find_tool(command)
+    seen = {} if options.ignores_urls else environ
+    own = tool.find_urls(start) if options.flags and not options.ignores_urls else {}
+    around = look_around(seen, (settings.host, settings.port), own)
+    membership = join_proxy(settings.store, _hand_over(settings), around.wanted)
+    _check_suits(settings, membership, options)
+    bases = Bases.of(membership.joined, *run)
+    told = [
+        *describe_unknown_names(environ, type(settings).model_fields),
+        *_tell_proxy(membership),
+        *_tell_urls(around, bases),
+    ]
+    environ |= fit_environment(environ, around, bases, membership.joined)
+    if options.flags and around.unusable.keys().isdisjoint(own):
+        changes = tool.adapt(msgspec.structs.replace(start, environ=environ), bases)
+        command = (command[0], *changes.arguments, *command[1:])
+        for name, text in changes.variables.items():
+            _set(environ, name, os.environ.get(name) if text is None else text)
+        if changes.told:
+            told.append(f"for {Path(command[0]).name}: {changes.told} (not with --no-flags)")
+    return membership, _Prepared(command=command, environ=environ, told=tuple(told))
+
+
+def _hand_over(settings: Settings) -> bytes:
+    """The settings of a proxy of our own: on free ports, for this machine alone."""
+    ours = {"host": "127.0.0.1", "port": 0, "admin_host": "127.0.0.1", "admin_port": 0}
+    return hand_over(
+        settings.model_copy(update={**ours, "tls_cert": None, "tls_key": None}), os.environ
+    )
+
+
+def _check_suits(settings: Settings, membership: Membership, options: RunOptions) -> None:
+    """See that a proxy that runs already does what this run was told.
+
+    Raises:
+        ConfigurationError: it does not.
+    """
+    if membership.own is not None:
+        return
+    joined = membership.joined
+    where = f"a proxy (process {joined.pid}) runs already on {settings.store}"
+    mend = "end it, or name another store with --store"
+    if options.ignores_urls:
+        raise ConfigurationError(f"{where}, so its upstreams hold and not --upstream: {mend}")
+    is_alike = joined.privacy == digest_privacy(_hand_over(settings), os.environ)
+    if hides_content(settings, os.environ) and not is_alike:
+        raise ConfigurationError(
+            f"{where}, and it does not hide from spans what is to be hidden here "
+            f"(SPANTAP_CONTENT, SPANTAP_REDACT, OPENINFERENCE_HIDE_*): {mend}"
+        )
+
+
+def _set(environ: dict[str, str], name: str, text: str | None) -> None:
+    if text is None:
+        environ.pop(name, None)
+    else:
+        environ[name] = text
+
+
+def _tell_proxy(membership: Membership) -> Sequence[str]:
+    if membership.own is not None:
+        return ()
+    pid = membership.joined.pid
+    return (f"through the proxy that runs already (process {pid}), with its settings",)
+
+
+def _tell_urls(around: Surroundings, bases: Bases) -> Iterator[str]:
+    names: dict[str, list[str]] = {}
+    for name, url in around.set_urls.items():
+        if bases.is_elsewhere(name):
+            names.setdefault(url, []).append(name)
+    for url, them in names.items():
+        yield f"calls of {' and '.join(them)} go on to {url}"
+    for name, why in around.unusable.items():
+        yield f"{name} is left as it is, and its calls are not recorded: its base URL {why}"
+
+
+def _cannot_start(error: CannotStart) -> int:
+    _tell(str(error))
+    return error.status
+
+
+def _tell(*sentences: str) -> None:
+    if sys.stderr is None:  # it was closed; a print would go to standard output
+        return
+    with contextlib.suppress(OSError):
+        for sentence in sentences:
+            print(f"spantap: {escape_line(sentence)}", file=sys.stderr)  # noqa: T201
+
+
+def _end(
+    store: Path,
+    membership: Membership,
+    run: tuple[str, str],
+    began_ns: int,
+    *,
+    quiet: bool,
+) -> None:
+    """Leave the proxy, wait for the last calls, and show them all."""
+    from proxy.commands.run_summary import print_summary, wait_for_calls  # noqa: PLC0415
+
+    stays = membership.leave()
+    if stays:
+        wait_for_calls(store, run)
+    if not quiet and sys.stderr is not None:
+        print_summary(store, run, began_ns, sys.stderr)
+    if not stays:
+        membership.wait_for_end()
+    own = membership.own
+    if own is not None and not quiet and (count := own.count_warnings()):
+        _tell(f"{count} warnings or errors are in {own.log}")

@@ -1,0 +1,80 @@
+"""The calls of a run, shown when it is over."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from proxy.commands.call import decode_call
+from proxy.commands.render import open_console, print_unobserved
+from proxy.commands.table import print_table
+from telemetry.errors import StoreError
+from telemetry.store.reader import StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import TextIO
+
+__all__ = ("print_summary", "wait_for_calls")
+
+MAX_ROWS = 20
+"""Calls that are shown, the last ones: about a screen."""
+
+QUIET_SECONDS = 0.5
+"""A run is over when none of its calls was stored for so long: a commit comes within a quarter of
+a second, and that a client is gone is seen in a tenth."""
+
+MAX_WAIT_SECONDS = 5.0
+"""How long that is waited for, as what the command left behind may go on calling."""
+
+LOOK_SECONDS = 0.1
+
+
+def wait_for_calls(store: Path, run: tuple[str, str]) -> None:
+    """Wait until no more calls of a run are stored, by a proxy that goes on."""
+    until = time.monotonic() + MAX_WAIT_SECONDS
+    with contextlib.suppress(StoreError, OSError), _reading(store, run) as reader:
+        count, since = -1, time.monotonic()
+        while (now := time.monotonic()) < until and now - since < QUIET_SECONDS:
+            if (stored := reader.count()) != count:
+                count, since = stored, now
+            time.sleep(LOOK_SECONDS)
+
+
+def print_summary(store: Path, run: tuple[str, str], began_ns: int, err: TextIO) -> None:
+    """Print a table of the last calls of a run, and what else there is to say of it."""
+    console = open_console(err)
+    with contextlib.suppress(OSError):  # nobody reads
+        try:
+            with _reading(store, run) as reader:
+                count = reader.count()
+                if count:
+                    calls = [decode_call(it.summary, it.span) for it in reader.newest(MAX_ROWS)]
+                    print_table(console, calls)
+                others = [it for it in reader.unobserved() if it.last_ns >= began_ns]
+        except StoreError as error:
+            console.out(f"spantap: the calls cannot be shown: {error}")
+            return
+        shown = f", the last {MAX_ROWS} of them above" if count > MAX_ROWS else ""
+        if count:
+            calls_word = "call" if count == 1 else "calls"
+            console.out(
+                f"spantap: {count:,} {calls_word}{shown}; "
+                f"`spantap traces --run {shlex.quote(run[0])}` lists them"
+            )
+        else:
+            console.out(
+                "spantap: no call is recorded: none came through, or sampling left it out; "
+                "docs/run.md says which programs take their base URL from the environment"
+            )
+        print_unobserved(console, others)
+
+
+@contextlib.contextmanager
+def _reading(store: Path, run: tuple[str, str]) -> Iterator[StoreReader]:
+    with StoreReader(store) as reader:
+        reader.choose_run(*run)
+        yield reader

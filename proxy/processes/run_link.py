@@ -1,0 +1,154 @@
+"""What a run and the proxy that it uses say to each other, and how the one finds the other.
+
+A run is a command that ``spantap run`` started. It holds a connection to the supervisor's door, a
+Unix socket in the folder of :mod:`proxy.processes.scratch`; the end of the connection is the end of
+the run, however it came.
+
+Rules:
+
+1. Beside the store lies ``<store>.door``: the path of the socket, written once the store is ours,
+   and removed when we go. After a kill it leads nowhere.
+2. A door is entered only where both are our own user's: whoever answers there is sent all calls of
+   the command, keys included.
+3. Messages are lines of JSON. First the run says which base URLs it wants paths for; the answer is
+   where the proxy is. When the run has closed its side, it is told whether the proxy stays for
+   others, and if not, when all calls are stored; then the connection ends with the proxy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = (
+    "MAX_LINE_BYTES",
+    "Join",
+    "Joined",
+    "Left",
+    "RunMessage",
+    "Stored",
+    "decode_line",
+    "digest_privacy",
+    "encode_line",
+    "find_door",
+    "pointing_to_door",
+)
+
+MAX_LINE_BYTES = 256 * 1024
+"""Longest message: some dozens of URLs, none of them longer than a variable."""
+
+
+class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
+    """From a run: which base URLs it wants a path for, by any name."""
+
+    urls: dict[str, str] = {}
+
+
+class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
+    """To a run: the proxy takes its calls.
+
+    Attributes:
+        pid: the supervisor's process.
+        url: of the traffic port, without a final slash.
+        paths: by the names of :class:`Join`, what to append to that URL.
+        stays: the proxy ends by itself no sooner than somebody ends it.
+        has_catalogue: the proxy reaches well-known providers beside its own upstreams.
+        privacy: a digest of what it hides (:func:`digest_privacy`).
+    """
+
+    pid: int
+    url: str
+    paths: dict[str, str]
+    stays: bool
+    has_catalogue: bool
+    privacy: str
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True, tag="left"):
+    """To a run that is over: whether the proxy stays for others."""
+
+    stays: bool
+
+
+class Stored(msgspec.Struct, frozen=True, tag="stored"):
+    """To a run that was the last: all calls are in the store."""
+
+
+RunMessage = Join | Joined | Left | Stored
+
+_decoder: msgspec.json.Decoder[RunMessage] = msgspec.json.Decoder(RunMessage)
+
+
+def encode_line(message: RunMessage) -> bytes:
+    """Encode a message, with its line end."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def decode_line(line: bytes) -> RunMessage | None:
+    """Decode a message; ``None`` for the end of the connection, or what is none of ours."""
+    try:
+        return _decoder.decode(line)
+    except ValueError:
+        return None
+
+
+class _Privacy(msgspec.Struct, frozen=True):
+    content: bool
+    redact: list[str]
+    redact_patterns: dict[str, str]
+
+
+def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
+    """Digest what hides content from spans: settings (as JSON) and ``OPENINFERENCE_*``."""
+    privacy = msgspec.json.decode(handed, type=_Privacy)
+    switches = {name: text for name, text in environ.items() if name.startswith("OPENINFERENCE_")}
+    told = (privacy.content, sorted(privacy.redact), privacy.redact_patterns, switches)
+    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()
+
+
+@contextlib.contextmanager
+def pointing_to_door(store: str, door: str) -> Iterator[None]:
+    """Point to the door of the store's proxy as long as the block runs (rule 1).
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = _pointer(Path(store))
+    unnamed = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
+        file.write(door)
+    unnamed.rename(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def find_door(store: Path) -> str | None:
+    """Find the socket of the proxy that has the store; ``None`` where there is none (rule 2)."""
+    with contextlib.suppress(OSError, ValueError):
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(_pointer(store), flags)
+        with open(descriptor, encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
+            door = file.read(4096)
+            owners = {os.fstat(descriptor).st_uid}
+        status = os.lstat(door)
+        owners |= {status.st_uid, Path(door).parent.lstat().st_uid}
+        if stat.S_ISSOCK(status.st_mode) and owners == {os.geteuid()}:
+            return door
+    return None
+
+
+def _pointer(store: Path) -> Path:
+    """Name the file; a link to the store and the store itself have one."""
+    return Path(f"{store.resolve()}.door")

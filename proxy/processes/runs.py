@@ -1,0 +1,160 @@
+"""The supervisor's door for runs, and how long it stays for them.
+
+Rules, beside those of :mod:`proxy.processes.run_link`:
+
+1. A proxy that a run has started ends when no run uses it any more: the first, or others that came
+   later. One that ``spantap serve`` started stays.
+2. Runs that come while the proxy starts wait; while it goes, they are turned away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from proxy.own_address import is_own_address
+from proxy.prefixes import RUN_PREFIX, TO_PREFIX, split_segment
+from proxy.processes.run_link import (
+    MAX_LINE_BYTES,
+    Join,
+    Joined,
+    Left,
+    Stored,
+    decode_line,
+    digest_privacy,
+    encode_line,
+)
+from proxy.tasks import spawn
+from proxy.upstream.passes import write_pass
+
+if TYPE_CHECKING:
+    import socket
+
+    from telemetry.observing.sealing import Seal
+
+__all__ = ("Runs",)
+
+
+class _Table(msgspec.Struct, frozen=True):
+    prefix: str
+
+
+class _Routes(msgspec.Struct, frozen=True):
+    """What tells whether the catalogue is there (:mod:`proxy.upstream.routes`, rule 4)."""
+
+    upstream: str | None
+    upstreams: tuple[_Table, ...]
+    catalogue: bool | None
+
+    @property
+    def has_catalogue(self) -> bool:
+        has_default = self.upstream is not None or not all(
+            table.prefix.strip("/") for table in self.upstreams
+        )
+        return not has_default if self.catalogue is None else self.catalogue
+
+
+class Runs:
+    """All runs that use this proxy.
+
+    Args:
+        handed: all settings, as JSON.
+        address: of the traffic port.
+        url: the same for clients on this machine.
+        seal: of the passes to base URLs.
+        first: the connection of the run that started this proxy, if one did.
+
+    Attributes:
+        are_over: no run is left of those that the proxy was for.
+    """
+
+    def __init__(
+        self,
+        handed: bytes,
+        address: tuple[str, int],
+        url: str,
+        seal: Seal,
+        first: socket.socket | None,
+    ) -> None:
+        self.are_over = asyncio.Event()
+        self._address = address
+        self._seal = seal
+        self._first = first
+        self._answer = Joined(
+            pid=os.getpid(),
+            url=url,
+            paths={},
+            stays=first is None,
+            has_catalogue=msgspec.json.decode(handed, type=_Routes).has_catalogue,
+            privacy=digest_privacy(handed, os.environ),
+        )
+        self._count = 0
+        self._is_going = False
+        self._are_stored = asyncio.Event()
+        self._server: asyncio.Server | None = None
+
+    async def open(self, door: socket.socket) -> None:
+        """Let runs in: the one that started this proxy, and those that wait at the door."""
+        if self._first is not None:
+            self._begin(*await asyncio.open_unix_connection(sock=self._first, limit=MAX_LINE_BYTES))
+        self._server = await asyncio.start_unix_server(self._begin, sock=door, limit=MAX_LINE_BYTES)
+
+    def close(self) -> None:
+        """Let no more runs in."""
+        self._is_going = True
+        if self._server is not None:
+            self._server.close()
+
+    def tell_stored(self) -> None:
+        """Tell those who wait for the end that all calls are stored."""
+        self._are_stored.set()
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        spawn(self._serve(reader, writer), name="run")
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one run to its end; the last one's connection ends with the proxy."""
+        self._count += 1
+        try:
+            with contextlib.suppress(OSError, ValueError):  # it is gone, or none of ours
+                await self._attend(reader, writer)
+            self._count -= 1
+            stays = not self._is_going and (self._first is None or self._count > 0)
+            writer.write(encode_line(Left(stays=stays)))
+            if not stays:
+                self._is_going = True  # whoever comes from now on comes too late
+                self.are_over.set()
+                await self._are_stored.wait()
+                writer.write(encode_line(Stored()))
+                await asyncio.get_running_loop().create_future()
+        finally:
+            writer.close()
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Tell a run where the proxy is, and wait for its end."""
+        message = decode_line(await reader.readline())
+        if isinstance(message, Join) and not self._is_going:
+            paths = {name: self._find_path(url) for name, url in message.urls.items()}
+            writer.write(encode_line(msgspec.structs.replace(self._answer, paths=paths)))
+            while await reader.read(MAX_LINE_BYTES):
+                pass
+
+    def _find_path(self, url: str) -> str:
+        """Find what leads to a base URL: its own path where it leads here already, else a pass.
+
+        Whose run it was before does not count.
+        """
+        with contextlib.suppress(ValueError):
+            parts = urlsplit(url)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            if is_own_address(self._address, parts.hostname, port):
+                path = parts.path.rstrip("/")
+                if path.startswith(RUN_PREFIX):
+                    path = split_segment(path, RUN_PREFIX)[1].rstrip("/")
+                return path
+        return TO_PREFIX + write_pass(url, self._seal)

@@ -1,0 +1,42 @@
+"""The base URLs that a proxy has for a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.prefixes import RUN_PREFIX, TO_PREFIX
+from telemetry.run_labels import build_label
+
+if TYPE_CHECKING:
+    from proxy.processes.run_link import Joined
+
+__all__ = ("Bases",)
+
+
+class Bases(msgspec.Struct, frozen=True, kw_only=True):
+    """Base URLs.
+
+    Attributes:
+        root: where the proxy itself chooses the upstream, without a final slash.
+        paths: what to append for base URLs that were asked for, by name.
+    """
+
+    root: str
+    paths: dict[str, str]
+
+    @classmethod
+    def of(cls, joined: Joined, name: str = "", number: str = "") -> Bases:
+        """Build those of a run; without a name, those of no run."""
+        prefix = RUN_PREFIX + build_label(name, number) if name else ""
+        return cls(root=joined.url + prefix, paths=joined.paths)
+
+    def is_elsewhere(self, name: str) -> bool:
+        """Tell whether one that was asked for is no path of the proxy's own."""
+        return self.paths.get(name, "").startswith(TO_PREFIX)
+
+    def find(self, name: str) -> str | None:
+        """Find one that was asked for."""
+        path = self.paths.get(name)
+        return None if path is None else self.root + path

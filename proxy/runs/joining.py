@@ -1,0 +1,252 @@
+"""The proxy of a run: the one that has the store already, or one that is started for it.
+
+Rules:
+
+1. A store has one owner (:mod:`telemetry.store.lock`), and so one proxy. Whoever comes second uses
+   the first one's, be it ``spantap serve`` or another run's, and finds all calls in one place.
+2. A proxy that is started for a run has free ports on loopback, and lasts as long as any run uses
+   it (:mod:`proxy.processes.runs`): the connection is its life, however its holder ends.
+3. What it logs goes to ``<store>.log``, for standard error is the command's.
+4. A proxy that is just coming or going is waited for, :data:`WAIT_SECONDS` at most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from typing import IO, TYPE_CHECKING
+
+from proxy.processes.run_link import (
+    MAX_LINE_BYTES,
+    Join,
+    Joined,
+    Left,
+    decode_line,
+    encode_line,
+    find_door,
+)
+from proxy.processes.scratch import settings_file
+from telemetry.errors import ConfigurationError, StoreError, StoreLocked
+from telemetry.store.lock import find_holder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from proxy.processes.run_link import RunMessage
+
+__all__ = ("Membership", "OwnProxy", "find_proxy", "join_proxy", "log_path")
+
+WAIT_SECONDS = 20.0
+"""How long a proxy may take to come, or to go: its end takes ten seconds at most by default."""
+
+LOOK_SECONDS = 0.05
+"""Between two looks for it."""
+
+END_SECONDS = 30.0
+"""How long the end of a run waits until its calls are stored, and sent to a backend: as long as the
+supervisor waits for its children, and it hardly ever takes a second."""
+
+MAX_LOG_BYTES = 1024 * 1024
+"""A longer log is begun anew: that of thousands of runs."""
+
+MAX_TOLD_CHARACTERS = 2000
+"""How much of a log is quoted where a start fails."""
+
+
+_WARNING = re.compile(r"(?m)^.*\b(?:WARNING|ERROR|CRITICAL)\b")
+"""A line of the log, in either of its forms, that is more than news."""
+
+
+class Membership:
+    """A run's hold on a proxy.
+
+    Attributes:
+        joined: where it is.
+        own: the proxy, where it was started for this run.
+    """
+
+    def __init__(self, sock: socket.socket, joined: Joined, own: OwnProxy | None) -> None:
+        self.joined = joined
+        self.own = own
+        self._sock = sock
+        self._lines = sock.makefile("rb")
+
+    def leave(self) -> bool:
+        """Say that the run is over; true where the proxy stays for others, who tell us no more.
+
+        Otherwise it returns when all calls are stored.
+        """
+        with contextlib.suppress(OSError):
+            self._sock.settimeout(END_SECONDS)
+            self._sock.shutdown(socket.SHUT_WR)
+            left = self._read()
+            if isinstance(left, Left) and left.stays:
+                return True
+            if left is not None:
+                self._read()  # stored, or the end
+        return False
+
+    def wait_for_end(self) -> None:
+        """Wait until the proxy has ended, which stays for nobody."""
+        with contextlib.suppress(OSError):
+            while self._read() is not None:
+                pass
+        if self.own is not None:
+            self.own.wait()
+
+    def _read(self) -> RunMessage | None:
+        return decode_line(self._lines.readline(MAX_LINE_BYTES))
+
+
+class OwnProxy:
+    """A proxy that was started for this run."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, log_begin: int) -> None:
+        self.log = log
+        self._process = process
+        self._log_begin = log_begin
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+
+    def count_warnings(self) -> int:
+        """Count the lines of its log that somebody should see."""
+        return len(_WARNING.findall(self.read_log()))
+
+    def read_log(self) -> str:
+        """Read what it has logged."""
+        with contextlib.suppress(OSError), self.log.open("rb") as file:
+            file.seek(self._log_begin)
+            return file.read(MAX_LOG_BYTES).decode("utf-8", "replace")
+        return ""
+
+
+def join_proxy(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership:
+    """Join the store's proxy, or start one.
+
+    Args:
+        store: its path.
+        handed: all settings for a proxy of our own, as JSON.
+        urls: base URLs that paths are wanted for, by name.
+
+    Raises:
+        ConfigurationError: a proxy cannot be started, or none answers and the store is held.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        if (found := find_proxy(store, urls)) is not None:
+            return found
+        holder = _find_holder(store)
+        if holder is None:
+            started = _start(store, handed, urls)
+            if isinstance(started, Membership):
+                return started
+            if StoreLocked.WORDS not in started or time.monotonic() > deadline:
+                raise ConfigurationError(started)
+        elif time.monotonic() > deadline:
+            raise ConfigurationError(
+                f"the store {store} is held by process {holder}, which takes no runs: end it, or "
+                "name another store with --store"
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def _find_holder(store: Path) -> str | None:
+    """Find the process that holds the store.
+
+    Raises:
+        ConfigurationError: that cannot be told.
+    """
+    try:
+        return find_holder(store)
+    except StoreError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def find_proxy(store: Path, urls: Mapping[str, str]) -> Membership | None:
+    """Join the proxy that has the store; ``None`` where there is none, or it is just going."""
+    if (door := find_door(store)) is None:
+        return None
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with contextlib.suppress(OSError):
+        sock.settimeout(WAIT_SECONDS)
+        sock.connect(door)
+        if (joined := _ask(sock, urls)) is not None:
+            return Membership(sock, joined, None)
+    sock.close()
+    return None
+
+
+def _start(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership | str:
+    """Start a proxy; returns why it failed where it did.
+
+    Raises:
+        ConfigurationError: there is no place for its files.
+    """
+    ours, theirs = socket.socketpair()
+    log, begin = _open_log(store)
+    with theirs, log, settings_file(store, handed) as file:
+        process = subprocess.Popen(  # noqa: S603 - a program of ours
+            [
+                *(sys.executable, "-P", "-m", "proxy.processes.supervisor"),
+                *(str(file.fileno()), str(theirs.fileno())),
+            ],
+            pass_fds=(file.fileno(), theirs.fileno()),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # a terminal's Ctrl-C is the command's
+        )
+    own = OwnProxy(process, log_path(store), begin)
+    with contextlib.suppress(OSError):
+        ours.settimeout(WAIT_SECONDS)
+        if (joined := _ask(ours, urls)) is not None:
+            return Membership(ours, joined, own)
+    ours.close()
+    own.wait()
+    return f"the proxy cannot be started: {own.read_log()[-MAX_TOLD_CHARACTERS:].strip()}"
+
+
+def _ask(sock: socket.socket, urls: Mapping[str, str]) -> Joined | None:
+    """Say what is wanted, and hear where the proxy is; ``None`` where it takes no more runs."""
+    sock.sendall(encode_line(Join(urls=dict(urls))))
+    answer = b""
+    while not answer.endswith(b"\n") and (data := sock.recv(MAX_LINE_BYTES)):
+        answer += data
+    message = decode_line(answer)
+    return message if isinstance(message, Joined) else None
+
+
+def log_path(store: Path) -> Path:
+    """Name the log of proxies that runs start."""
+    return store.with_name(f"{store.name}.log")
+
+
+def _open_log(store: Path) -> tuple[IO[bytes], int]:
+    """Open the log to append to it; returns its size, too.
+
+    Raises:
+        ConfigurationError: it cannot be opened.
+    """
+    path = log_path(store)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        file = open(os.open(path, flags, 0o600), "ab", buffering=0)  # noqa: PTH123, SIM115
+        size = file.tell()
+        if size > MAX_LOG_BYTES:
+            file.truncate(0)
+            size = 0
+    except OSError as error:
+        raise ConfigurationError(
+            f"the log {path} cannot be written: {error.strerror}; name another store with --store"
+        ) from error
+    return file, size

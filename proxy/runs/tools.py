@@ -1,0 +1,174 @@
+"""Programs that take more than the environment to be sent to a proxy, and what each of them takes.
+
+A row of :data:`TOOLS` is found by the program's name; its functions say which version it was tried
+with. Claude Code 2.1 and aider 0.86 need nothing more. What is changed is told to the user.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from codec.text.jsontext import decode_json_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.runs.bases import Bases
+
+__all__ = ("TOOLS", "Changes", "Start", "Tool", "find_tool")
+
+_CODEX, _ZEN = "codex", "opencode"
+"""Names of base URLs that are asked for."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program is about to be started.
+
+    Attributes:
+        environ: with the variables of the run.
+        folder: for a file, should it need one.
+    """
+
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    folder: Path
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is changed for a program.
+
+    Attributes:
+        arguments: behind the program's name, before the user's own.
+        variables: in its environment; ``None`` leaves one as it was.
+        told: the same in a few words, for the user; empty where nothing is changed.
+    """
+
+    arguments: tuple[str, ...] = ()
+    variables: Mapping[str, str | None] = {}
+    told: str = ""
+
+
+def _no_urls(_: Start) -> dict[str, str]:
+    return {}
+
+
+class Tool(NamedTuple):
+    """What is known of a program.
+
+    Attributes:
+        adapt: says what to change.
+        find_urls: finds base URLs that it has of its own, by names for the run's bases.
+    """
+
+    adapt: Callable[[Start, Bases], Changes]
+    find_urls: Callable[[Start], dict[str, str]] = _no_urls
+
+
+def find_tool(command: Sequence[str]) -> Tool:
+    """Find what is known of a command's program."""
+    return TOOLS.get(Path(command[0]).name, _ANY_OTHER)
+
+
+def _find_codex_urls(start: Start) -> dict[str, str]:
+    """Find the base URL of Codex's configuration, or that for who has logged in with ChatGPT."""
+    home = Path(start.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    configured = _read_toml(home / "config.toml").get("openai_base_url")
+    if isinstance(configured, str) and configured:
+        return {_CODEX: configured}
+    if _read_json(home / "auth.json").get("tokens") and not start.environ.get("CODEX_API_KEY"):
+        return {_CODEX: "https://chatgpt.com/backend-api/codex"}
+    return {}
+
+
+def _adapt_codex(start: Start, bases: Bases) -> Changes:
+    """Add the flag that Codex 0.169 takes its base URL from alone (openai/codex#16720)."""
+    if any("openai_base_url" in word for word in start.command):
+        return Changes()
+    flag = f"openai_base_url={bases.find(_CODEX) or start.environ['OPENAI_BASE_URL']}"
+    return Changes(arguments=("-c", flag), told=f"-c {flag}")
+
+
+def _adapt_opencode(start: Start, bases: Bases) -> Changes:
+    """Put base URLs of opencode 1.18 (its own Zen's, and Google's) into its configuration.
+
+    ``OPENCODE_CONFIG_CONTENT`` is merged with its files. A provider with a base URL counts as one
+    that the user has: Google's is told only where there is a key. Of Anthropic's, opencode wants
+    ``/v1`` in the variable.
+    """
+    environ = start.environ
+    variables: dict[str, str | None] = {}
+    if bases.find("ANTHROPIC_BASE_URL") is None:
+        variables["ANTHROPIC_BASE_URL"] = f"{bases.root}/v1"
+    urls = {_ZEN: zen} if (zen := bases.find(_ZEN)) else {}
+    if environ.get("GOOGLE_GENERATIVE_AI_API_KEY") or environ.get("GEMINI_API_KEY"):
+        urls["google"] = f"{bases.find('GOOGLE_GEMINI_BASE_URL') or bases.root}/v1beta"
+    name = "OPENCODE_CONFIG_CONTENT"
+    try:
+        config = decode_json_object((environ.get(name) or "{}").encode())
+    except ValueError:
+        return Changes()  # opencode will say so
+    if not urls:
+        return Changes(variables=variables)
+    for provider, url in urls.items():
+        options: Any = config
+        for member in ("provider", provider, "options"):
+            options = options.setdefault(member, {}) if isinstance(options, dict) else None
+        if isinstance(options, dict):
+            options.setdefault("baseURL", url)
+    variables[name] = msgspec.json.encode(config).decode()
+    return Changes(variables=variables, told=f"the base URLs of {', '.join(urls)} in {name}")
+
+
+def _adapt_gemini(start: Start, bases: Bases) -> Changes:
+    """Choose the key as the way to log in, without which Gemini CLI 0.61 takes no base URL.
+
+    The user's own settings win over these defaults.
+    """
+    del bases
+    name = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
+    if not start.environ.get("GEMINI_API_KEY") or start.environ.get(name):
+        return Changes()
+    path = start.folder / "gemini-defaults.json"
+    login = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    try:
+        path.write_bytes(msgspec.json.encode(login))
+    except OSError:
+        return Changes()
+    return Changes(variables={name: str(path)}, told=f"{name}={path}")
+
+
+def _adapt_ollama(start: Start, bases: Bases) -> Changes:
+    """Leave ``OLLAMA_HOST`` alone for ``ollama serve``, which listens there."""
+    del bases
+    if "serve" not in start.command[1:2]:
+        return Changes()
+    return Changes(variables={"OLLAMA_HOST": None}, told="OLLAMA_HOST is left as it was")
+
+
+TOOLS: Final[Mapping[str, Tool]] = {
+    "codex": Tool(_adapt_codex, _find_codex_urls),
+    "gemini": Tool(_adapt_gemini),
+    "ollama": Tool(_adapt_ollama),
+    "opencode": Tool(_adapt_opencode, lambda _: {_ZEN: "https://opencode.ai/zen/v1"}),
+}
+
+_ANY_OTHER = Tool(lambda *_: Changes())
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return decode_json_object(path.read_bytes())
+    except (OSError, ValueError):
+        return {}

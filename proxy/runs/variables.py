@@ -1,0 +1,121 @@
+"""The variables by which SDKs are told a base URL, and what they are to say in a run.
+
+The rows are data, ``variables.json`` beside this module: who reads the variable (seen in the code
+of that version), where that is from, and when it was looked up.
+
+Rules:
+
+1. A base URL that is set already stays where the calls go: the proxy passes them on to it. Where
+   two variables are names for one (``same_as``), what one of them says holds for the other.
+2. What is not set leads to where the proxy sends that API (``path``), or, where the proxy reaches
+   well-known providers, to that SDK's own (``url``). A row with neither is left unset.
+3. A base URL that cannot be an upstream (it has a user, a query or no scheme) is left as it is.
+4. A proxy for HTTP that the variables name must not stand between the command and this machine.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from proxy.own_address import reach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from proxy.runs.bases import Bases
+
+__all__ = ("Variable", "find_set_urls", "fit_no_proxy", "read_variables")
+
+_OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
+"""Ports that an ``OLLAMA_HOST`` means, by its scheme (ollama, ``envconfig``)."""
+
+_HTTP_PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy"})
+
+
+class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A variable.
+
+    Attributes:
+        path: what of its API's paths belongs into the base URL.
+        url: the SDK's own base URL.
+        same_as: another variable for the same.
+        readers: who reads it, and their versions.
+    """
+
+    name: str
+    readers: str
+    source: str
+    date: str
+    path: str | None = None
+    url: str | None = None
+    same_as: str | None = None
+
+    @property
+    def own_name(self) -> str:
+        """The name by which the SDK's own base URL is asked for."""
+        return f"own {self.name}"
+
+    def find(self, bases: Bases, *, has_catalogue: bool) -> str | None:
+        """Find what it is to say; ``None`` to leave it as it is (rules 1 and 2)."""
+        known = bases.find(self.name)
+        if known is not None:
+            return known
+        if self.path is not None:
+            return bases.root + self.path
+        return bases.find(self.own_name) if has_catalogue else None
+
+
+@cache
+def read_variables() -> tuple[Variable, ...]:
+    """Read the rows, in the order of the file."""
+    data = Path(__file__).with_name("variables.json").read_bytes()
+    return msgspec.json.decode(data, type=tuple[Variable, ...])
+
+
+def find_set_urls(environ: Mapping[str, str]) -> dict[str, str]:
+    """Find the base URLs that are set, usable or not (rules 1 and 3)."""
+    said = {
+        row.name: text for row in read_variables() if (text := environ.get(row.name, "").strip())
+    }
+    for row in read_variables():
+        if (other := row.same_as) is not None:
+            for one, two in ((row.name, other), (other, row.name)):
+                if two in said:
+                    said.setdefault(one, said[two])
+    if (host := said.get("OLLAMA_HOST")) is not None:
+        said["OLLAMA_HOST"] = _read_host(host)
+    return said
+
+
+def fit_no_proxy(environ: Mapping[str, str], host: str) -> Iterator[tuple[str, str]]:
+    """Yield variables that keep calls to a host of this machine from a proxy for HTTP (rule 4)."""
+    if not any(name.lower() in _HTTP_PROXIES and text for name, text in environ.items()):
+        return
+    for name in ("NO_PROXY", "no_proxy"):
+        words = [word for word in map(str.strip, environ.get(name, "").split(",")) if word]
+        if "*" not in words and host not in words:
+            yield name, ",".join([*words, host])
+
+
+def _read_host(text: str) -> str:
+    """Read an ``OLLAMA_HOST`` as Ollama's clients do; what is none comes back as it is.
+
+    >>> _read_host("0.0.0.0"), _read_host("gpu:8080"), _read_host("https://o.example/x/")
+    ('http://127.0.0.1:11434', 'http://gpu:8080', 'https://o.example:443/x')
+    """
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        scheme, rest = "", text
+    try:
+        parts = urlsplit(f"//{rest}")
+        port = parts.port or _OLLAMA_PORTS.get(scheme, 80)
+    except ValueError:
+        return text
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        return text
+    return f"{scheme or 'http'}://{reach(parts.hostname or '')}:{port}{parts.path.rstrip('/')}"

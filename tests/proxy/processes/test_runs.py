@@ -1,0 +1,270 @@
+"""The supervisor's door for runs, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from proxy.processes.run_link import (
+    Join,
+    Joined,
+    Left,
+    RunMessage,
+    Stored,
+    decode_line,
+    digest_privacy,
+    encode_line,
+    find_door,
+    pointing_to_door,
+)
+from proxy.processes.runs import Runs
+from proxy.runs import joining
+from proxy.runs.joining import find_proxy, join_proxy
+from proxy.settings.settings import Settings, UpstreamConfig
+from proxy.settings.spans import hand_over
+from proxy.upstream.passes import read_pass
+from telemetry.errors import ConfigurationError
+from telemetry.observing.sealing import OWN_SEAL
+from telemetry.store.lock import StoreLock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+OURS = ("127.0.0.1", 4321)
+URL = "http://127.0.0.1:4321"
+UPSTREAMS = (UpstreamConfig(name="a", url="http://h", prefix="/a"),)
+
+
+@pytest.fixture(name="door")
+def _door() -> Iterator[str]:
+    """The path of a socket; short, whatever the test's name."""
+    folder = Path("/tmp") / f"runs-{uuid4().hex}"
+    folder.mkdir(mode=0o700)
+    yield str(folder / "runs")
+    (folder / "runs").unlink(missing_ok=True)
+    folder.rmdir()
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    door: str, first: socket.socket | None = None, **settings: Any
+) -> AsyncIterator[Runs]:
+    """Runs that are let in."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(door)
+    handed = hand_over(Settings(**settings), os.environ)
+    runs = Runs(handed, OURS, URL, OWN_SEAL, first)
+    await runs.open(sock)
+    try:
+        yield runs
+    finally:
+        runs.close()
+
+
+class Run:
+    """A run's end of its connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self.writer = reader, writer
+
+    @classmethod
+    async def come(cls, door: str | socket.socket, **urls: str) -> Run:
+        if isinstance(door, str):
+            run = cls(*await asyncio.open_unix_connection(door))
+        else:
+            run = cls(*await asyncio.open_unix_connection(sock=door))
+        run.writer.write(encode_line(Join(urls=urls)))
+        return run
+
+    async def hear(self) -> RunMessage | None:
+        async with asyncio.timeout(10):
+            return decode_line(await self._reader.readline())
+
+    def go(self) -> None:
+        self.writer.write_eof()
+
+    async def joined(self) -> Joined:
+        message = await self.hear()
+        assert isinstance(message, Joined)
+        return message
+
+
+async def test_rule_1_the_proxy_of_runs_ends_with_the_last(door: str) -> None:
+    """The first may go before; one that is killed goes like any other."""
+    ours, theirs = socket.socketpair()
+    async with opened(door, theirs) as runs:
+        first = await Run.come(ours)
+        assert not (await first.joined()).stays
+        second = await Run.come(door)
+        await second.joined()
+        first.go()
+        assert (await first.hear(), await first.hear()) == (Left(stays=True), None)
+        assert not runs.are_over.is_set()
+        second.writer.transport.abort()
+        await asyncio.wait_for(runs.are_over.wait(), 10)
+        late = await Run.come(door)
+        assert await late.hear() == Left(stays=False)
+    first.writer.close()
+    late.writer.close()
+
+
+async def test_the_last_run_is_told_when_its_calls_are_stored(door: str) -> None:
+    """It is the supervisor that knows."""
+    ours, theirs = socket.socketpair()
+    async with opened(door, theirs) as runs:
+        run = await Run.come(ours)
+        await run.joined()
+        run.go()
+        assert await run.hear() == Left(stays=False)
+        runs.tell_stored()
+        assert await run.hear() == Stored()
+    run.writer.close()
+
+
+async def test_rule_1_a_proxy_that_serves_stays(door: str) -> None:
+    """Whoever comes and goes; also one who says nothing, or nonsense."""
+    async with opened(door) as runs:
+        run = await Run.come(door)
+        assert (await run.joined()).stays
+        run.go()
+        assert (await run.hear(), await run.hear()) == (Left(stays=True), None)
+        run.writer.close()
+        for nonsense in (b"", b"\n", b"{}\n", b"x" * 1_000_000 + b"\n"):
+            _, writer = await asyncio.open_unix_connection(door)
+            with contextlib.suppress(OSError):
+                writer.write(nonsense)
+                writer.write_eof()
+            writer.close()
+        run = await Run.come(door)
+        assert (await run.joined()).stays
+        assert not runs.are_over.is_set()
+        run.writer.close()
+
+
+async def test_base_urls_get_a_pass_unless_they_lead_here(door: str) -> None:
+    """Those keep their own path, without the name of another run: nothing goes round."""
+    inside = {
+        f"{URL}/v1": "/v1",
+        "http://localhost:4321/groq/v1/": "/groq/v1",
+        f"{URL}": "",
+        f"{URL}/~run/outer~~1/v1": "/v1",
+        f"{URL}/~run/outer~~1": "",
+        f"{URL}/~run/outer/~to/abc": "/~to/abc",
+    }
+    outside = ("http://127.0.0.1:4322/v1", "https://api.example/v1", "http://[::1", "http://h:x")
+    async with opened(door):
+        run = await Run.come(door, **{url: url for url in (*inside, *outside)})
+        paths = (await run.joined()).paths
+        run.writer.close()
+    assert {url: paths[url] for url in inside} == inside
+    for url in outside:
+        assert read_pass(paths[url].removeprefix("/~to/"), OWN_SEAL) == url
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_it"),
+    [
+        ({}, True),
+        ({"upstream": "http://h"}, False),
+        ({"upstream": "http://h", "catalogue": True}, True),
+        ({"catalogue": False}, False),
+        ({"upstreams": UPSTREAMS}, True),
+        ({"upstreams": (UpstreamConfig(name="b", url="http://h"),)}, False),
+    ],
+)
+async def test_a_run_is_told_whether_the_catalogue_is_there(
+    settings: Any, has_it: bool, door: str
+) -> None:
+    """By the rule of the upstreams' table."""
+    async with opened(door, **settings):
+        run = await Run.come(door)
+        assert (await run.joined()).has_catalogue is has_it
+        run.writer.close()
+
+
+def test_what_hides_content_is_told_by_a_digest() -> None:
+    """Of settings and variables; whatever else is set, and in whatever order."""
+
+    def digest(environ: dict[str, str] | None = None, **settings: Any) -> str:
+        return digest_privacy(hand_over(Settings(**settings), {}), environ or {})
+
+    assert digest(port=1, headers={"x-a": "user.id"}) == digest({"HOME": "/x"})
+    assert digest(redact={"email", "card"}) == digest(redact={"card", "email"})
+    others = [
+        digest(),
+        digest(content=False),
+        digest(redact={"email"}),
+        digest(redact_patterns={"a": "b"}),
+        digest({"OPENINFERENCE_HIDE_INPUTS": "true"}),
+    ]
+    assert len(set(others)) == len(others)
+
+
+def test_a_door_is_pointed_to_as_long_as_it_is_open(door: str, tmp_path: Path) -> None:
+    """By a file for its owner alone, beside the store that a link leads to (rule 1)."""
+    store, link = tmp_path / "s.db", tmp_path / "link.db"
+    link.symlink_to(store)
+    assert find_door(store) is None
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
+        sock.bind(door)
+        with pointing_to_door(str(link), door):
+            assert find_door(store) == find_door(link) == door
+            assert stat.S_IMODE((tmp_path / "s.db.door").stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [link]
+
+
+def test_rule_2_a_door_of_somebody_else_is_not_entered(door: str, tmp_path: Path) -> None:
+    """Neither their pointer, nor their socket, nor what is no socket."""
+    if os.geteuid():
+        pytest.skip("only root may give files away")
+    store, pointer = tmp_path / "s.db", tmp_path / "s.db.door"
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
+        sock.bind(door)
+        pointer.write_text(door)
+        assert find_door(store) == door
+        for path in (pointer, Path(door), Path(door).parent):
+            os.chown(path, 65534, 65534)
+            assert find_door(store) is None
+            os.chown(path, 0, 0)
+        pointer.write_text(str(tmp_path))
+        assert find_door(store) is None
+        pointer.write_text("/nowhere\0")
+        assert find_door(store) is None
+        pointer.unlink()
+        pointer.symlink_to(tmp_path / "other")
+        (tmp_path / "other").write_text(door)
+        assert find_door(store) is None
+
+
+def test_a_door_behind_which_nobody_is_leads_nowhere(door: str, tmp_path: Path) -> None:
+    """All were killed."""
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
+        sock.bind(door)
+        (tmp_path / "s.db.door").write_text(door)
+        assert find_proxy(tmp_path / "s.db", {}) is None
+
+
+def test_a_store_that_takes_no_runs_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version holds it, or a proxy elsewhere; nobody waits for ever (rule 4)."""
+    monkeypatch.setattr(joining, "WAIT_SECONDS", 0.3)
+    lock = StoreLock(tmp_path / "s.db")
+    with pytest.raises(ConfigurationError, match=rf"held by process {os.getpid()}, which takes no"):
+        join_proxy(tmp_path / "s.db", b"", {})
+    lock.release()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """Before anything is started."""
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match="cannot be"):
+        join_proxy(tmp_path / "file" / "s.db", b"", {})

@@ -1,0 +1,147 @@
+"""What known programs take more than the environment."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from codec.text.jsontext import decode_json
+from proxy.runs.bases import Bases
+from proxy.runs.tools import TOOLS, Changes, Start, find_tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOT = "http://127.0.0.1:4321/~run/x"
+ENVIRON = {"OPENAI_BASE_URL": f"{ROOT}/v1"}
+CHATGPT = "https://chatgpt.com/backend-api/codex"
+
+
+def start(folder: Path, *command: str, **environ: str) -> Start:
+    """A command that is about to be started."""
+    return Start(command=command, environ=ENVIRON | environ, folder=folder)
+
+
+def bases(**paths: str) -> Bases:
+    """Base URLs that were asked for."""
+    return Bases(root=ROOT, paths=paths)
+
+
+@pytest.mark.parametrize("program", ["python", "claude", "aider", "codex2", "/opt/codex/bin/x"])
+def test_other_programs_are_left_alone(program: str, tmp_path: Path) -> None:
+    """By their name, whatever folder they are in."""
+    tool, it = find_tool([program]), start(tmp_path, program, "serve")
+    assert (tool.find_urls(it), tool.adapt(it, bases())) == ({}, Changes())
+
+
+@pytest.mark.parametrize("program", TOOLS)
+def test_a_program_is_found_by_its_name(program: str) -> None:
+    """Also by a path."""
+    assert find_tool([f"/usr/local/bin/{program}", "x"]) is TOOLS[program]
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "url"),
+    [
+        ({}, {}, None),
+        ({"config.toml": 'openai_base_url = "https://g.example/v1"'}, {}, "https://g.example/v1"),
+        ({"config.toml": 'model = "x"', "auth.json": '{"OPENAI_API_KEY": "k"}'}, {}, None),
+        ({"auth.json": '{"OPENAI_API_KEY": null, "tokens": {"id_token": "t"}}'}, {}, CHATGPT),
+        ({"auth.json": '{"tokens": {"id_token": "t"}}'}, {"CODEX_API_KEY": "k"}, None),
+        ({"config.toml": "[[broken", "auth.json": "broken"}, {}, None),
+        ({"config.toml": "openai_base_url = 7", "auth.json": "[]"}, {}, None),
+    ],
+)
+def test_codex_goes_on_to_where_it_went(
+    files: dict[str, str], environ: dict[str, str], url: str | None, tmp_path: Path
+) -> None:
+    """Its configuration's base URL, or that of who has logged in with ChatGPT."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    it = start(tmp_path, "codex", "exec", "hi", CODEX_HOME=str(tmp_path), **environ)
+    assert TOOLS["codex"].find_urls(it) == ({} if url is None else {"codex": url})
+    given = bases() if url is None else bases(codex="/~to/p")
+    flag = f"openai_base_url={ROOT}{'/v1' if url is None else '/~to/p'}"
+    assert TOOLS["codex"].adapt(it, given) == Changes(arguments=("-c", flag), told=f"-c {flag}")
+
+
+def test_codex_keeps_a_base_url_of_the_command_line(tmp_path: Path) -> None:
+    """It is the user's, for this command."""
+    it = start(tmp_path, "codex", "exec", "-c", 'openai_base_url="https://g.example"')
+    assert TOOLS["codex"].adapt(it, bases()) == Changes()
+
+
+@pytest.mark.parametrize(
+    ("environ", "wanted"),
+    [
+        ({}, {"opencode": {"options": {"baseURL": f"{ROOT}/~to/z"}}}),
+        (
+            {"GEMINI_API_KEY": "k"},
+            {
+                "opencode": {"options": {"baseURL": f"{ROOT}/~to/z"}},
+                "google": {"options": {"baseURL": f"{ROOT}/v1beta"}},
+            },
+        ),
+        (
+            {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": {"opencode": {"name": "Z"}}})},
+            {"opencode": {"name": "Z", "options": {"baseURL": f"{ROOT}/~to/z"}}},
+        ),
+        (
+            {
+                "OPENCODE_CONFIG_CONTENT": json.dumps(
+                    {"provider": {"opencode": {"options": {"baseURL": "https://mine.example"}}}}
+                )
+            },
+            {"opencode": {"options": {"baseURL": "https://mine.example"}}},
+        ),
+        ({"OPENCODE_CONFIG_CONTENT": '{"provider": {"opencode": 7}}'}, {"opencode": 7}),
+    ],
+)
+def test_opencode_s_configuration_is_added_to(
+    environ: dict[str, str], wanted: Any, tmp_path: Path
+) -> None:
+    """And no member of the user's is changed; of Anthropic's it wants ``/v1``."""
+    changes = TOOLS["opencode"].adapt(
+        start(tmp_path, "opencode", **environ), bases(opencode="/~to/z")
+    )
+    content = changes.variables["OPENCODE_CONFIG_CONTENT"]
+    assert content is not None
+    assert decode_json(content.encode())["provider"] == wanted
+    assert changes.variables["ANTHROPIC_BASE_URL"] == f"{ROOT}/v1"
+    assert "OPENCODE_CONFIG_CONTENT" in changes.told
+
+
+def test_opencode_s_own_base_urls_stay(tmp_path: Path) -> None:
+    """One of Anthropic's that was set is exact, and a configuration that is none is not ours."""
+    given = bases(opencode="/~to/z", ANTHROPIC_BASE_URL="/~to/a")
+    changes = TOOLS["opencode"].adapt(start(tmp_path, "opencode"), given)
+    assert "ANTHROPIC_BASE_URL" not in changes.variables
+    it = start(tmp_path, "opencode", OPENCODE_CONFIG_CONTENT="{broken")
+    assert TOOLS["opencode"].adapt(it, given) == Changes()
+    changes = TOOLS["opencode"].adapt(start(tmp_path, "opencode"), bases())
+    assert (set(changes.variables), changes.told) == ({"ANTHROPIC_BASE_URL"}, "")
+
+
+def test_gemini_is_told_that_its_key_is_the_login(tmp_path: Path) -> None:
+    """By defaults that the user's own settings win over; without a key, nothing."""
+    adapt, name = TOOLS["gemini"].adapt, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH"
+    assert adapt(start(tmp_path, "gemini"), bases()) == Changes()
+    assert (
+        adapt(start(tmp_path, "gemini", GEMINI_API_KEY="k", **{name: "/x"}), bases()) == Changes()
+    )
+    assert adapt(start(tmp_path / "no", "gemini", GEMINI_API_KEY="k"), bases()) == Changes()
+    changes = adapt(start(tmp_path, "gemini", GEMINI_API_KEY="canary"), bases())
+    path = tmp_path / "gemini-defaults.json"
+    assert changes.variables == {name: str(path)}
+    assert decode_json(path.read_bytes()) == {
+        "security": {"auth": {"selectedType": "gemini-api-key"}}
+    }
+
+
+def test_ollama_serves_where_it_did(tmp_path: Path) -> None:
+    """For the server the variable is the address to listen on."""
+    adapt = TOOLS["ollama"].adapt
+    assert adapt(start(tmp_path, "ollama", "serve"), bases()).variables == {"OLLAMA_HOST": None}
+    assert adapt(start(tmp_path, "ollama", "run", "serve"), bases()) == Changes()

@@ -1,0 +1,202 @@
+"""Which variables a run sets, and what becomes of those that are set already."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anthropic
+import ollama
+import openai
+import pytest
+from google import genai
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from proxy.processes.run_link import Joined
+from proxy.runs.bases import Bases
+from proxy.runs.environment import fit_environment, look_around
+from proxy.runs.variables import read_variables
+from proxy.upstream_entry import check_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SERVE = ("127.0.0.1", 4000)
+URL = "http://127.0.0.1:4321"
+RUN = f"{URL}/~run/app~~1"
+ROWS = {row.name: row for row in read_variables()}
+
+SET_WITHOUT_THE_CATALOGUE = {
+    "OPENAI_BASE_URL": f"{RUN}/v1",
+    "OPENAI_API_BASE": f"{RUN}/v1",
+    "ANTHROPIC_BASE_URL": RUN,
+    "GOOGLE_GEMINI_BASE_URL": RUN,
+    "OLLAMA_HOST": RUN,
+    "GEMINI_API_BASE": f"{RUN}/v1beta",
+    "OLLAMA_API_BASE": RUN,
+}
+
+
+def fit(environ: Mapping[str, str], *, has_catalogue: bool = False) -> dict[str, str]:
+    """What a run sets where the proxy gives each base URL a path that names it."""
+    around = look_around(environ, SERVE)
+    paths = {name: f"/~to/<{url}>" for name, url in around.wanted.items()}
+    joined = Joined(
+        pid=1, url=URL, paths=paths, stays=True, has_catalogue=has_catalogue, privacy=""
+    )
+    return fit_environment(environ, around, Bases.of(joined, "app", "1"), joined)
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_row_is_whole(row: Any) -> None:
+    """A usable base URL, somebody who reads it, a source and a day."""
+    assert re.fullmatch(r"[A-Z_]+", row.name)
+    assert row.url is None or check_url(row.url).startswith("https://")
+    assert row.path is None or re.fullmatch(r"(/[a-z0-9]+)?", row.path)
+    assert row.path is None or row.url is None
+    assert re.search(r"[0-9]", row.readers)
+    assert row.source.startswith("https://")
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", row.date)
+    assert row.same_as is None or ROWS[row.same_as].path == row.path
+
+
+CLIENTS: dict[str, Callable[[], Any]] = {
+    "OPENAI_BASE_URL": lambda: openai.OpenAI(api_key="k").base_url,
+    "ANTHROPIC_BASE_URL": lambda: anthropic.Anthropic(api_key="k").base_url,
+    "GOOGLE_GEMINI_BASE_URL": lambda: genai.Client(api_key="k")._api_client._http_options.base_url,
+    "OLLAMA_HOST": lambda: ollama.Client()._client.base_url,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_sdks_read_what_is_said_of_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are installed here, each with a path in its base URL."""
+    assert name in ROWS
+    monkeypatch.setenv(name, RUN)
+    assert str(CLIENTS[name]()).rstrip("/") == RUN
+
+
+def test_rule_2_what_is_not_set_leads_to_the_proxy() -> None:
+    """And an SDK with a provider of its own to that, where the proxy reaches those."""
+    assert fit({}) == SET_WITHOUT_THE_CATALOGUE
+    own = {name: f"{RUN}/~to/<{row.url}>" for name, row in ROWS.items() if row.url is not None}
+    assert fit({}, has_catalogue=True) == SET_WITHOUT_THE_CATALOGUE | own
+    assert own["GROQ_BASE_URL"] == f"{RUN}/~to/<https://api.groq.com>"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rule_1_what_is_set_stays_where_calls_go(name: str) -> None:
+    """Each variable by itself; the two of OpenAI's are one."""
+    url = "https://gateway.example/x/v1"
+    changed = {name} | ({"OPENAI_BASE_URL", "OPENAI_API_BASE"} if "OPENAI_" in name[:7] else set())
+    wanted = url.replace(".example", ".example:443") if name == "OLLAMA_HOST" else url
+    fitted = fit({name: url})
+    assert {it for it, text in fitted.items() if text == f"{RUN}/~to/<{wanted}>"} == changed
+    assert {it: fitted[it] for it in SET_WITHOUT_THE_CATALOGUE.keys() - changed} == {
+        it: text for it, text in SET_WITHOUT_THE_CATALOGUE.items() if it not in changed
+    }
+
+
+def test_two_names_for_one_may_say_different_things() -> None:
+    """Then each stays."""
+    fitted = fit({"OPENAI_BASE_URL": "https://a.example", "OPENAI_API_BASE": "https://b.example"})
+    assert fitted["OPENAI_BASE_URL"] == f"{RUN}/~to/<https://a.example>"
+    assert fitted["OPENAI_API_BASE"] == f"{RUN}/~to/<https://b.example>"
+
+
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        ("gpu", "http://gpu:11434"),
+        ("gpu:1", "http://gpu:1"),
+        (":1", "http://127.0.0.1:1"),
+        ("[::1]:1", "http://[::1]:1"),
+        ("[::]", "http://[::1]:11434"),
+        ("http://gpu", "http://gpu:80"),
+        ("https://gpu/x/", "https://gpu:443/x"),
+    ],
+)
+def test_an_ollama_host_is_read_as_its_clients_do(said: str, url: str) -> None:
+    """Its own client is the judge, but for addresses that only a server listens on."""
+    assert look_around({"OLLAMA_HOST": said}, SERVE).set_urls == {"OLLAMA_HOST": url}
+    if "0.0.0.0" not in said and "::]" not in said:
+        parsed = urlsplit(str(ollama.Client(said)._client.base_url))
+        wanted = urlsplit(url)
+        assert (parsed.scheme, parsed.hostname) == (wanted.scheme, wanted.hostname)
+        assert parsed.path.rstrip("/") == wanted.path
+        assert parsed.port in {wanted.port, None}  # where it is the scheme's
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://user:canary@h/v1",
+        "https://h/v1?key=canary",
+        "https://h/v1#canary",
+        "localhost:8000/canary v1",
+        "canary",
+        "ftp://canary",
+        "http://h:99999/canary",
+    ],
+)
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OLLAMA_HOST"])
+def test_rule_3_what_cannot_be_an_upstream_is_left_alone(name: str, text: str) -> None:
+    """And why is said without a credential (R7)."""
+    if name == "OLLAMA_HOST" and text == "canary":
+        return  # a host
+    around = look_around({name: text}, SERVE)
+    assert name not in fit({name: text})
+    assert name in around.unusable
+    if "@" in text or "?" in text:
+        assert "canary" not in str(around)
+
+
+def test_empty_variables_are_not_set() -> None:
+    """Shells export such."""
+    assert fit(dict.fromkeys(ROWS, " ")) == SET_WITHOUT_THE_CATALOGUE
+
+
+@given(st.dictionaries(st.sampled_from(sorted(ROWS)), st.text(max_size=30)))
+@example({"OLLAMA_HOST": "[", "OPENAI_BASE_URL": "http://["})
+@example({"OLLAMA_HOST": "http://h:x"})
+def test_whatever_is_set_is_looked_at(environ: dict[str, str]) -> None:
+    """Nothing fails, and what is set is a base URL."""
+    for url in fit(environ).values():
+        assert url.startswith(URL)
+
+
+def test_what_is_left_of_an_earlier_day_counts_as_unset() -> None:
+    """Where ``spantap serve`` would listen and nobody does; a server there is an upstream."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()[:2]
+        url = f"http://localhost:{address[1]}/v1"
+        assert look_around({"OPENAI_BASE_URL": url}, address).set_urls != {}
+    assert look_around({"OPENAI_BASE_URL": url}, address).set_urls == {}
+
+
+@pytest.mark.parametrize(
+    ("environ", "added"),
+    [
+        ({}, {}),
+        ({"NO_PROXY": "x"}, {}),
+        ({"https_proxy": ""}, {}),
+        ({"HTTPS_PROXY": "http://p"}, {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}),
+        (
+            {"all_proxy": "socks5://p", "NO_PROXY": "a, b,"},
+            {"NO_PROXY": "a,b,127.0.0.1", "no_proxy": "127.0.0.1"},
+        ),
+        ({"http_proxy": "http://p", "NO_PROXY": "*", "no_proxy": "a,127.0.0.1"}, {}),
+    ],
+)
+def test_rule_4_no_proxy_for_http_stands_between(
+    environ: dict[str, str], added: dict[str, str]
+) -> None:
+    """The rest of a list stays."""
+    fitted = fit(environ)
+    assert {name: text for name, text in fitted.items() if name.lower() == "no_proxy"} == added
