@@ -18,6 +18,7 @@ from proxy.demo.script import MODEL
 from tests.docs.test_quickstarts import node_packages, read_spans
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import running_proxy, running_upstream
+from tests.proxy.running_runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -126,3 +127,20 @@ def test_codex_is_refused_a_websocket_and_goes_on_at_once(
     names = ("input_tokens", "output_tokens", "reasoning_output_tokens")
     counted = [events[-1]["usage"][name] for name in names]
     assert counted == [sum(pair) for pair in zip(called["usage"], answered["usage"], strict=True)]
+
+
+def test_codex_runs_with_nothing_configured(tmp_path: Path) -> None:
+    """``spantap run -- codex``: the flag that it needs is added, and told."""
+    codex = str(node_packages() / ".bin" / "codex")
+    with running_upstream(tmp_path) as port:
+        variables = {"SPANTAP_UPSTREAM": f"http://127.0.0.1:{port}", "CODEX_API_KEY": "k"}
+        runs = Runs(folder=tmp_path, variables=variables | {"CODEX_HOME": str(tmp_path)})
+        words = ("-c", "features.plugins=false", "--skip-git-repo-check", "-m", MODEL, "Ahoy?")
+        status, out, err = runs.run("run", "--", codex, "exec", *words)
+    assert (status, "This is what the tools told me" in out) == (0, True), err
+    assert re.search(
+        r"spantap: for codex: -c openai_base_url=http://127\.0\.0\.1:\d+/~run/codex", err
+    )
+    assert runs.calls() == [("codex", MODEL)] * 2
+    assert "spantap: 2 calls;" in err
+    runs.see_none_left()

@@ -21,7 +21,7 @@ from tests.e2e.processes import ServerProcess, clean_environment, find_free_port
 from tests.otlp_sink import HttpSink
 
 SECTION = Page(ROOT / "README.md").text.partition("## Quick start with a real key\n")[2]
-INSTALL_AND_SERVE, CALL_AND_LOOK, SERVE_WITH_PHOENIX = re.findall(
+INSTALL_AND_RUN, SERVE, CALL_AND_LOOK, SERVE_WITH_PHOENIX = re.findall(
     r"^```sh\n(.*?)^```$", SECTION.partition("\n## ")[0], re.MULTILINE | re.DOTALL
 )
 
@@ -32,8 +32,42 @@ PROXY, PHOENIX, ID = "http://localhost:4000", "http://localhost:6006", "2dd5cb58
 
 START_SECONDS, SPAN_SECONDS = 30.0, 10.0
 
+APP = """\
+import openai
+client = openai.OpenAI(api_key="sk-...")
+chat = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Hello"}]}
+print(client.chat.completions.create(**chat).choices[0].message.content)
+"""
 
-@pytest.mark.parametrize("serve", [INSTALL_AND_SERVE, SERVE_WITH_PHOENIX], ids=["bare", "phoenix"])
+
+def without_install(script: str) -> str:
+    """A block without the line that would fetch packages."""
+    script = re.sub(rf"^{re.escape(INSTALL)}.*$", "", script, flags=re.MULTILINE)
+    assert "install" not in script
+    return script
+
+
+async def test_the_shortest_way_does_what_it_says(tmp_path: Path) -> None:
+    """The program prints the answer, its call goes where it went, and it is listed."""
+    (tmp_path / "app.py").write_text(APP)
+    async with running_provider("openai") as provider:
+        environment = clean_environment() | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "OPENAI_BASE_URL": f"{provider.url}/v1",
+            "SPANTAP_STORE": str(tmp_path / "traces.db"),
+        }
+        script = f"{without_install(INSTALL_AND_RUN)}\nspantap traces --run python"
+        answer, *listed = (await run(script, tmp_path, environment)).splitlines()
+    assert answer.startswith("Hello!")
+    assert " gpt-4o-mini " in listed[-1]
+    [arrival] = provider.arrivals
+    assert (arrival.target, arrival.headers["authorization"]) == (
+        "/v1/chat/completions",
+        "Bearer sk-...",
+    )
+
+
+@pytest.mark.parametrize("serve", [SERVE, SERVE_WITH_PHOENIX], ids=["bare", "phoenix"])
 async def test_the_quick_start_does_what_it_says(serve: str, tmp_path: Path) -> None:
     """The answer is printed, the call is listed and shown, and Phoenix gets its span."""
     port, admin_port = find_free_port(), find_free_port()
@@ -49,9 +83,7 @@ async def test_the_quick_start_does_what_it_says(serve: str, tmp_path: Path) -> 
             "SPANTAP_LINGER_SECONDS": "0",
         }
         with HttpSink() as phoenix:
-            script = re.sub(rf"^{re.escape(INSTALL)}.*$", "", serve, flags=re.MULTILINE)
-            assert "install" not in script
-            script = script.replace("spantap serve", "exec spantap serve")
+            script = without_install(serve).replace("spantap serve", "exec spantap serve")
             server = ServerProcess(
                 ["sh", "-ec", script.replace(PHOENIX, phoenix.url)],
                 environment=environment,
