@@ -198,13 +198,14 @@ def _end(
     """Leave the proxy, wait for the last calls, and show them all."""
     from proxy.commands.run_summary import print_summary, wait_for_calls  # noqa: PLC0415
 
-    stays = membership.leave()
-    if stays:
+    own = membership.own
+    if stays := membership.leave():
         wait_for_calls(store, run)
     if not quiet and sys.stderr is not None:
-        print_summary(store, run, began_ns, sys.stderr)
-    if not stays:
-        membership.wait_for_end()
-    own = membership.own
+        print_summary(store, run, None if own is None or stays else began_ns, sys.stderr)
+    if stays:
+        return
+    membership.wait_for_end()
     if own is not None and not quiet and (count := own.count_warnings()):
-        _tell(f"{count} warnings or errors are in {own.log}")
+        lines = "line" if count == 1 else "lines"
+        _tell(f"the proxy has warned of something: {count} {lines} in {own.log}")

@@ -44,8 +44,16 @@ def wait_for_calls(store: Path, run: tuple[str, str]) -> None:
             time.sleep(LOOK_SECONDS)
 
 
-def print_summary(store: Path, run: tuple[str, str], began_ns: int, err: TextIO) -> None:
-    """Print a table of the last calls of a run, and what else there is to say of it."""
+def print_summary(store: Path, run: tuple[str, str], own_ns: int | None, err: TextIO) -> None:
+    """Print a table of the last calls of a run, and what else there is to say of it.
+
+    Args:
+        store: where they are.
+        run: its name and its number.
+        own_ns: when the run began that has its proxy for itself, so that all unobserved calls since
+            are its own; ``None`` for another.
+        err: where to print.
+    """
     console = open_console(err)
     with contextlib.suppress(OSError):  # nobody reads
         try:
@@ -54,7 +62,7 @@ def print_summary(store: Path, run: tuple[str, str], began_ns: int, err: TextIO)
                 if count:
                     calls = [decode_call(it.summary, it.span) for it in reader.newest(MAX_ROWS)]
                     print_table(console, calls)
-                others = [it for it in reader.unobserved() if it.last_ns >= began_ns]
+                others = [] if own_ns is None else reader.unobserved(own_ns)
         except StoreError as error:
             console.out(f"spantap: the calls cannot be shown: {error}")
             return

@@ -180,10 +180,13 @@ class StoreReader:
                 damaged = dataclasses.replace(summary, last_error=DAMAGED_WORDS)
                 yield StoredSpan(summary=damaged, span=b"")
 
-    def unobserved(self) -> list[UnobservedCalls]:
-        """Read the calls that were relayed and not observed, the most frequent path first."""
+    def unobserved(self, since_ns: int = 0) -> list[UnobservedCalls]:
+        """Read the calls that were relayed and not observed, the most frequent path first.
+
+        `since_ns`: only those of proxies that began later.
+        """
         with explain_sqlite_errors(self.path):
-            return read_unobserved(self._connection)
+            return read_unobserved(self._connection, since_ns)
 
     def _summaries(
         self, where: str, values: tuple[int | str, ...], limit: int

@@ -34,7 +34,8 @@ OR rowid NOT IN (SELECT rowid FROM unobserved ORDER BY last_ns DESC LIMIT ?)
 """
 
 _READ = """
-SELECT path, sum(calls), max(last_ns) FROM unobserved GROUP BY path ORDER BY sum(calls) DESC, path
+SELECT path, sum(calls), max(last_ns) FROM unobserved WHERE run_ns >= ?
+GROUP BY path ORDER BY sum(calls) DESC, path
 """
 
 
@@ -64,8 +65,11 @@ def write_unobserved(
         connection.execute(_EXPIRE, (now_ns - max_age_ns, MAX_ROWS))
 
 
-def read_unobserved(connection: sqlite3.Connection) -> list[UnobservedCalls]:
-    """Read unobserved calls, the most frequent path first; none if there is no table of them."""
+def read_unobserved(connection: sqlite3.Connection, since_ns: int = 0) -> list[UnobservedCalls]:
+    """Read unobserved calls, the most frequent path first; none if there is no table of them.
+
+    `since_ns`: only those of runs of the proxy that began later.
+    """
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unobserved'").fetchone():
         return []
-    return [UnobservedCalls(*row) for row in connection.execute(_READ)]
+    return [UnobservedCalls(*row) for row in connection.execute(_READ, (since_ns,))]

@@ -324,10 +324,24 @@ def test_warnings_of_the_proxy_are_told_and_do_not_garble(runs: Runs) -> None:
     status, out, err = runs.python(script)
     assert (status, out) == (0, "b'HTTP/1.1 400'\n")
     log = runs.folder / "traces.db.log"
-    assert f"warnings or errors are in {log}" in err
+    assert f"spantap: the proxy has warned of something: 1 line in {log}\n" in err
     assert "refused a request" not in err
     assert "refused a request" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_calls_that_are_not_observed_are_told(runs: Runs) -> None:
+    """Those of this run alone, for an earlier one may have had some, too."""
+    script = (
+        "PATHS['OPENAI_BASE_URL'] = '/converse'\n"
+        "try:\n    ask()\nexcept urllib.error.HTTPError as error:\n    print(error.status)"
+    )
+    for _ in range(2):
+        status, out, err = runs.python(script)
+        assert (status, out) == (0, "404\n")
+        assert "no call is recorded" in err
+        assert "Relayed and not recorded: 1 x POST /v1/converse" in err
+    assert "2 x POST /v1/converse" in runs.run("traces")[1]
 
 
 def test_a_variable_that_is_no_setting_is_told(runs: Runs) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from codec.apis.table import OBSERVED
 from codec.text.jsontext import decode_json_object
@@ -278,3 +279,22 @@ def test_latest_calls_are_read_for_others(store: Path) -> None:
     with StoreReader(store) as reader:
         calls = list(latest_calls(reader, limit=2))
     assert [call.summary.span_id for call in calls] == [span_id_of(2), span_id_of(3)]
+
+
+def test_the_calls_of_a_run_are_listed_alone(tmp_path: Path) -> None:
+    """By its name, for people and for programs, and as they come."""
+    path = tmp_path / "traces.db"
+    with Store.open(path, delivers=False) as owner:
+        rows = [make_row(make_exchange(number)) for number in (1, 2, 3)]
+        labels = (None, "app~~1", "app~~2")
+        owner.add([replace(row, run=label) for row, label in zip(rows, labels, strict=True)])
+    assert [record["run"] for record in Ran(path, as_json=True).records] == [None, "app", "app"]
+    listed = Ran(path, run="app", as_json=True, limit=1).records
+    assert [record["span_id"] for record in listed] == [rows[2].span_id]
+    ran = Ran(path, run="nobody")
+    assert (ran.status, "no call of a run named 'nobody' is recorded" in ran.err) == (0, True)
+
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    assert Ran(path, run="app", follow=True, wait=stop).out.count(" completed ") == 2
