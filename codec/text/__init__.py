@@ -7,6 +7,7 @@ Doors
     beforehand what that takes, :mod:`~codec.text.nesting` how deep it goes.
     :class:`codec.text.sse.SseDecoder` makes events of bytes that are cut anywhere.
     :func:`codec.text.scan.scan_request` finds members in a body without decoding it, also where
-    the body lies in :class:`~codec.text.blocks.Blocks`.
+    the body lies in :class:`~codec.text.blocks.Blocks`; :mod:`~codec.text.multipart` finds the
+    fields of a form while it passes.
     :mod:`codec.text.base64_text` shortens inline media, :mod:`~codec.text.integers` reads counts.
 """

@@ -1,0 +1,96 @@
+"""A part of a form (``multipart/form-data``): what its head says, and what is kept of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("FormPart", "read_parameters", "read_part")
+
+_FOLD: Final = re.compile(rb"\r\n[ \t]+")
+_PARAMETER: Final = re.compile(
+    rb';[ \t]*+([A-Za-z0-9_*-]{1,64}+)[ \t]*+=[ \t]*+(?:"((?:[^"\\]|\\.)*+)"|([^;]*+))', re.DOTALL
+)
+_ESCAPE: Final = re.compile(rb'\\(["\\])')
+_TEXT_TYPES: Final = ("text/", "application/json")
+
+
+class FormPart:
+    """A part under way; what comes before the first is one without a name.
+
+    Attributes:
+        name: empty where it has none.
+        text: what was kept of it; ``None`` for a file.
+        size_bytes: what came of it.
+    """
+
+    def __init__(
+        self, name: str = "", filename: str | None = None, content_type: str | None = None
+    ) -> None:
+        self.name = name
+        self._filename = filename
+        self._content_type = content_type
+        kind = (content_type or "text/plain").lower()
+        is_text = bool(name) and filename is None and kind.startswith(_TEXT_TYPES)
+        self.text: bytearray | None = bytearray() if is_text else None
+        self.size_bytes = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """It is a text of which not all was kept."""
+        return self.text is not None and len(self.text) < self.size_bytes
+
+    def read(self, *, is_whole: bool) -> str | JsonObject:
+        """Read the value: a text, or what is known of a file."""
+        text = None if self.text is None else _read_text(self.text, self.is_cut or not is_whole)
+        if text is not None:
+            return text
+        size_bytes = self.size_bytes if is_whole else None
+        told = (self._filename, self._content_type, size_bytes)
+        names = ("filename", "content_type", "bytes")
+        return {name: value for name, value in zip(names, told, strict=True) if value is not None}
+
+
+def _read_text(text: bytearray, may_lack_end: bool) -> str | None:  # noqa: FBT001 - private
+    """Read UTF-8, of which the last character may be cut off; ``None`` where it is none."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        if may_lack_end and error.reason == "unexpected end of data":
+            return text[: error.start].decode()
+        return None
+
+
+def read_part(head: bytes) -> FormPart:
+    """Begin a part by its head; one without a name where that has none."""
+    fields: dict[bytes, bytes] = {}
+    for line in _FOLD.sub(b" ", head).split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        fields.setdefault(name.strip().lower(), value.strip())
+    told = read_parameters(fields.get(b"content-disposition", b""))
+    filename = told.get(b"filename")
+    if (coded := told.get(b"filename*")) is not None:  # RFC 5987
+        filename = unquote_to_bytes(coded.rpartition(b"'")[2])
+    content_type = fields.get(b"content-type", b"").partition(b";")[0].strip()
+    return FormPart(
+        name=_decode(told.get(b"name", b"")),
+        filename=None if filename is None else _decode(filename),
+        content_type=_decode(content_type) or None,
+    )
+
+
+def read_parameters(value: bytes) -> dict[bytes, bytes]:
+    """The parameters of a header's value, by their names in lower case; the first of each."""
+    found: dict[bytes, bytes] = {}
+    for name, quoted, plain in _PARAMETER.findall(value):
+        text = _ESCAPE.sub(rb"\1", quoted) if quoted else plain.strip()
+        found.setdefault(name.lower(), text)
+    return found
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
