@@ -138,6 +138,13 @@ class Head(RawHeaders):
         values = self.join(name) if name in self._places else None
         return _NONE if values is None else _split_options(values.lower())
 
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the body is compressed, so that its bytes say nothing."""
+        if b"content-encoding" not in self._places:
+            return False
+        return not self.options(b"content-encoding") <= {b"", b"identity"}
+
     def without(self, names: frozenset[bytes]) -> Head:
         """All other fields."""
         return Head(field for field in self if field[0].lower() not in names)

@@ -52,7 +52,16 @@ class RequestBody:
         is_whole: all of it has come.
     """
 
-    __slots__ = ("_broken", "_idle_seconds", "_on_room", "_reads", "_size", "_waiter", "is_whole")
+    __slots__ = (
+        "_broken",
+        "_idle_seconds",
+        "_on_room",
+        "_reads",
+        "_size",
+        "_waiter",
+        "_watcher",
+        "is_whole",
+    )
 
     def __init__(self, *, idle_seconds: float, on_room: Callable[[], None]) -> None:
         self._idle_seconds = idle_seconds or None
@@ -61,7 +70,12 @@ class RequestBody:
         self._size = 0
         self._broken = ""
         self._waiter: asyncio.Future[None] | None = None
+        self._watcher: Callable[[bytes], None] | None = None
         self.is_whole = False
+
+    def watch(self, watcher: Callable[[bytes], None]) -> None:
+        """Show a watcher, which never raises, all that its reader gets, when the reader gets it."""
+        self._watcher = watcher
 
     @property
     def is_full(self) -> bool:
@@ -124,6 +138,8 @@ class RequestBody:
         self._size = 0
         if was_full:
             self._on_room()
+        if self._watcher is not None:
+            self._watcher(data)
         return data
 
 

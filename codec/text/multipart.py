@@ -77,6 +77,11 @@ class Form(msgspec.Struct, frozen=True):
     members: JsonObject
     state: FormState
 
+    @property
+    def is_whole(self) -> bool:
+        """Nothing of it is missing."""
+        return self.state is FormState.WHOLE
+
 
 def is_form(content_type: bytes) -> bool:
     """Tell whether a body of this type is in parts, of whatever kind."""

@@ -10,7 +10,8 @@ Rules:
 4. Only a request that we altered is ever sent twice, and only when the upstream's answer names
    what we added (``design.md`` section 4); the client sees the last answer.
 5. A body over its limit, or without room beside those of other calls, is relayed as it comes, and
-   recorded as left out. Nothing of a body is kept once the upstream has it and has answered.
+   recorded as left out, but for a form, whose fields are recorded. Nothing of a body is kept once
+   the upstream has it and has answered.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from proxy.headers import RequestChanges, request_headers
 from proxy.limits import MAX_BODIES_BYTES
 from proxy.on_disconnect import OnDisconnect
 from proxy.relay.body_scan import may_be_long
+from proxy.relay.form_tap import open_form
 from proxy.relay.rejections import MAX_KEY_BYTES
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyShare, GatheredBody
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
     from codec.apis.api import Api
     from codec.text.blocks import Blocks
     from proxy.downstream.downstream import Answered, Downstream
-    from proxy.headers import Head
     from proxy.relay.body_scan import BodyScans
+    from proxy.relay.form_tap import FormTap
     from proxy.relay.open_exchanges import OpenExchange
     from proxy.relay.rejections import RejectionKey, Rejections
     from proxy.relay.tap import Tap
@@ -105,6 +107,7 @@ class ObservedExchange:
     share: BodyShare
     scans: BodyScans
     open_exchange: OpenExchange
+    _form: FormTap | None = None  # in the request's body
     _rejection_key: RejectionKey | None = None  # of a request that is rewritten
     _rewritten: Rewrite = _UNTOUCHED  # what was done to the request that was answered
     _resend_count: int = 0
@@ -165,6 +168,9 @@ class ObservedExchange:
         except BaseException:
             self.share.give_back()
             raise
+        finally:
+            if self._form is not None:
+                self._form.record()
         response.when_uploaded(self.share.give_back)
         return response
 
@@ -175,13 +181,14 @@ class ObservedExchange:
         usage option.
         """
         self.downstream.continue_if_expected()
-        scans = self.api.has_usage_option and not _is_encoded(self.downstream.headers)
+        self._form = open_form(self.api, self.downstream, self.tap, self.share.reserve)
+        scans = self.api.has_usage_option and not self.downstream.headers.is_encoded
         reader = self.downstream.body
         body = reader.pop()  # usually all of it has come
         if not body:
             return await self._gather_body(reader, scans=scans)
         is_whole = self._has_room(len(body), len(body))
-        self.tap.request_body(body if is_whole else None, len(body))
+        self._record(body, is_within=is_whole)
         if not is_whole:
             return body, reader, None
         return body, None, await self.scans.scan(body) if scans else None
@@ -201,20 +208,22 @@ class ObservedExchange:
                 if is_within and scanner is not None:
                     await self.scans.feed(scanner, data)
         except GatewayError:
-            self._record(gathered, is_within=True)
+            self._record(gathered.pop(), is_within=True)
             raise
-        body = self._record(gathered, is_within=is_within)
+        body = gathered.pop()
+        self._record(body, is_within=is_within)
         if not is_within:
             return body, reader, None
         if scanner is not None:
             return body, None, scanner.finish()
         return body, None, await self.scans.scan(body[:]) if scans else None
 
-    def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
-        """Record what was gathered, and return it."""
-        body = gathered.pop()
-        self.tap.request_body(body if is_within else None, len(body))
-        return body
+    def _record(self, body: bytes | Blocks, *, is_within: bool) -> None:
+        """Record what was gathered; a form over the limit once it was relayed."""
+        if self._form is None:
+            self.tap.request_body(body if is_within else None, len(body))
+        elif is_within:
+            self._form.record()
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
         """Count a read; whether its body is within both limits (rule 5)."""
@@ -287,7 +296,7 @@ class ObservedExchange:
             raise asyncio.CancelledError  # just when the answer came
         rewrite = self._rewritten
         could_hide = rewrite.asked and response.status < 300
-        is_encoded = could_hide and _is_encoded(response.headers)
+        is_encoded = could_hide and response.headers.is_encoded
         hides_usage = could_hide and not is_encoded and _may_be_stream(response)
         self.tap.response_head(
             response,
@@ -346,13 +355,6 @@ class ObservedExchange:
                 size += len(data)
         except UpstreamBroken:
             return
-
-
-def _is_encoded(headers: Head) -> bool:
-    """Tell whether the body is compressed, so that its bytes say nothing."""
-    if not headers.has(b"content-encoding"):
-        return False
-    return not headers.options(b"content-encoding") <= {b"", b"identity"}
 
 
 def _may_be_stream(response: UpstreamResponse) -> bool:

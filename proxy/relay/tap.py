@@ -20,6 +20,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from codec.text.jsontext import encode_json
 from proxy.headers import MAX_SHAPES
 from proxy.limits import MAX_ANSWER_BYTES
 from proxy.logging.logs import limit_lines
@@ -44,6 +45,7 @@ from telemetry.privacy.json_strings import REDACTED
 
 if TYPE_CHECKING:
     from codec.text.blocks import Blocks
+    from codec.text.multipart import Form
     from proxy.clock import Clock
     from proxy.downstream.downstream import Downstream
     from proxy.headers import Head, Shape
@@ -155,9 +157,18 @@ class Tap:
             except Exception:  # noqa: BLE001 - rule 1, whatever it is
                 self._give_up()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether frames go anywhere."""
+        return self._sink is not None
+
     def _give_up(self) -> None:
         self._sink = None
         self._source.note_defect(self._number)
+
+    def note_defect(self, what: str) -> None:
+        """Log the exception that is being handled, and what it costs."""
+        self._source.note_defect(self._number, what)
 
     def begin(
         self,
@@ -220,6 +231,18 @@ class Tap:
         for block in (data,) if data is None or isinstance(data, bytes) else data.blocks:
             frame = RequestBody(exchange=self._number, data=block, size_bytes=size_bytes)
             self._emit(frame, OBJECT_BYTES if block is None else OBJECT_BYTES + len(block))
+
+    def request_form(self, form: Form, size_bytes: int) -> None:
+        """What the client's form of so many bytes says; nothing where it could not be read."""
+        try:
+            data = encode_json(form.members).encode() if form.members or form.is_whole else b""
+        except Exception:  # noqa: BLE001 - rule 1, whatever a client has written
+            self._give_up()
+            return
+        frame = RequestBody(
+            exchange=self._number, data=data, size_bytes=size_bytes, form=form.state
+        )
+        self._emit(frame, OBJECT_BYTES + len(data))
 
     def response_head(
         self,
@@ -324,7 +347,7 @@ class TapSource:
         """A tap for a new exchange; one that is not observed emits nothing."""
         return Tap(self, next(self._numbers), self.sink if observed else None)
 
-    def note_defect(self, number: int) -> None:
+    def note_defect(self, number: int, what: str = "is no longer observed") -> None:
         """Log the exception that is being handled."""
         if self._defects.admit() is not None:
-            _log.exception("the tap failed: exchange %d is no longer observed", number)
+            _log.exception("the tap failed: exchange %d %s", number, what)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from codec.text.multipart import FormState
 from telemetry.frames.ending import EndKind
 from telemetry.span_identity import SpanIdentity
 
@@ -112,13 +113,16 @@ class RequestBody(
     """The client's body as sent, before any rewrite; a large one in several frames.
 
     Attributes:
-        data: all bytes or the next of them; ``None`` past the capture limit (R5).
+        data: all bytes or the next of them; ``None`` past the capture limit (R5). Of a form its
+            fields, as the JSON object of :mod:`codec.text.multipart`; nothing where it is none.
         size_bytes: of the whole body, as far as known.
+        form: how much of a form is known; ``None`` for other bodies.
     """
 
     exchange: int
     data: bytes | None
     size_bytes: int
+    form: FormState | None = None
 
 
 class ResponseHead(

@@ -31,8 +31,8 @@ class CapturedRequest:
     """What is held of one request.
 
     Attributes:
-        body: as it came, its content coding undone; ``None`` if it was not captured, or is large
-            and was decoded.
+        body: as it came, its content coding undone, or what is told of a form; ``None`` if it was
+            not captured, or is large and was decoded.
         request: what it says.
         size_bytes: how many bytes the client sent.
         is_cut: it was not captured, or given up.
@@ -48,10 +48,13 @@ class CapturedRequest:
         self.size_bytes = 0
         self.is_cut = False
 
-    def gather(self, part: bytes | None, size_bytes: int) -> bytes | None:
-        """Gather the next part of a body of `size_bytes`; return the body once it is whole."""
+    def gather(self, part: bytes | None, size_bytes: int, *, is_form: bool = False) -> bytes | None:
+        """Gather the next part of a body of `size_bytes`; return the body once it is whole.
+
+        What is told of a form comes in one part, whatever the form's size.
+        """
         self.size_bytes = size_bytes
-        if part is not None and len(part) >= size_bytes:
+        if part is not None and (is_form or len(part) >= size_bytes):
             self.release()
             return part
         if part is None or not self._holding.reserve(len(part)):

@@ -1,0 +1,88 @@
+"""The form in a request's body, read while it is relayed, and tapped without its files.
+
+Why here, and not in telemetry: :mod:`codec.text.multipart`. Rules:
+
+1. The relay passes on the same bytes at the same time, whatever is made of them: a form is shown
+   each read of its body, and that is all (R2).
+2. A form is recorded once: before it is sent, where all of it was gathered; else when the upstream
+   answers, or the call fails. What had not come by then is left out.
+3. A body that is compressed, or names no boundary, is broken for us, and relayed like any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codec.text.multipart import Form, FormReader, FormState, find_boundary, is_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.apis.api import Api
+    from proxy.downstream.downstream import Downstream
+    from proxy.relay.tap import Tap
+    from proxy.request_body import RequestBody
+
+__all__ = ("FormTap", "open_form")
+
+_UNREADABLE = Form({}, FormState.BROKEN)
+
+
+class FormTap:
+    """Reads one form. Nothing raises.
+
+    `reader` is ``None`` for a body that cannot be read.
+    """
+
+    def __init__(self, tap: Tap, body: RequestBody, reader: FormReader | None) -> None:
+        self._tap = tap
+        self._body = body
+        self._reader = reader
+        self._size_bytes = 0
+        self._is_recorded = False
+        body.watch(self._feed)
+
+    def _feed(self, data: bytes) -> None:
+        """Take what is read of the body."""
+        self._size_bytes += len(data)
+        if self._reader is not None:
+            try:
+                self._reader.feed(data)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._reader = None
+                self._tap.note_defect("is observed without its form")
+
+    def record(self) -> None:
+        """Record what came so far; a second call does nothing."""
+        if self._is_recorded:
+            return
+        self._is_recorded = True
+        reader, self._reader = self._reader, None
+        form = _UNREADABLE if reader is None else reader.finish()
+        if reader is not None and form.state is FormState.BROKEN and not self._body.at_eof():
+            form = msgspec.structs.replace(form, state=FormState.CUT)
+        self._tap.request_form(form, self._size_bytes)
+
+
+def open_form(
+    api: Api, downstream: Downstream, tap: Tap, lend: Callable[[int], bool]
+) -> FormTap | None:
+    """Begin to read the form in a request's body; ``None`` where that is none.
+
+    Args:
+        api: that is called.
+        downstream: whose body it is.
+        tap: where it is recorded.
+        lend: whether that many more bytes may be held of it.
+    """
+    if not (api.takes_forms and tap.is_open):
+        return None
+    headers = downstream.headers
+    content_type = headers.find(b"content-type") or b""
+    if not is_form(content_type):
+        return None
+    boundary = None if headers.is_encoded else find_boundary(content_type)
+    reader = None if boundary is None else FormReader(boundary, lend)
+    return FormTap(tap, downstream.body, reader)
