@@ -325,6 +325,9 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         usage: what the provider reported, wherever it rode.
         cost: what the provider says the answer costs.
         error: the error that the answer tells of.
+        mime_type: what the answer is, where nothing of it is shown.
+        output_bytes: the size of the sound in it, which is not kept.
+        partial_images: how many pictures came ahead of those that are whole; none of them is kept.
         hidden_members: names of what events said that the client does not receive, besides usage.
         anomalies: short names, ``span-contract.md`` 1.8, each once, in order of first sight.
         body: the whole as one JSON object, as the client received it.
@@ -338,6 +341,9 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage: Usage | None = None
     cost: Cost | None = None
     error: ErrorObject | None = None
+    mime_type: str | None = None
+    output_bytes: int | None = None
+    partial_images: int | None = None
     hidden_members: tuple[str, ...] = ()
     anomalies: tuple[str, ...] = ()
     body: Mapping[str, Any] = msgspec.field(default_factory=dict)
@@ -395,8 +401,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """How far an answer came that was streamed or not."""
         return Ending.OPEN if streamed else Ending.STOPPED
 
-    def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any]:  # noqa: ARG002
-        """The answer, streamed or not, for ``output.value``: an object, or a list that came."""
+    def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any] | str:  # noqa: ARG002
+        """The answer, streamed or not, for ``output.value``: an object, or a list or text."""
         return dict(self.body)
 
 

@@ -33,6 +33,7 @@ __all__ = (
     "Usage",
     "UsageEstimate",
     "UsageFold",
+    "decode_token_usage",
     "decode_usage",
     "merge_usage",
 )
@@ -47,6 +48,13 @@ size (:func:`codec.budget.size_bytes`)."""
 
 _BASIC_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _BASIC_NAMES = frozenset(_BASIC_COUNTS)
+_CHAT_NAMES = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "input_tokens_details": "prompt_tokens_details",
+    "input_token_details": "prompt_tokens_details",  # transcriptions
+    "output_tokens_details": "completion_tokens_details",
+}
 # Where else than in details the tokens from a cache may be.
 _CACHE_READ = (
     "prompt_cache_hit_tokens",  # DeepSeek
@@ -149,6 +157,18 @@ def decode_usage(raw: Any) -> Usage | None:
         completion_audio=count_of(of_completion.get("audio_tokens")),
         raw=raw,
     )
+
+
+def decode_token_usage(raw: Any) -> Usage | None:
+    """Read a usage object whose counts may be of ``input_tokens`` and ``output_tokens``.
+
+    OpenAI has these names in all its APIs but chats.
+    """
+    if not isinstance(raw, dict):
+        return None
+    named = {chat: raw[name] for name, chat in _CHAT_NAMES.items() if name in raw}
+    usage = decode_usage({**raw, **named})
+    return usage and msgspec.structs.replace(usage, raw=raw)
 
 
 def merge_usage(into: JsonObject, new: JsonObject, budget: Budget) -> None:

@@ -45,6 +45,8 @@ class MetadataMember(StrEnum):
     REFUSED_CHOICES = "refused_choices"
     FLAGGED = "flagged"
     FLAGGED_CATEGORIES = "flagged_categories"
+    PARTIAL_IMAGES = "partial_images"
+    OUTPUT_BYTES = "output_bytes"
     USAGE_SOURCE = "usage_source"
     USAGE_RAW = "usage_raw"
     COST_SOURCE = "cost_source"

@@ -101,6 +101,9 @@ class Api:
         shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
             OpenInference's instrumentor of the API has it.
         calls_are_parts: whether calls of tools are also parts of a message, in their places.
+        gives_reason: its answers say why they ended.
+        takes_forms: its requests may be forms, whose files are not observed
+            (:mod:`codec.text.multipart`).
         asked: the kind of its requests.
         quoted_members: members of an answer in which it repeats its request.
         quoted_lists: members of an answer that are lists whose items repeat something; the name of
@@ -113,6 +116,9 @@ class Api:
             where it is one of JSON lines.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
+        shorten: makes a piece of a large plain answer shorter, one that begins and ends anywhere.
+        read_sound: makes an answer of bytes that are not kept: of their content type, and of their
+            number where that is known. ``None`` where the API has no such answers.
         open_player: gets what plays its answers (:func:`load_player`); ``None`` where nothing does.
     """
 
@@ -134,9 +140,13 @@ class Api:
     quoted_item_members: frozenset[str] = frozenset()
     tool_lists: frozenset[str] = frozenset()
     streams_json: bool = False
+    gives_reason: bool = True
+    takes_forms: bool = False
     asked: type[Asked]
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]
+    shorten: Callable[[bytes], bytes] | None = None
+    read_sound: Callable[[str, int | None], Said] | None = None
     open_player: Callable[[], Player] | None = None
 
     def decode_asked(self, body: bytes, path: str = "") -> Asked:

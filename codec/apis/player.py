@@ -41,7 +41,10 @@ class Script:
 
 
 class Performance(Protocol):
-    """Plays one answer on the wire, whole or as a stream."""
+    """Plays one answer on the wire, whole or as a stream.
+
+    A plain answer is JSON; one that is not has its content type in an attribute ``plain_type``.
+    """
 
     @property
     def content_type(self) -> str:

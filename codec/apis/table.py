@@ -10,26 +10,40 @@ from codec.apis.completions.route import COMPLETIONS
 from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.gemini.route import GEMINI, GEMINI_EMBED, GEMINI_STREAM
+from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
 from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
+from codec.apis.speech.route import SPEECH
+from codec.apis.transcriptions.route import TRANSCRIPTIONS, TRANSLATIONS
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
 
-__all__ = ("APIS", "COUNTS", "OBSERVED", "calls_model_unobserved", "find_api", "get_api")
+__all__ = (
+    "APIS",
+    "COUNTS",
+    "GIVE_NO_REASON",
+    "OBSERVED",
+    "calls_model_unobserved",
+    "find_api",
+    "get_api",
+)
 
 APIS: Final = (
     *(CHAT, COMPLETIONS, OLLAMA_EMBED, EMBEDDINGS, RESPONSES, COUNT_TOKENS, MESSAGES),
     *(GEMINI, GEMINI_STREAM, GEMINI_EMBED, OLLAMA_CHAT, OLLAMA_GENERATE),
-    *(RERANK, MODERATIONS),
+    *(RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS),
 )
 """Every API, one with a longer end of its path before one whose end that has, too."""
 
 COUNTS: Final = frozenset({COUNT_TOKENS.name})
 """Names of the APIs that only count, and call no model."""
+
+GIVE_NO_REASON: Final = frozenset(api.operation for api in APIS if not api.gives_reason)
+"""Operations (``gen_ai.operation.name``) whose answers never say why they ended."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}
 

@@ -12,7 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from openinference.semconv.trace import RerankerAttributes, SpanAttributes
+from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
+    GEN_AI_OPERATION_NAME,
+    GEN_AI_REQUEST_STREAM,
+)
 
+from codec.apis.table import GIVE_NO_REASON
 from codec.call import Tool
 from codec.parts import ToolCall
 from codec.text.jsontext import decode_json
@@ -123,8 +128,8 @@ class RecordedCall:
 
     @property
     def requested_streaming(self) -> bool:
-        """Whether the client asked for a stream: JSON's ``true`` and nothing else."""
-        return self.parameters.get("stream") is True
+        """Whether the client asked for a stream, in the way of its API."""
+        return self.span.attributes.get(GEN_AI_REQUEST_STREAM) is True
 
     @cached_property
     def metadata(self) -> JsonObject:
@@ -149,8 +154,22 @@ class RecordedCall:
 
     @property
     def makes_content(self) -> bool:
-        """Whether it is a call of a model that answers: one of these has a reason to end."""
+        """Whether it is a call of a model that answers."""
         return self.text(SpanAttributes.OPENINFERENCE_SPAN_KIND) in {None, "LLM"}
+
+    @property
+    def gives_reason(self) -> bool:
+        """Whether its answer is to say why it ended."""
+        return self.makes_content and self.text(GEN_AI_OPERATION_NAME) not in GIVE_NO_REASON
+
+    @property
+    def sound(self) -> str | None:
+        """What is known of sound that came and was not kept, in words."""
+        size_bytes = self.metadata.get(MetadataMember.OUTPUT_BYTES)
+        if not isinstance(size_bytes, int):
+            return None
+        mime_type = self.text(SpanAttributes.OUTPUT_MIME_TYPE)
+        return f"{size_bytes} bytes" + (f", {mime_type}" if mime_type else "")
 
     @property
     def query(self) -> str | None:

@@ -118,6 +118,8 @@ def _answer_lines(call: RecordedCall) -> Iterator[Line]:
         yield from _message_lines(message, f"output {message.index}" if several else "")
     for document in call.ranking:
         yield from _document_lines(document)
+    if call.sound is not None:
+        yield 4, Text("(audio) ", style="italic").append(escape_line(call.sound))
     if call.verdict is not None:
         yield 2, Text(escape_line(call.verdict))
     elif not (call.output_messages or call.ranking or call.makes_content):
@@ -147,7 +149,7 @@ def _head_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     if call.cost_usd is not None:
         source = metadata.get(MetadataMember.COST_SOURCE)
         yield _fact("cost", f"{_dollars(call.cost_usd)} USD" + (f" ({source})" if source else ""))
-    if call.makes_content:
+    if call.finish_reason or call.gives_reason:
         yield _fact("finish", call.finish_reason or "none came")
     for name, attribute in (
         ("session", SpanAttributes.SESSION_ID),

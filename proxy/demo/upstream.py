@@ -21,6 +21,7 @@ from codec.apis.faults import build_error
 from codec.apis.table import APIS
 from codec.dialects import Dialect, find_dialect, play_error
 from codec.text.jsontext import decode_json_object
+from codec.text.multipart import FormReader, find_boundary, is_form
 from proxy.demo.script import ERROR_MODEL, MODELS, write_script
 from proxy.downstream.listening import listen
 
@@ -35,6 +36,8 @@ __all__ = ("HOST", "Pace", "create_demo_upstream", "serving_demo_upstream")
 
 HOST = "127.0.0.1"
 """The address: the upstream answers anybody, so it listens to this machine only."""
+
+_JSON = "application/json; charset=utf-8"
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The largest request body: room for a chat full of images, not for filling the memory."""
@@ -106,7 +109,7 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
         return _json(player.write_error(error["error"], dialect), status)
 
     try:
-        body = decode_json_object(await request.read())
+        body = await _read_body(request, takes_forms=api.takes_forms)
     except ValueError:
         return refuse(400, build_error("We could not parse the JSON body of your request."))
     if fault := player.find_fault(body):
@@ -127,7 +130,29 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
     pace = request.app[_PACE]
     longest = max(len(answer.deltas) for answer in script.answers)
     await asyncio.sleep(pace.first_seconds + longest * pace.chunk_seconds)
-    return _json(performance.whole())
+    answer = _json(performance.whole())
+    answer.headers["Content-Type"] = getattr(performance, "plain_type", _JSON)
+    return answer
+
+
+async def _read_body(request: web.Request, *, takes_forms: bool) -> JsonObject:
+    """The members of a request's JSON, or of its form where it may be one.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    content_type = request.headers.get("Content-Type", "").encode()
+    body = await request.read()
+    if not (takes_forms and is_form(content_type)):
+        return decode_json_object(body)
+    if (boundary := find_boundary(content_type)) is None:
+        raise ValueError("no boundary")
+    reader = FormReader(boundary)
+    reader.feed(body)
+    form = reader.finish()
+    if not form.is_whole:
+        raise ValueError(form.state)
+    return form.members
 
 
 async def _stream(request: web.Request, performance: Performance) -> web.StreamResponse:

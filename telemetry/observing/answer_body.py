@@ -1,19 +1,32 @@
-"""The body of an answer as an observer keeps it: an event stream folded, all else as it is."""
+"""The body of an answer as an observer keeps it: a stream folded, sound counted, all else as it is.
+
+Of a large body that is kept, what is too long in it is taken out while it comes, as its API says.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.text.sse import OVERLAP_BYTES, SHORTENED_BYTES
 from telemetry.frames.frame import MAX_ERROR_BYTES
 from telemetry.observing.chunk_timing import ChunkClock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codec.apis.api import Api, Stream
     from codec.call import Said
     from telemetry.frames.frame import ResponseHead
     from telemetry.observing.open_bodies import Holding
 
-__all__ = ("MAX_PLAIN_BYTES", "PlainBody", "StreamBody", "make_body")
+__all__ = (
+    "MAX_PLAIN_BYTES",
+    "PlainBody",
+    "SoundBody",
+    "StreamBody",
+    "make_body",
+    "make_sound_body",
+)
 
 MAX_PLAIN_BYTES = 16 * 1024 * 1024
 """Largest body that is no stream: four images. A chat's text has a few kilobytes."""
@@ -22,6 +35,8 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
 """What the first line of an event stream begins with: a comment or a field (WHATWG HTML, section
 9.2.6; ``error`` is old llama.cpp's, ``dialects.md`` 4.7)."""
 
+_SOUND = ("audio/", "application/octet-stream")
+"""What an answer is called that is nothing but bytes."""
 
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 """What streams of JSON lines are called: then it is one, also where the request asked for none."""
@@ -43,10 +58,10 @@ def make_body(
     if head.status >= 400:
         return PlainBody(MAX_ERROR_BYTES, holding) if first else None
     is_json = first[:1] in {b"{", b"["}
-    kind = next((value for name, value in head.headers if name == "content-type"), "").lower()
+    kind = _find_type(head).lower()
     called_lines = api.streams_json and kind.startswith(_LINES)
     if is_json and not (called_lines or (asks_stream and api.streams_json)):
-        return PlainBody(MAX_PLAIN_BYTES, holding)
+        return PlainBody(MAX_PLAIN_BYTES, holding, api.shorten)
     called_stream = called_lines or kind.startswith("text/event-stream")
     if is_json or first.startswith(_FIELDS) or (first and called_stream):
         stream = api.open_stream(
@@ -56,6 +71,20 @@ def make_body(
     if any(field.startswith(first) for field in _FIELDS):
         return None
     return PlainBody(MAX_PLAIN_BYTES, holding)
+
+
+def make_sound_body(head: ResponseHead, api: Api) -> SoundBody | None:
+    """Make a body by its head alone, where that tells that it is sound.
+
+    Its first bytes tell nothing: they may be any.
+    """
+    kind = _find_type(head).partition(";")[0].strip()
+    is_sound = api.read_sound is not None and kind.lower().startswith(_SOUND)
+    return SoundBody(kind) if is_sound and head.status < 400 else None
+
+
+def _find_type(head: ResponseHead) -> str:
+    return next((value for name, value in head.headers if name == "content-type"), "")
 
 
 class StreamBody:
@@ -91,13 +120,33 @@ class StreamBody:
         return response
 
 
-class PlainBody:
-    """A whole body, kept up to a limit."""
+class SoundBody:
+    """Bytes that are counted and not kept."""
 
-    def __init__(self, limit_bytes: int, holding: Holding) -> None:
+    def __init__(self, mime_type: str) -> None:
+        self.mime_type = mime_type
+        self.size_bytes = 0
+
+    def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
+        """Count what came in one read; false, for only the end tells that it was all."""
+        self.size_bytes += len(data)
+        return False
+
+
+class PlainBody:
+    """A whole body, kept up to a limit; `shorten` takes out of a large one what is too long."""
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        holding: Holding,
+        shorten: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         self._limit_bytes = limit_bytes
         self._holding = holding
+        self._shorten = shorten
         self._pieces: list[bytes] = []
+        self._long_bytes = 0  # of the last pieces, which were not shortened yet
         self._size_bytes = 0
         self.cut = False
 
@@ -108,8 +157,24 @@ class PlainBody:
             return False
         self._pieces.append(data)
         self._size_bytes += len(data)
+        self._long_bytes += len(data)
+        if self._shorten is not None and self._long_bytes >= SHORTENED_BYTES:
+            self._make_short(self._shorten)
         self.cut = self._size_bytes > self._limit_bytes
         return False
+
+    def _make_short(self, shorten: Callable[[bytes], bytes]) -> None:
+        """Shorten what came last, and so much before it that what goes on from there is found."""
+        last = [self._pieces.pop()]
+        last_bytes = len(last[0])
+        while self._pieces and last_bytes < self._long_bytes + OVERLAP_BYTES:
+            last.append(self._pieces.pop())
+            last_bytes += len(last[-1])
+        short = shorten(b"".join(reversed(last)))
+        self._pieces += (short[:-OVERLAP_BYTES], short[-OVERLAP_BYTES:])
+        self._long_bytes = 0
+        self._size_bytes -= last_bytes - len(short)
+        self._holding.give_back(last_bytes - len(short))
 
     def pop(self) -> bytes:
         """Return all that was kept, and keep it no longer."""

@@ -12,7 +12,8 @@ One place for the table of ``design.md`` section 6 and ``span-contract.md`` 2.1.
 4. What was not read is not judged: a clean end of a body that was not observed whole counts as a
    complete answer, and the anomalies say why it is not known better (R6).
 5. A plain answer is whole if its framing says so. If only the connection's end does, it is whole if
-   it can be read: nothing else tells it from one that broke off, or never came.
+   it can be read, and says not that it is open, as sound does: nothing else tells it from one that
+   broke off, or never came.
 6. Otherwise the end that the relay saw decides. A client that was given up because it stopped
    sending or reading has left, like one that closes: no fault of the provider's and no success. An
    anomaly tells the two apart.
@@ -97,7 +98,9 @@ def judge(
         return Judgement(outcome=Outcome.CANCELLED)
     if ending is Ending.COMPLETE and delivered:
         return _COMPLETED
-    is_whole = ending is not Ending.OPEN if streamed else _is_whole(end, status, response)
+    is_whole = ending is not Ending.OPEN
+    if not streamed:
+        is_whole = _is_whole(end, status, is_read=response is not None and is_whole)
     if end.kind in CLEAN_ENDS and (unread or is_whole):
         return _COMPLETED
     if ending is Ending.UNMARKED and delivered and end.kind is EndKind.CLIENT_GONE:
@@ -152,10 +155,10 @@ def _error_label(error: ErrorObject) -> str:
     return next(labels, "stream_error")
 
 
-def _is_whole(end: End, status: int, response: Said | None) -> bool:
+def _is_whole(end: End, status: int, *, is_read: bool) -> bool:
     """Tell whether a plain answer that ended cleanly is whole, as far as is known (rule 5)."""
     framed = end.kind is EndKind.UPSTREAM_EOF
-    return framed or response is not None or not 200 <= status < 300
+    return framed or is_read or not 200 <= status < 300
 
 
 def _provider_message(response: Said | None, error_body: str | None) -> str | None:

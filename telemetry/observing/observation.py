@@ -20,10 +20,18 @@ from codec.anomalies import calls_tool_not_offered
 from codec.apis.table import get_api
 from codec.errors import LimitExceeded, MalformedRequest, MalformedResponse
 from codec.text.jsontext import is_json
+from codec.text.multipart import FormState
 from telemetry.frames.content_header import asks_no_content
 from telemetry.frames.ending import CLEAN_ENDS, EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseHead
-from telemetry.observing.answer_body import MAX_PLAIN_BYTES, PlainBody, StreamBody, make_body
+from telemetry.observing.answer_body import (
+    MAX_PLAIN_BYTES,
+    PlainBody,
+    SoundBody,
+    StreamBody,
+    make_body,
+    make_sound_body,
+)
 from telemetry.observing.client_context import add_body_context, add_run, without_inputs
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.exchange import Exchange, Outcome
@@ -80,7 +88,7 @@ class Observation:
     _head: ResponseHead | None = None
     _decoder: ContentDecoder | None = None
     _first = b""  # of the body, while too short to tell its kind
-    _body: StreamBody | PlainBody | None = None
+    _body: StreamBody | PlainBody | SoundBody | None = None
     _unread = False
     _reads = 0
     _last_read_ns = 0
@@ -113,6 +121,11 @@ class Observation:
     def begin_ns(self) -> int:
         """When the exchange began."""
         return self._begin.at_ns
+
+    @property
+    def _is_plain(self) -> bool:
+        """The answer's body has no coding."""
+        return self._decoder is UNCHANGING
 
     @property
     def _is_large(self) -> bool:
@@ -165,10 +178,15 @@ class Observation:
             captured.size_bytes = frame.size_bytes
             self._note(OBSERVER_DIED)
             return
+        if frame.form is not None:
+            self._note_form(frame.form)
+            if frame.data == b"":  # nothing of it could be read
+                captured.size_bytes = frame.size_bytes
+                return
         try:
-            body = captured.gather(frame.data, frame.size_bytes)
+            body = captured.gather(frame.data, frame.size_bytes, is_form=frame.form is not None)
             if body is not None:
-                decoder = make_decoder(self._begin.headers)
+                decoder = UNCHANGING if frame.form else make_decoder(self._begin.headers)
                 is_plain = decoder is UNCHANGING
                 # The length of a compressed body says nothing.
                 with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
@@ -183,6 +201,12 @@ class Observation:
         if captured.is_cut:
             self._note("observer_limit")
 
+    def _note_form(self, state: FormState) -> None:
+        if state is FormState.CUT:
+            self._note("observer_limit")
+        elif state is FormState.BROKEN:
+            self._note("request_undecodable")
+
     def feed_head(self, frame: ResponseHead) -> None:
         """Prepare for the answer's body."""
         self._head = frame
@@ -195,6 +219,7 @@ class Observation:
             )
         except UndecodableContent:
             self._cut("response_undecodable")
+        self._body = make_sound_body(frame, self._api)
 
     def feed_data(self, frame: ResponseData) -> None:
         """Decode the next read of the answer; skip it if that is not possible."""
@@ -255,7 +280,7 @@ class Observation:
         request = self._asked.request
         if self._asked.is_cut:
             self._note("observer_limit")
-        if frame.shed_bytes:
+        if frame.shed_bytes and not (isinstance(body, SoundBody) and self._is_plain):
             self._cut("observer_limit")
         if request is not None:
             self._credentials = self._credentials.without(request.model)
@@ -365,10 +390,20 @@ class Observation:
                 self._cut("observer_limit")
             self._note(*response.anomalies)
             return response, None
+        if isinstance(body, SoundBody):
+            return self._finish_sound(body, end), None
         if body.cut:
             self._cut("observer_limit")
         is_whole = end.kind is EndKind.UPSTREAM_EOF and not self._unread
         return self._finish_plain(body.pop(), head.status, cut=body.cut, is_whole=is_whole)
+
+    def _finish_sound(self, body: SoundBody, end: End) -> Said | None:
+        """Make an answer of sound, all of which was counted, or none."""
+        if self._api.read_sound is None:
+            return None
+        size_bytes = body.size_bytes + end.shed_bytes
+        is_known = self._is_plain or not self._unread
+        return self._api.read_sound(body.mime_type, size_bytes if is_known else None)
 
     def _finish_plain(
         self, data: bytes, status: int, *, cut: bool, is_whole: bool
@@ -398,6 +433,6 @@ class Observation:
     def _mask_body(self, data: bytes, *, is_whole: bool) -> str:
         """Mask the text of a body that is no answer."""
         text = data.decode("utf-8", "replace")
-        if self._decoder is not UNCHANGING:
+        if not self._is_plain:
             is_whole = is_whole and is_json(text)  # a missing end is not noticed
         return self._credentials.redact_quote(text, is_whole=is_whole)

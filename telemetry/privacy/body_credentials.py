@@ -3,8 +3,8 @@
 Rules:
 
 1. Places are known: Azure's ``data_sources``, tools that are not functions (MCP), lists of MCP
-   servers and connectors, headers and keys for a gateway. Messages, prompts and the schemas of
-   functions are content, and not looked into.
+   servers and connectors, headers and keys for a gateway, URLs of media. Messages, prompts and the
+   schemas of functions are content, and not looked into.
 2. In a place, a string whose name ends like that of a credential is one. So is the value of every
    header that is not known to be harmless, and in a URL the user and what the query has under such
    a name.
@@ -45,6 +45,7 @@ _PLACES: Final = frozenset(
         *("litellm_params", "fallbacks", "model_list"),  # LiteLLM
         *("providerOptions", "provider_options"),  # Vercel's gateway: the user's own keys
         *("headers", "extra_headers", "extra_body"),  # LiteLLM, and slips in the use of SDKs
+        *("images", "file_url"),  # of images and sound: URLs, which may be signed
     }
 )
 """Members of a body that are places as a whole (rule 1)."""

@@ -62,7 +62,7 @@ _ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
 """An escape that may hide a letter of the words that are looked for."""
 
 _TYPE = "type"
-_KIND_MEMBERS = (_TYPE, "modality", "mime_type", "mimeType", "media_type")
+_KIND_MEMBERS = (_TYPE, "modality", "mime_type", "mimeType", "media_type", "content_type")
 
 
 def may_hold_image(text: str) -> bool:

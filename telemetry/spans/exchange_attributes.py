@@ -44,6 +44,7 @@ from telemetry.spans.response_attributes import (
     build_output_attributes,
     build_output_message_attributes,
     build_text_choice_attributes,
+    without_quotes,
 )
 from telemetry.spans.rules import SpanRules
 from telemetry.spans.size_limits import SizeLimits, fit_attributes, surely_fits, write_within
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributePairs, AttributeValue
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
+    from telemetry.privacy.switches import PrivacySwitches
 
 __all__ = ("build_exchange_attributes", "build_span_content")
 
@@ -73,8 +75,8 @@ def build_span_content(
     exchange: Exchange, rules: SpanRules, mask: Mask
 ) -> tuple[WrittenAttributes, dict[str, int]]:
     """The attributes of a span, and what was cut of them, as ``metadata.cut`` tells."""
-    if not mask.hides_nothing and rules.privacy.hides_tools:
-        exchange = _hide_item_tools(exchange)
+    if not mask.hides_nothing:
+        exchange = _hide_parts(exchange, rules.privacy)
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
     cost = rules.pricing.price(exchange) if rules.pricing is not None else None
@@ -123,11 +125,14 @@ def _list_context(exchange: Exchange) -> AttributePairs:
             yield name, text
 
 
-def _hide_item_tools(exchange: Exchange) -> Exchange:
-    if exchange.request is None:
-        return exchange
-    body = hide_item_tools(exchange.request.body)
-    return replace(exchange, request=replace(exchange.request, body=body))
+def _hide_parts(exchange: Exchange, privacy: PrivacySwitches) -> Exchange:
+    """Hide what is spread over messages: tools in items, and what an answer's items repeat."""
+    request, response, api = exchange.request, exchange.response, exchange.api
+    if privacy.hides_tools and request is not None:
+        request = replace(request, body=hide_item_tools(request.body))
+    if privacy.hides_of_request and api.quoted_item_members and response is not None:
+        response = replace(response, body=without_quotes(response.body, api))
+    return replace(exchange, request=request, response=response)
 
 
 def _write_whole(

@@ -108,6 +108,8 @@ def _own_members(
         exchange.on_disconnect if disconnected else None,
         list(response.refused) or None if response is not None else None,
         *_verdict_values(exchange),
+        response.partial_images if response is not None else None,
+        response.output_bytes if response is not None else None,
         source,
         dict(usage.raw) or None if usage is not None else None,
         cost_source,

@@ -41,6 +41,7 @@ __all__ = (
     "build_output_attributes",
     "build_output_message_attributes",
     "build_text_choice_attributes",
+    "without_quotes",
 )
 
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
@@ -50,7 +51,7 @@ _CONTENT_KEY: Final = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttribute
 
 def build_output_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.output_messages.<index>.*``."""
-    answers = exchange.response.answers if exchange.response is not None else ()
+    answers = _find_answers(exchange)
     if len(answers) == 1 and _is_plain(answers[0]) and flattening.reserve(2):
         message = answers[0].message
         return iter(((_ROLE_KEY, message.role), (_CONTENT_KEY, message.content)))
@@ -67,6 +68,13 @@ def build_output_message_attributes(exchange: Exchange, flattening: Flattening) 
         build,
         limit=MAX_FLATTENED_CHOICES,
     )
+
+
+def _find_answers(exchange: Exchange) -> Sequence[Answer]:
+    """The messages of the answer (rule 2)."""
+    if exchange.response is None or (exchange.response_status or 0) >= 400:
+        return ()
+    return exchange.response.answers
 
 
 def _is_plain(answer: Answer) -> bool:
@@ -86,7 +94,7 @@ def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> 
 
     return flattening.flatten(
         SpanAttributes.LLM_CHOICES,
-        exchange.response.answers if exchange.response is not None else (),
+        _find_answers(exchange),
         build,
         limit=MAX_FLATTENED_TEXT_CHOICES,
     )
@@ -110,20 +118,22 @@ def build_output_attributes(
     if response is None or (exchange.response_status or 0) >= 400:
         return  # rule 2
     body = response.output(streamed=exchange.streamed)
+    if isinstance(body, str):  # text/plain is the default
+        yield SpanAttributes.OUTPUT_VALUE, body or None
+        return
     if repeats_hidden:
-        body = _without_quotes(body, api)
+        body = without_quotes(body, api)
     if privacy is not None and privacy.hides_tools and isinstance(body, Mapping):
         body = hide_item_tools(body)
     text = json_text(body) if body or isinstance(body, list) else None
-    if text is not None:
-        yield SpanAttributes.OUTPUT_VALUE, text
-        yield SpanAttributes.OUTPUT_MIME_TYPE, _JSON
+    yield SpanAttributes.OUTPUT_VALUE, text
+    yield SpanAttributes.OUTPUT_MIME_TYPE, response.mime_type if text is None else _JSON
 
 
-def _without_quotes(
+def without_quotes(
     body: Mapping[str, Any] | Sequence[Any], api: Api
 ) -> Mapping[str, Any] | Sequence[Any]:
-    """An answer without what it repeats of its request."""
+    """Leave out of an answer's body what it repeats of its request."""
     if not isinstance(body, Mapping):
         return _without_members(body, api.quoted_item_members) if "" in api.quoted_lists else body
     return {

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from codec.apis.responses.asked import read_tools
 from codec.apis.responses.items import read_output_item
 from codec.bodies import decode_response_object
@@ -24,7 +22,7 @@ from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import count_of
 from codec.text.jsontext import is_json
-from codec.usage import decode_usage
+from codec.usage import decode_token_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,13 +41,6 @@ _STOPS: Final = {
 }
 _CLIENT_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _WITH_USAGE: Final = frozenset({"completed", "incomplete"})
-
-_CHAT_NAMES: Final = {
-    "input_tokens": "prompt_tokens",
-    "output_tokens": "completion_tokens",
-    "input_tokens_details": "prompt_tokens_details",
-    "output_tokens_details": "completion_tokens_details",
-}
 
 
 class ResponseAnswer(Said, frozen=True, kw_only=True, gc=False):
@@ -150,7 +141,7 @@ def make_answer(
     is_cut: bool = False,
 ) -> ResponseAnswer:
     """Make an answer of a whole response object, of which more may be known on the way to it."""
-    usage = _read_usage(body.get("usage"))
+    usage = decode_token_usage(body.get("usage"))
     return ResponseAnswer(
         id=text_of(body.get("id")),
         model=text_of(body.get("model")),
@@ -164,15 +155,6 @@ def make_answer(
         body=body,
         is_cut=is_cut,
     )
-
-
-def _read_usage(raw: Any) -> Usage | None:
-    """Read the counts, whose names are others than a chat's."""
-    if not isinstance(raw, dict):
-        return None
-    named = {chat: raw[name] for name, chat in _CHAT_NAMES.items() if name in raw}
-    usage = decode_usage({**raw, **named})
-    return usage and msgspec.structs.replace(usage, raw=raw)
 
 
 def _judge(

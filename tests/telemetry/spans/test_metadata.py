@@ -83,8 +83,8 @@ def test_rule_2_every_member_that_applies() -> None:
         "cut": {"llm.tools": 600},
     }
     assert build_metadata(exchange, {"llm.tools": 600}, "provider") == wanted
-    # A chat has an attribute for its model, and no verdict.
-    of_others = {"model", "flagged", "flagged_categories"}
+    # A chat has an attribute for its model, no verdict, and nothing that is only counted.
+    of_others = {"model", "flagged", "flagged_categories", "partial_images", "output_bytes"}
     assert wanted.keys() | of_others == {member.value for member in MetadataMember}
 
 

@@ -1,0 +1,64 @@
+"""What the players of images, speech and transcriptions share: OpenAI's errors, and its events."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from codec.dialects import play_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codec.apis.player import Performance, Script
+    from codec.call import Asked
+    from codec.dialects import Dialect
+    from codec.generator import Answer
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("FAILURE", "EventPlayer", "list_words", "write_event")
+
+FAILURE: Final[JsonObject] = {
+    "error": {
+        "message": "The demo model was asked to fail, and did.",
+        "type": "server_error",
+        "param": None,
+        "code": "server_error",
+    }
+}
+"""What the model says that fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPlayer:
+    """Speaks an API of OpenAI's whose streams are events with types.
+
+    Attributes:
+        find_fault: the error body for the first thing wrong with a request.
+        perform: begins an answer.
+    """
+
+    find_fault: Callable[[JsonObject], JsonObject | None]
+    perform: Callable[[Asked, Script], Performance]
+
+    def write_error(self, error: JsonObject, dialect: Dialect) -> bytes:
+        """Write the body of an answer that is none, in a dialect."""
+        return play_error(dialect, error)
+
+    def play(self, asked: Asked, script: Script, _: Dialect) -> Performance:
+        """Begin an answer."""
+        return self.perform(asked, script)
+
+
+def write_event(kind: str, members: JsonObject, *, is_named: bool = True) -> bytes:
+    """Write an event; OpenAI leaves the names of some out."""
+    data = json.dumps({"type": kind, **members}, ensure_ascii=False, separators=(",", ":"))
+    name = f"event: {kind}\n" if is_named else ""
+    return f"{name}data: {data}\n\n".encode()
+
+
+def list_words(answer: Answer) -> list[str]:
+    """The words that an answer says."""
+    words = (delta.content or delta.refusal for delta in answer.deltas)
+    return [word for word in words if word]

@@ -1,0 +1,6 @@
+"""Images: made of a prompt, edited, or varied (``apis.md`` section 7).
+
+:data:`codec.apis.images.route.IMAGES` is the door. Requests are JSON, or forms with files; answers
+are JSON (:mod:`~codec.apis.images.said`) or events (:mod:`~codec.apis.images.stream`), with images
+as URLs or in base64, of which what is long is only counted.
+"""

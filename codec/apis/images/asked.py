@@ -1,0 +1,43 @@
+"""What a request for images says: the prompt, and what is to be edited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from codec.call import Message
+from codec.form_request import FormRequest
+from codec.members import text_of
+from codec.text.integers import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ("ImageRequest",)
+
+
+class ImageRequest(FormRequest, frozen=True, gc=False):
+    """Which images are wanted."""
+
+    content_members: ClassVar[frozenset[str]] = frozenset(
+        {"prompt", "image", "image[]", "images", "mask"}
+    )
+
+    @property
+    def choice_count(self) -> int:
+        """How many images were asked for, at least one."""
+        return count_of(self.options.get("n")) or 1
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """All but the prompt: images, too, or what is known of their files (``apis.md`` 7)."""
+        return {name: value for name, value in self.body.items() if name != "prompt"}
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The parameters; what comes is an image."""
+        return {**super().options, "modalities": ["image"]}
+
+    def read_messages(self) -> Sequence[Message]:
+        """Read one message, with the prompt; a variation has none."""
+        prompt = text_of(self.body.get("prompt"))
+        return () if prompt is None else (Message("user", prompt),)

@@ -1,0 +1,8 @@
+"""Transcriptions and translations: what was said in a recording, as text (``apis.md`` section 8).
+
+:data:`codec.apis.transcriptions.route.TRANSCRIPTIONS` and
+:data:`~codec.apis.transcriptions.route.TRANSLATIONS` are the doors. Requests are forms with a file,
+or JSON (:mod:`~codec.apis.transcriptions.asked`); answers are JSON, bare text or events
+(:mod:`~codec.apis.transcriptions.said`, :mod:`~codec.apis.transcriptions.stream`), in the words of
+OpenAI and of Mistral.
+"""

@@ -1,0 +1,112 @@
+"""What an answer says of a recording (``apis.md`` section 8).
+
+Rules:
+
+1. JSON with a ``text``, or the bare text in a form that was asked for: plain, SRT or WebVTT. What
+   begins as JSON or as a page of HTML does, and is none that can be read, is no text.
+2. Of tokens a usage tells as chats' or as OpenAI's other APIs do. Seconds are no tokens: they stay
+   in the raw usage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.bare_errors import find_bare_error
+from codec.bodies import decode_response_value
+from codec.call import Answer, Ending, Message, Said
+from codec.chunk import find_error
+from codec.cost import decode_cost
+from codec.errors import MalformedResponse
+from codec.members import object_of, string_of, text_of
+from codec.usage import decode_token_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from codec.call import ErrorObject
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("TranscriptionAnswer", "make_transcription", "read_transcription")
+
+_NO_TEXT: Final = ("{", "<!doctype", "<html")
+"""Beginnings of what is no transcription in bare text (rule 1)."""
+
+
+class TranscriptionAnswer(Said, frozen=True, kw_only=True, gc=False):
+    """A recording, written down.
+
+    Attributes:
+        text: all that was said in it; ``None`` where the answer does not tell.
+        is_bare: the text is the whole body.
+        is_cut: it came as a stream, of which the end is missing.
+    """
+
+    text: str | None = None
+    is_bare: bool = False
+    is_cut: bool = False
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """One message, with the text."""
+        if self.text is None:
+            return ()
+        return (Answer(index=0, message=Message("assistant", self.text)),)
+
+    def ending(self, *, streamed: bool) -> Ending:
+        """Whole with its last event, or with its text; a bare one may have had more."""
+        if streamed:
+            return Ending.OPEN if self.is_cut else Ending.COMPLETE
+        return Ending.STOPPED if self.is_bare or self.text is None else Ending.COMPLETE
+
+    def output(self, *, streamed: bool) -> Mapping[str, Any] | Sequence[Any] | str:
+        """The body as it came."""
+        if self.is_bare and self.text is not None:
+            return self.text
+        return super().output(streamed=streamed)
+
+
+def read_transcription(body: bytes) -> TranscriptionAnswer:
+    """Read the body of an answer, one that reports an error included.
+
+    Raises:
+        MalformedResponse: it is neither JSON nor text.
+    """
+    try:
+        value = decode_response_value(body)
+    except MalformedResponse:
+        value = None
+    if isinstance(value, dict):
+        is_told = isinstance(value.get("text"), str)
+        error = find_error(value) if is_told else find_bare_error(value)
+        odd = () if is_told or error is not None else ("foreign_chunk",)
+        return make_transcription(value, error=error, anomalies=odd)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedResponse("response body: neither JSON nor text") from error
+    if text[:16].lstrip().lower().startswith(_NO_TEXT):
+        raise MalformedResponse("response body: no transcription")
+    return TranscriptionAnswer(text=text, is_bare=True)
+
+
+def make_transcription(
+    body: JsonObject,
+    *,
+    error: ErrorObject | None = None,
+    anomalies: Sequence[str] = (),
+    is_cut: bool = False,
+) -> TranscriptionAnswer:
+    """Make an answer of its JSON object."""
+    usage = decode_token_usage(body.get("usage"))
+    odd = ("total_inconsistent",) if usage is not None and usage.total_inconsistent else ()
+    return TranscriptionAnswer(
+        model=text_of(body.get("model")),
+        usage=usage,
+        cost=decode_cost(object_of(body.get("usage")), body),
+        error=error,
+        anomalies=(*anomalies, *odd),
+        body=body,
+        text=string_of(body.get("text")),
+        is_cut=is_cut,
+    )

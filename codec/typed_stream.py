@@ -1,0 +1,130 @@
+"""Event streams of which each event names its type, and few are one more word of a text.
+
+Rules, beside those of :mod:`codec.event_reader`:
+
+1. The type in the data wins; the event's own name counts where there is none (``apis.md`` 1.3).
+2. An event of a type that nobody knows is a chunk, and passed over.
+3. Past its budget nothing grows (``observer_limit``); how it ended, usage and errors are still
+   taken (R5).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from codec.chunk import find_error, fit_error
+from codec.event_reader import EventReader
+from codec.members import object_of, text_of
+from codec.text.sse import SseDecoder, read_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from codec.budget import Budget
+    from codec.call import ErrorObject, Said
+    from codec.text.jsontext import JsonObject
+    from codec.text.sse import ServerSentEvent
+
+__all__ = ("MAX_ANSWER_BYTES", "TypedFold", "TypedStream")
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+"""Largest event, without the images that are taken out of it: as much as of other APIs."""
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+"""What one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
+
+
+class TypedFold(ABC):
+    """Folds the events of one stream. Not safe for concurrent calls.
+
+    What an event means is an API's own: :meth:`_take`.
+
+    Attributes:
+        budget: of all that is kept.
+        has_content: something was said.
+        is_complete: the event that ends an answer was seen.
+        error: the first one.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.has_content = False
+        self.is_complete = False
+        self.error: ErrorObject | None = None
+        self._anomalies: dict[str, None] = {}  # a set that keeps its order
+
+    @abstractmethod
+    def _take(self, kind: str, event: JsonObject) -> None:
+        """Take an event of some type, which is the fold's from here on."""
+
+    @abstractmethod
+    def answer(self) -> Said:
+        """The answer as it stands, after the last event."""
+
+    @property
+    def anomalies(self) -> Sequence[str]:
+        """What was odd so far."""
+        if self.budget.exceeded:
+            self.note("observer_limit")
+        return tuple(self._anomalies)
+
+    def note(self, anomaly: str) -> None:
+        """Note an anomaly by its name in ``span-contract.md`` 1.8."""
+        self._anomalies[anomaly] = None
+
+    def note_error(self, error: ErrorObject) -> None:
+        """Note an error; the first one is kept, as far as there is room."""
+        if self.error is None:
+            self.error = fit_error(error, self.budget)
+
+    def feed(self, value: Any, name: str | None) -> bool:
+        """Fold the value of an event of this name; whether it is a chunk, which an error is not."""
+        if (error := find_error(value, name)) is not None:
+            self.note_error(error)
+            return False
+        members = object_of(value)
+        kind = text_of(members.get("type")) or name
+        if kind is None:
+            self.note("foreign_chunk")
+        else:
+            self._take(kind, members)
+        return True
+
+
+_Fold = TypeVar("_Fold", bound=TypedFold)
+
+
+class TypedStream(EventReader[_Fold]):
+    """Reads one stream. Not safe for concurrent calls.
+
+    Args:
+        fold: what its events are folded into.
+        shorten: takes out of large events what is too long in them
+            (:class:`codec.text.sse.SseDecoder`).
+    """
+
+    __slots__ = ()
+
+    def __init__(self, fold: _Fold, shorten: Callable[[bytes], bytes] | None = None) -> None:
+        super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=shorten))
+
+    @property
+    def is_complete(self) -> bool:
+        """The event that ends an answer was seen."""
+        return self._fold.is_complete
+
+    def feed(self, data: bytes) -> None:
+        """Take one read of the body, its content coding undone, cut anywhere. Never raises."""
+        for raw in self._split(data):
+            if (event := read_event(raw)) is not None:
+                self._feed_event(event)
+        self._reserve_pending()
+
+    def finish(self) -> Said:
+        """Take the end of the bytes and return what the stream said. Call it once."""
+        self._read_end()
+        return self._fold.answer()
+
+    def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
+        self.chunk_count += self._fold.feed(value, event.event)
