@@ -47,6 +47,8 @@ __all__ = (
     "load_ollama_texts",
     "load_rankings",
     "load_responses",
+    "read_fields",
+    "read_lines",
 )
 
 VARIABLE = "SPANTAP_RECORDINGS"
@@ -78,6 +80,7 @@ class Recording:
     Attributes:
         target: path and query of the request.
         request: the client's body.
+        content_type: what the client calls it.
         head: the answer's fields, framing left out.
         breaks_off: the connection ends before the answer does.
     """
@@ -85,6 +88,7 @@ class Recording:
     id: str
     target: bytes = b""
     request: bytes = b"{}"
+    content_type: bytes = b"application/json"
     status: int = 200
     head: tuple[tuple[bytes, bytes], ...] = ()
     body: bytes
@@ -105,7 +109,7 @@ class Recording:
     @property
     def asks_stream(self) -> bool:
         """Whether the client wants an event stream."""
-        return bool(parse_json(self.request).get("stream") is True)
+        return bool((parse_json(self.request) or {}).get("stream") is True)
 
     def request_with(self, *, asks_usage: bool) -> bytes:
         """The client's body, asking for usage or not; as it was recorded where that fits."""
@@ -264,9 +268,8 @@ def _load(
     *,
     asks_by_body: bool = True,
 ) -> Iterator[Recording]:
-    for line in (folder / file).read_text(encoding="utf-8").split("\n")[:-1]:
-        exchange = parse_json(line)
-        if exchange["api"] != api or not isinstance(exchange["response"]["body"], str):
+    for exchange in read_lines(folder, api, file):
+        if not isinstance(exchange["response"]["body"], str):
             continue
         response = exchange["response"]
         body = response["body"].encode()
@@ -276,13 +279,26 @@ def _load(
             target=_target(exchange["request"]["path"], target, other_ends),
             request=exchange["request"]["body"].encode() or json.dumps(question).encode(),
             status=response["status"],
-            head=tuple(
-                (name.encode(), value.encode())
-                for name, value in response["headers"].items()
-                if name not in _HOP_FIELDS
-            ),
+            head=read_fields(response["headers"]),
             body=body,
         )
+
+
+def read_lines(folder: Path, api: str, file: Path = _OTHERS) -> Iterator[dict[str, Any]]:
+    """The exchanges of an API, as the file has them."""
+    for line in (folder / file).read_text(encoding="utf-8").split("\n")[:-1]:
+        exchange = parse_json(line)
+        if exchange["api"] == api:
+            yield exchange
+
+
+def read_fields(headers: dict[str, str]) -> tuple[tuple[bytes, bytes], ...]:
+    """The fields of an answer's head, framing left out."""
+    return tuple(
+        (name.encode(), value.encode())
+        for name, value in headers.items()
+        if name not in _HOP_FIELDS
+    )
 
 
 def load_dynamo(folder: Path, *, legacy: bool = False) -> Iterator[Recording]:

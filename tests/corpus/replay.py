@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from telemetry.observing.observer import Observer
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.corpus import (
     gemini_oracle,
+    media_oracle,
     message_oracle,
     ollama_oracle,
     ranking_oracle,
@@ -77,10 +79,14 @@ MAX_TURNS = 200
 """How often the server looks whether the proxy has read, before it goes on all the same."""
 
 ORACLES = {
+    "audio.speech": media_oracle.expect_speech_span,
+    "audio.transcriptions": media_oracle.expect_transcription_span,
+    "audio.translations": media_oracle.expect_transcription_span,
     "count_tokens": message_oracle.expect_count_span,
     "gemini.embed": gemini_oracle.expect_embedding_span,
     "gemini.generate": gemini_oracle.expect_plain_span,
     "gemini.stream": gemini_oracle.expect_stream_span,
+    "images": media_oracle.expect_image_span,
     "messages": message_oracle.expect_span,
     "moderations": ranking_oracle.expect_moderation_span,
     "rerank": ranking_oracle.expect_ranking_span,
@@ -92,6 +98,10 @@ ORACLES = {
 """What the span of an exchange must say, by its API; the others have a fold of their own."""
 
 OF_METADATA = {
+    "audio.speech": ("output_bytes", "usage_raw"),
+    "audio.transcriptions": ("usage_raw",),
+    "audio.translations": ("usage_raw",),
+    "images": ("partial_images", "usage_raw"),
     "moderations": ("model", "flagged", "flagged_categories", "usage_raw"),
     "rerank": ("model", "usage_raw"),
 }
@@ -179,7 +189,8 @@ class Bench:
         self.sink.begin()
         self.upstream.requests.clear()
         self.player.begin(replay, counted=cut == "whole")
-        data = request_bytes(request, target=recording.target)
+        kind = recording.content_type
+        data = request_bytes(request, target=recording.target, content_type=kind)
         answer = await send_raw(self.running.address, data)
         replay.status_line, replay.fields, body = split_answer(answer)
         if (b"Transfer-Encoding", b"chunked") in replay.fields:
@@ -261,7 +272,8 @@ def find_faults(replay: Replay) -> list[str]:
 
 def expected_body(recording: Recording, request: bytes) -> bytes:
     """What the client must get: all, but for the usage events that only spantap asked for."""
-    asked = (parse_json(request).get("stream_options") or {}).get("include_usage") is True
+    options = (parse_json(request) or {}).get("stream_options") or {}
+    asked = options.get("include_usage") is True
     caused = recording.takes_usage_option and recording.asks_stream and not asked
     if caused and recording.status < 300 and is_stream(recording.body):
         return without_usage_events(recording.body)
@@ -301,7 +313,7 @@ def _find_record_faults(replay: Replay) -> list[str]:
     recording, [exchange] = replay.recording, replay.exchanges
     if exchange.endpoint in ORACLES:
         return [
-            *([] if exchange.request_body == replay.request else ["another request"]),
+            *([] if _is_request(exchange, replay) else ["another request"]),
             *find_answer_faults(recording, exchange),
         ]
     told = describe_response(chat_answer(exchange)) if exchange.response is not None else {}
@@ -318,6 +330,14 @@ def _find_record_faults(replay: Replay) -> list[str]:
     }
     faults = [f"{key}: {got!r}, not {want!r}" for key, (got, want) in pairs.items() if got != want]
     return [*faults, *_find_output_faults(replay, exchange), *_find_span_faults(exchange, expected)]
+
+
+def _is_request(exchange: Exchange, replay: Replay) -> bool:
+    """Whether the request was recorded as it was sent, a form as its fields."""
+    if b"json" in replay.recording.content_type:
+        return exchange.request_body == replay.request
+    told = parse_json(exchange.request_body or b"")
+    return bool(told == media_oracle.expect_request(replay.recording))
 
 
 def _find_span_faults(exchange: Exchange, fold: dict[str, Any]) -> list[str]:
@@ -342,6 +362,8 @@ def find_answer_faults(recording: Recording, exchange: Exchange) -> list[str]:
     }
     attributes = span.attributes or {}
     told |= {key: attributes.get(key) for key in ("llm.model_name", "gen_ai.response.id")}
+    if exchange.endpoint == "audio.speech":
+        told["output.mime_type"] = attributes.get("output.mime_type")
     if exchange.endpoint in OF_METADATA:
         metadata = parse_json(str(attributes["metadata"]))
         names = OF_METADATA[exchange.endpoint]
@@ -391,8 +413,11 @@ def _shows_usage(body: bytes) -> bool:
 def observe_recording(recording: Recording, endpoint: str, **ending: Any) -> Exchange:
     """The record of an exchange that nobody relayed."""
     head = tuple((name.decode().lower(), value.decode()) for name, value in recording.head)
+    asked = recording.request
+    if b"json" not in recording.content_type:
+        asked = json.dumps(media_oracle.expect_request(recording)).encode()
     _, *frames = exchange_frames(
-        recording.body, asked=recording.request, status=recording.status, headers=head, **ending
+        recording.body, asked=asked, status=recording.status, headers=head, **ending
     )
     path = recording.target.decode().partition("?")[0]
     return observe([begin(endpoint=endpoint, path=path), *frames])

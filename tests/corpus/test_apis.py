@@ -21,6 +21,13 @@ from codec.parts import Text, ToolCall
 from telemetry.frames.ending import EndKind
 from tests.corpus.built import as_array, build_calls
 from tests.corpus.gemini_oracle import fold_answer as fold_gemini
+from tests.corpus.media_oracle import fold_typed, is_events
+from tests.corpus.media_recordings import (
+    load_images,
+    load_speech,
+    load_transcriptions,
+    load_translations,
+)
 from tests.corpus.message_oracle import fold_message
 from tests.corpus.ollama_oracle import fold_lines, is_lines
 from tests.corpus.oracle import is_stream
@@ -63,6 +70,8 @@ class Case:
     def is_stream(self) -> bool:
         """Whether the answer is one."""
         recording = self.recording
+        if self.api == "images" or self.api.startswith("audio."):
+            return recording.status < 400 and is_events(recording.body)
         is_json = self.api == "gemini.stream" or is_lines(recording)
         return recording.status < 400 and (is_json or is_stream(recording.body))
 
@@ -87,6 +96,10 @@ CASES = [
     *(Case("ollama.embed", one, fold_lines) for one in load_all(load_ollama_embeddings)),
     *(Case("gemini.generate", one, fold_gemini) for one in load_all(load_gemini)),
     *(Case("gemini.stream", one, fold_gemini) for one in load_all(load_gemini_streams)),
+    *(Case("images", one, fold_typed) for one in load_all(load_images)),
+    *(Case("audio.speech", one, fold_typed) for one in load_all(load_speech)),
+    *(Case("audio.transcriptions", one, fold_typed) for one in load_all(load_transcriptions)),
+    *(Case("audio.translations", one, fold_typed) for one in load_all(load_translations)),
 ]
 RECORDED = len(CASES)
 FOLDS = {case.api: case.fold for case in CASES} | {"gemini.embed": fold_gemini}
@@ -151,6 +164,10 @@ def test_all_of_them_are_here() -> None:
         "ollama.embed": (0, 1),
         "gemini.generate": (0, 328),
         "gemini.stream": (144, 145),
+        "images": (7, 41),
+        "audio.speech": (8, 16),
+        "audio.transcriptions": (2, 30),
+        "audio.translations": (0, 3),
     }
 
 

@@ -323,12 +323,14 @@ def request_bytes(
     method: bytes = b"POST",
     head: bytes = b"",
     close: bool = True,
+    content_type: bytes = b"application/json",
 ) -> bytes:
     """A plain request on the wire."""
+    closing = b"Connection: close\r\n" if close else b""
     return (
-        b"%b %b HTTP/1.1\r\nHost: client.example\r\n%bContent-Type: application/json\r\n"
+        b"%b %b HTTP/1.1\r\nHost: client.example\r\n%bContent-Type: %b\r\n"
         b"Content-Length: %d\r\n%b\r\n%b"
-        % (method, target, b"Connection: close\r\n" if close else b"", len(body), head, body)
+        % (method, target, closing, content_type, len(body), head, body)
     )
 
 
