@@ -166,11 +166,10 @@ class ObservedExchange:
                 asking = self._outlive_client(asking)
             response = await asking
         except BaseException:
+            self._record_form()
             self.share.give_back()
             raise
-        finally:
-            if self._form is not None:
-                self._form.record()
+        self._record_form()
         response.when_uploaded(self.share.give_back)
         return response
 
@@ -223,6 +222,11 @@ class ObservedExchange:
         if self._form is None:
             self.tap.request_body(body if is_within else None, len(body))
         elif is_within:
+            self._record_form()
+
+    def _record_form(self) -> None:
+        """Record what came of a form, if that was not done before; then nothing of it is held."""
+        if self._form is not None:
             self._form.record()
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
