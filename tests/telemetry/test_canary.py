@@ -36,6 +36,22 @@ from tests.telemetry.gemini_canaries import (
     GEMINI_WORDS,
     stream_gemini,
 )
+from tests.telemetry.media_canaries import (
+    EDIT_ASKED,
+    IMAGES_ANSWERED,
+    IMAGES_ASKED,
+    IMAGES_WORDS,
+    SPEECH_ANSWERED,
+    SPEECH_ASKED,
+    SPEECH_WORDS,
+    TRANSCRIPTION_ANSWERED,
+    TRANSCRIPTION_ASKED,
+    TRANSCRIPTION_WORDS,
+    WRITTEN_ASKED,
+    stream_images,
+    stream_speech,
+    stream_transcription,
+)
 from tests.telemetry.message_canaries import (
     MESSAGES_ANSWERED,
     MESSAGES_ASKED,
@@ -397,6 +413,59 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
             "path": GEMINI_PATH.replace(":g", ":streamG"),
         },
         GEMINI_WORDS | {"message"},
+    ),
+    "images": (
+        {"asked": body(IMAGES_ASKED), "data": body(IMAGES_ANSWERED), "endpoint": "images"},
+        IMAGES_WORDS,
+    ),
+    "streamed images of a form": (
+        {"asked": body(EDIT_ASKED), "data": stream_images(IMAGES_ANSWERED), "endpoint": "images"},
+        IMAGES_WORDS,
+    ),
+    "refused images": (
+        {"asked": body(EDIT_ASKED), "data": body(ERROR), "status": 400, "endpoint": "images"},
+        (IMAGES_WORDS - OUTPUT_WORDS) | ERROR_WORDS,
+    ),
+    "speech": (
+        {
+            "asked": body(SPEECH_ASKED),
+            "data": plant("sound").encode(),
+            "headers": [("content-type", "audio/mpeg")],
+            "endpoint": "audio.speech",
+        },
+        SPEECH_WORDS,
+    ),
+    "streamed speech": (
+        {"asked": body(SPEECH_ASKED), "data": stream_speech(), "endpoint": "audio.speech"},
+        SPEECH_WORDS | {"usage"},
+    ),
+    "speech in JSON": (
+        {"asked": body(SPEECH_ASKED), "data": body(SPEECH_ANSWERED), "endpoint": "audio.speech"},
+        SPEECH_WORDS | {"usage", "oddbody"},
+    ),
+    "transcription": (
+        {
+            "asked": body(TRANSCRIPTION_ASKED),
+            "data": body(TRANSCRIPTION_ANSWERED),
+            "endpoint": "audio.transcriptions",
+        },
+        TRANSCRIPTION_WORDS,
+    ),
+    "streamed translation": (
+        {
+            "asked": body(TRANSCRIPTION_ASKED),
+            "data": stream_transcription(TRANSCRIPTION_ANSWERED),
+            "endpoint": "audio.translations",
+        },
+        TRANSCRIPTION_WORDS,
+    ),
+    "transcription in bare text": (
+        {
+            "asked": body(WRITTEN_ASKED),
+            "data": plant("oddtext").encode(),
+            "endpoint": "audio.transcriptions",
+        },
+        {"audio", "oddtext"} | (TRANSCRIPTION_WORDS - OUTPUT_WORDS - {"part"}),
     ),
     **{
         f"every member, {endpoint}": (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codec.call import ErrorObject
+from codec.call import Ending, ErrorObject, Said
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.usage import Usage
 from telemetry.frames.ending import EndKind
@@ -185,6 +185,24 @@ def test_a_stream_without_framing_is_judged_as_one_with(
 ) -> None:
     """[DONE] and finish reasons tell that it is whole."""
     assert outcome(UNFRAMED, response) == outcome(EOF, response) == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(EOF, OK), (UNFRAMED, CUT), (GONE, LEFT)])
+def test_rule_5_an_answer_that_says_that_it_is_open_needs_framing(
+    kind: EndKind, expected: _Row
+) -> None:
+    """Bytes of sound have no end of their own."""
+
+    class Sound(Said, frozen=True, kw_only=True, gc=False):
+        """Sound."""
+
+        def ending(self, *, streamed: bool) -> Ending:
+            assert not streamed
+            return Ending.OPEN
+
+    end = End(exchange=1, at_ns=1, kind=kind)
+    judgement = judge(end=end, status=200, streamed=False, response=Sound())
+    assert (judgement.outcome, judgement.error_type) == expected
 
 
 @pytest.mark.parametrize("kind", EndKind)
