@@ -29,10 +29,17 @@ REWRITTEN: Final = frozenset({"chat.completions", "completions"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A right request: its path, with a query where it has one, and its body."""
+    """A right request.
+
+    Attributes:
+        path: with a query where it has one.
+        body: its JSON, or the fields of its form.
+        file: a form has this file, too.
+    """
 
     path: str
     body: dict[str, Any]
+    file: bytes = b""
 
 
 _TOOL = {"name": "f", "description": "does", "parameters": {"type": "object", "properties": {}}}
@@ -40,6 +47,10 @@ _TURNS = [{"role": "user", "content": "Ahoy?"}, {"role": "assistant", "content":
 _MESSAGES = [*_TURNS, {"role": "user", "content": "And now?"}]
 _CONTENTS = [{"role": "user", "parts": [{"text": "Ahoy?"}]}]
 _CHAT = {"model": REASONING_MODEL, "messages": _MESSAGES}
+_FILE = b"\xff\xf3\r\n--form\x00" * 100
+_FORM_TYPE = b"multipart/form-data; boundary=form-1"
+_JSON_TYPE = b"application/json"
+_ODD_TYPES = (b"multipart/form-data", b"multipart/form-data; boundary=form-2", b"text/plain")
 
 SAMPLES: Final = {
     "responses": Sample(
@@ -83,6 +94,22 @@ SAMPLES: Final = {
         body={"model": MODEL, "query": "a", "documents": ["a b", {"text": "c"}], "top_n": 2},
     ),
     "moderations": Sample(path="/v1/moderations", body={"model": MODEL, "input": ["a", "b"]}),
+    "images": Sample(
+        path="/v1/images/edits",
+        body={"model": MODEL, "prompt": "a hat", "n": "2", "partial_images": "1"},
+        file=_FILE,
+    ),
+    "audio.speech": Sample(
+        path="/v1/audio/speech", body={"model": MODEL, "input": "Ahoy!", "voice": "alloy"}
+    ),
+    "audio.transcriptions": Sample(
+        path="/v1/audio/transcriptions", body={"model": MODEL, "prompt": "Ahoy"}, file=_FILE
+    ),
+    "audio.translations": Sample(
+        path="/v1/audio/translations",
+        body={"model": MODEL, "response_format": "srt"},
+        file=_FILE,
+    ),
 }
 
 
@@ -93,12 +120,14 @@ class MalformedCall:
     Attributes:
         target: of the request, from the API's own path on.
         request: its body.
+        content_type: of the request.
         answer: what the upstream writes, piece by piece.
         closes: only the end of the connection ends the answer, well or not.
     """
 
     target: str
     request: bytes
+    content_type: bytes
     answer: tuple[bytes, ...]
     closes: bool
 
@@ -108,7 +137,7 @@ def make_api_call(name: str, number: int) -> MalformedCall:
     dice = random.Random(f"{name} {number}")
     sample = SAMPLES[name]
     is_stream, query = dice.random() < 0.6, dice.choice(("", "?alt=sse"))
-    request = encode({**sample.body, "stream": is_stream})
+    request = _write(sample, is_stream=is_stream)
     if dice.random() < 0.5:
         request = dice.choice(_SPOILERS)(dice, request)
     kind, said = _play(name, is_stream=is_stream, query=query)
@@ -116,9 +145,28 @@ def make_api_call(name: str, number: int) -> MalformedCall:
         said = dice.choice(_SPOILERS)(dice, said)
     types = [f"Content-Type: {one}\r\n".encode() for one in (kind, kind, kind, "text/plain")]
     frame = choose_frame(dice, types=(*types, b""))
+    content_type = _FORM_TYPE if sample.file else _JSON_TYPE
+    if dice.random() < 0.1:
+        content_type = dice.choice(_ODD_TYPES)
     return MalformedCall(
-        target=sample.path + query, request=request, answer=frame.write(said), closes=frame.closes
+        target=sample.path + query,
+        request=request,
+        content_type=content_type,
+        answer=frame.write(said),
+        closes=frame.closes,
     )
+
+
+def _write(sample: Sample, *, is_stream: bool) -> bytes:
+    """The right request, as JSON or as a form."""
+    if not sample.file:
+        return encode({**sample.body, "stream": is_stream})
+    fields = {**sample.body, "stream": str(is_stream).lower()}
+    head = b'--form-1\r\nContent-Disposition: form-data; name="%b"'
+    file_head = head % b"file" + b'; filename="a.bin"\r\nContent-Type: image/png'
+    parts = [b"%b\r\n\r\n%b\r\n" % (head % n.encode(), v.encode()) for n, v in fields.items()]
+    parts.insert(1, b"%b\r\n\r\n%b\r\n" % (file_head, sample.file))
+    return b"".join(parts) + b"--form-1--\r\n"
 
 
 @cache
@@ -126,12 +174,13 @@ def _play(name: str, *, is_stream: bool, query: str) -> tuple[str, bytes]:
     """The content type and the body of a right answer."""
     [api] = [one for one in APIS if one.name == name]
     assert api.open_player is not None
-    asked = api.asked(SAMPLES[name].body, SAMPLES[name].path)
+    sample = SAMPLES[name]
+    asked = api.asked(sample.body, sample.path)
     script = write_script(asked, answer_id="1", created=1_795_456_987)
     script = replace(script, query=query.lstrip("?"))
     performance = api.open_player().play(asked, script, find_dialect("openai"))
     if not is_stream:
-        return "application/json", performance.whole()
+        return getattr(performance, "plain_type", "application/json"), performance.whole()
     return performance.content_type, b"".join(map(b"".join, performance.stream()))
 
 

@@ -74,6 +74,7 @@ def make_call(
     target: str = "/v1/chat/completions",
     head: bytes = b"",
     close: bool = True,
+    content_type: bytes = b"application/json",
 ) -> Call:
     """A call, of chats where nothing else is said, that the upstream answers by a script.
 
@@ -83,7 +84,9 @@ def make_call(
     trace_id = uuid.uuid4().hex
     traceparent = f"traceparent: 00-{trace_id}-{uuid.uuid4().hex[:16]}-01\r\n".encode()
     path = f"/{script}{target}".encode()
-    data = request_bytes(body, target=path, head=head + traceparent, close=close)
+    data = request_bytes(
+        body, target=path, head=head + traceparent, close=close, content_type=content_type
+    )
     return Call(trace_id=trace_id, data=data)
 
 

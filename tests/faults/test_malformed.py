@@ -280,7 +280,8 @@ async def test_malformed_calls_of_every_api_are_relayed_as_they_are(
     for number in range(scaled(COUNT)):
         made = make_api_call(name, number)
         script = f"calls/{name}/{number}"
-        calls.append(make_call(script, made.request, target=made.target))
+        kind = made.content_type
+        calls.append(make_call(script, made.request, target=made.target, content_type=kind))
     await compare(stage, calls, f"malformed calls of {name}")
 
 

@@ -12,12 +12,15 @@ from codec.apis.chat.route import CHAT
 from codec.apis.completions.route import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
 from codec.apis.gemini.route import GEMINI, GEMINI_EMBED, GEMINI_STREAM
+from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
 from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
+from codec.apis.speech.route import SPEECH
 from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
+from codec.apis.transcriptions.route import TRANSCRIPTIONS, TRANSLATIONS
 
 if TYPE_CHECKING:
     from codec.apis.api import Api
@@ -143,6 +146,31 @@ def test_rankings_and_moderations_are_known_by_the_end_of_the_path() -> None:
 @pytest.mark.parametrize(
     ("target", "api"),
     [
+        ("/v1/images/generations", IMAGES),
+        ("/openai/deployments/dalle/images/generations?api-version=1", IMAGES),
+        ("/v1/images/edits/", IMAGES),
+        ("/images/variations", IMAGES),
+        ("/v1/audio/speech", SPEECH),
+        ("/api/v1/audio/speech/?x", SPEECH),
+        ("/v2/audio/transcriptions", TRANSCRIPTIONS),
+        ("/openai/v1/audio/translations", TRANSLATIONS),
+        ("/v1/images", None),
+        ("/v1/ximages/edits", None),
+        ("/v1/images/generations/1", None),
+        ("/v1/audio/voices", None),
+        ("/v1/speech", None),
+        ("/v1/audio/transcriptionss", None),
+    ],
+)
+def test_images_and_sound_are_known_by_two_segments(target: str, api: Api | None) -> None:
+    """Whatever stands before (``apis.md`` 1.1)."""
+    assert find_api("POST", target) is api
+    assert find_api("GET", target) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "api"),
+    [
         ("/api/chat", OLLAMA_CHAT),
         ("/ollama/api/chat/?x", OLLAMA_CHAT),
         ("/api/generate", OLLAMA_GENERATE),
@@ -220,7 +248,9 @@ def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> Non
 
 
 @pytest.mark.parametrize(
-    "api", [CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, RERANK, MODERATIONS], ids=lambda api: api.name
+    "api",
+    [CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS],
+    ids=lambda api: api.name,
 )
 def test_the_model_is_the_bodys_else_the_deployment_of_azures_path(api: Api) -> None:
     """Where the body names none (apis.md 1.1)."""
