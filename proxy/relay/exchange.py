@@ -10,8 +10,9 @@ Rules:
 4. Only a request that we altered is ever sent twice, and only when the upstream's answer names
    what we added (``design.md`` section 4); the client sees the last answer.
 5. A body over its limit, or without room beside those of other calls, is relayed as it comes, and
-   recorded as left out, but for a form, whose fields are recorded. Nothing of a body is kept once
-   the upstream has it and has answered.
+   recorded as left out. Nothing of a body is kept once the upstream has it and has answered. A form
+   is relayed as it comes whatever its size, for nothing in it is rewritten: its fields are
+   recorded (:mod:`proxy.relay.form_tap`).
 """
 
 from __future__ import annotations
@@ -166,12 +167,18 @@ class ObservedExchange:
                 asking = self._outlive_client(asking)
             response = await asking
         except BaseException:
-            self._record_form()
-            self.share.give_back()
+            self._give_back()
             raise
-        self._record_form()
+        if self._form is not None:
+            self._form.record()
         response.when_uploaded(self.share.give_back)
         return response
+
+    def _give_back(self) -> None:
+        """Give back what is held of a request that got no answer."""
+        if self._form is not None:
+            self._form.record()
+        self.share.give_back()
 
     async def _read_body(self) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
         """Read the body: itself, the reader of its rest past a limit, and where its members lie.
@@ -180,14 +187,16 @@ class ObservedExchange:
         usage option.
         """
         self.downstream.continue_if_expected()
-        self._form = open_form(self.api, self.downstream, self.tap, self.share.reserve)
-        scans = self.api.has_usage_option and not self.downstream.headers.is_encoded
         reader = self.downstream.body
+        self._form = open_form(self.api, self.downstream, self.tap, self.share.reserve)
+        if self._form is not None:
+            return b"", reader, None
+        scans = self.api.has_usage_option and not self.downstream.headers.is_encoded
         body = reader.pop()  # usually all of it has come
         if not body:
             return await self._gather_body(reader, scans=scans)
         is_whole = self._has_room(len(body), len(body))
-        self._record(body, is_within=is_whole)
+        self.tap.request_body(body if is_whole else None, len(body))
         if not is_whole:
             return body, reader, None
         return body, None, await self.scans.scan(body) if scans else None
@@ -207,27 +216,20 @@ class ObservedExchange:
                 if is_within and scanner is not None:
                     await self.scans.feed(scanner, data)
         except GatewayError:
-            self._record(gathered.pop(), is_within=True)
+            self._record(gathered, is_within=True)
             raise
-        body = gathered.pop()
-        self._record(body, is_within=is_within)
+        body = self._record(gathered, is_within=is_within)
         if not is_within:
             return body, reader, None
         if scanner is not None:
             return body, None, scanner.finish()
         return body, None, await self.scans.scan(body[:]) if scans else None
 
-    def _record(self, body: bytes | Blocks, *, is_within: bool) -> None:
-        """Record what was gathered; a form over the limit once it was relayed."""
-        if self._form is None:
-            self.tap.request_body(body if is_within else None, len(body))
-        elif is_within:
-            self._record_form()
-
-    def _record_form(self) -> None:
-        """Record what came of a form, if that was not done before; then nothing of it is held."""
-        if self._form is not None:
-            self._form.record()
+    def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
+        """Record what was gathered, and return it."""
+        body = gathered.pop()
+        self.tap.request_body(body if is_within else None, len(body))
+        return body
 
     def _has_room(self, read_bytes: int, body_bytes: int) -> bool:
         """Count a read; whether its body is within both limits (rule 5)."""

@@ -4,8 +4,8 @@ Why here, and not in telemetry: :mod:`codec.text.multipart`. Rules:
 
 1. The relay passes on the same bytes at the same time, whatever is made of them: a form is shown
    each read of its body, and that is all (R2).
-2. A form is recorded once: before it is sent, where all of it was gathered; else when the upstream
-   answers, or the call fails. What had not come by then is left out.
+2. A form is recorded once: when its last byte was read; else when the upstream answers, or the call
+   fails. What had not come by then is left out.
 3. A body that is compressed, or names no boundary, is broken for us, and relayed like any other.
 """
 
@@ -53,6 +53,8 @@ class FormTap:
             except Exception:  # noqa: BLE001 - rule 1, whatever it is
                 self._reader = None
                 self._tap.note_defect("is observed without its form")
+        if self._body.at_eof():
+            self.record()
 
     def record(self) -> None:
         """Record what came so far; a second call does nothing."""

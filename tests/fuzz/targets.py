@@ -9,6 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from unittest import mock
 
+from codec.apis.images.route import IMAGES
+from codec.apis.speech.route import SPEECH
+from codec.apis.transcriptions.route import TRANSCRIPTIONS
 from codec.chat import stream as stream_module
 from codec.chat.completion import build_completion
 from codec.chat.response import decode_response
@@ -17,6 +20,7 @@ from codec.errors import MalformedRequest, MalformedResponse
 from codec.events.partial_json import parse_partial_json
 from codec.rewrite import UsagePolicy, rewrite_request
 from codec.text.jsontext import decode_json
+from codec.text.multipart import Form, FormReader
 from codec.text.scan import RequestScanner, scan_request
 from codec.text.sse import ServerSentEvent, SseDecoder
 from codec.usage_filter import UsageFilter
@@ -101,7 +105,30 @@ def parse_partial(data: bytes, cut: int) -> None:
         assert repr(partial.value) == repr(value)
 
 
-TARGETS = (fold_stream, decode_events, rewrite, decode_bodies, filter_usage, parse_partial)
+def read_form(data: bytes, cut: int) -> None:
+    """A form says the same however it is cut, and never more than came; nothing raises."""
+    whole = _read_form([data])
+    assert _read_form(_cut(data, cut)) == whole
+    assert _read_form(_cut(data, 0)) == whole
+
+
+def fold_typed(data: bytes, cut: int) -> None:
+    """Streams of images, speech and transcriptions fold alike however they are cut."""
+    for api in (IMAGES, SPEECH, TRANSCRIPTIONS):
+        answers = []
+        for pieces in ([data], _cut(data, cut)):
+            stream = api.open_stream(choice_count=2, hides_usage=False, lend=lambda _: True)
+            for piece in pieces:
+                stream.feed(piece)
+            answers.append(repr(stream.finish()))
+        assert answers[0] == answers[1]
+
+
+TARGETS = (
+    *(fold_stream, decode_events, rewrite, decode_bodies, filter_usage, parse_partial),
+    *(read_form, fold_typed),
+)
+"""Eight of them: a digit as the first byte of an input chooses its own."""
 
 
 def run(data: bytes) -> None:
@@ -121,6 +148,13 @@ def _fold(pieces: list[bytes]) -> str:
     for piece in pieces:
         stream.feed(piece)
     return repr(stream.finish())
+
+
+def _read_form(pieces: list[bytes]) -> Form:
+    reader = FormReader(b"x")
+    for piece in pieces:
+        reader.feed(piece)
+    return reader.finish()
 
 
 def _decode(pieces: list[bytes]) -> list[ServerSentEvent]:
