@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from codec.text.sse import ServerSentEvent
 
-__all__ = ("MAX_ANSWER_BYTES", "TypedFold", "TypedStream")
+__all__ = ("MAX_ANSWER_BYTES", "MAX_EVENT_BYTES", "TypedFold", "TypedStream")
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event, without the images that are taken out of it: as much as of other APIs."""

@@ -52,7 +52,7 @@ class FormTap:
                 self._reader.feed(data)
             except Exception:  # noqa: BLE001 - rule 1, whatever it is
                 self._reader = None
-                self._tap.note_defect("is observed without its form")
+                self._tap.lose_form()
         if self._body.at_eof():
             self.record()
 
@@ -79,12 +79,11 @@ def open_form(
         tap: where it is recorded.
         lend: whether that many more bytes may be held of it.
     """
-    if not (api.takes_forms and tap.is_open):
-        return None
     headers = downstream.headers
     content_type = headers.find(b"content-type") or b""
-    if not is_form(content_type):
+    if not (api.takes_forms and is_form(content_type)):
         return None
-    boundary = None if headers.is_encoded else find_boundary(content_type)
+    is_readable = tap.is_open and not headers.is_encoded  # else nobody asks, or nothing tells
+    boundary = find_boundary(content_type) if is_readable else None
     reader = None if boundary is None else FormReader(boundary, lend)
     return FormTap(tap, downstream.body, reader)

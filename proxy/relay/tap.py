@@ -166,9 +166,10 @@ class Tap:
         self._sink = None
         self._source.note_defect(self._number)
 
-    def note_defect(self, what: str) -> None:
-        """Log the exception that is being handled, and what it costs."""
-        self._source.note_defect(self._number, what)
+    def lose_form(self) -> None:
+        """Do without the client's form, because of the exception that is being handled."""
+        line = "the tap failed: exchange %d is observed without its form"
+        self._source.note_defect(self._number, line)
 
     def begin(
         self,
@@ -347,7 +348,9 @@ class TapSource:
         """A tap for a new exchange; one that is not observed emits nothing."""
         return Tap(self, next(self._numbers), self.sink if observed else None)
 
-    def note_defect(self, number: int, what: str = "is no longer observed") -> None:
+    def note_defect(
+        self, number: int, line: str = "the tap failed: exchange %d is no longer observed"
+    ) -> None:
         """Log the exception that is being handled."""
         if self._defects.admit() is not None:
-            _log.exception("the tap failed: exchange %d %s", number, what)
+            _log.exception(line, number)

@@ -79,8 +79,9 @@ def make_sound_body(head: ResponseHead, api: Api) -> SoundBody | None:
     Its first bytes tell nothing: they may be any.
     """
     kind = _find_type(head).partition(";")[0].strip()
-    is_sound = api.read_sound is not None and kind.lower().startswith(_SOUND)
-    return SoundBody(kind) if is_sound and head.status < 400 else None
+    if api.read_sound is None or head.status >= 400 or not kind.lower().startswith(_SOUND):
+        return None
+    return SoundBody(kind, api.read_sound)
 
 
 def _find_type(head: ResponseHead) -> str:
@@ -121,16 +122,22 @@ class StreamBody:
 
 
 class SoundBody:
-    """Bytes that are counted and not kept."""
+    """Bytes that are counted and not kept; `read` makes an answer of their type and number."""
 
-    def __init__(self, mime_type: str) -> None:
-        self.mime_type = mime_type
-        self.size_bytes = 0
+    def __init__(self, mime_type: str, read: Callable[[str, int | None], Said]) -> None:
+        self._mime_type = mime_type
+        self._read = read
+        self._size_bytes = 0
 
     def feed(self, data: bytes, at_ns: int) -> bool:  # noqa: ARG002 - as StreamBody
         """Count what came in one read; false, for only the end tells that it was all."""
-        self.size_bytes += len(data)
+        self._size_bytes += len(data)
         return False
+
+    def finish(self, missing_bytes: int | None) -> Said:
+        """Make the answer; what is missing is counted, too, or ``None`` where nobody knows it."""
+        size_bytes = None if missing_bytes is None else self._size_bytes + missing_bytes
+        return self._read(self._mime_type, size_bytes)
 
 
 class PlainBody:

@@ -13,7 +13,6 @@ Rules, which go on from those of :mod:`telemetry.observing.observer`:
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from codec.anomalies import calls_tool_not_offered
@@ -37,7 +36,7 @@ from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent,
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge
 from telemetry.observing.open_bodies import Holding
-from telemetry.observing.provider_words import mask_error, read_headers
+from telemetry.observing.provider_words import drop_last_word, mask_error, read_headers
 from telemetry.observing.request_body import CapturedRequest
 from telemetry.observing.strikes import LARGE_BYTES
 
@@ -67,11 +66,14 @@ _BEFORE_BODY = b" \t\r\n\xef\xbb\xbf"
 MAX_WRITING_NS = 50_000_000
 """From the last read of an answer to the word that it ended: some 1 ms, more on a busy machine."""
 
-_LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
-_LAST_WORD_CHARS = 256 + 8 * 17
-"""The longest text that it matches."""
-
 _MISSING = frozenset({"event_cut_off", "no_finish_reason", "no_usage"})
+
+_OF_FORMS = {
+    FormState.WHOLE: (),
+    FormState.CUT: ("observer_limit",),
+    FormState.BROKEN: ("request_undecodable",),
+}
+"""The anomaly of a form that is not known whole."""
 
 _NO_HEAD = ResponseHead(exchange=0, at_ns=0, status=0)
 """The head of an exchange without an answer."""
@@ -179,7 +181,7 @@ class Observation:
             self._note(OBSERVER_DIED)
             return
         if frame.form is not None:
-            self._note_form(frame.form)
+            self._note(*_OF_FORMS[frame.form])
             if frame.data == b"":  # nothing of it could be read
                 captured.size_bytes = frame.size_bytes
                 return
@@ -200,12 +202,6 @@ class Observation:
             self._note("request_undecodable")
         if captured.is_cut:
             self._note("observer_limit")
-
-    def _note_form(self, state: FormState) -> None:
-        if state is FormState.CUT:
-            self._note("observer_limit")
-        elif state is FormState.BROKEN:
-            self._note("request_undecodable")
 
     def feed_head(self, frame: ResponseHead) -> None:
         """Prepare for the answer's body."""
@@ -391,29 +387,19 @@ class Observation:
             self._note(*response.anomalies)
             return response, None
         if isinstance(body, SoundBody):
-            return self._finish_sound(body, end), None
+            known = None if self._unread else 0
+            return body.finish(end.shed_bytes if self._is_plain else known), None
         if body.cut:
             self._cut("observer_limit")
         is_whole = end.kind is EndKind.UPSTREAM_EOF and not self._unread
         return self._finish_plain(body.pop(), head.status, cut=body.cut, is_whole=is_whole)
-
-    def _finish_sound(self, body: SoundBody, end: End) -> Said | None:
-        """Make an answer of sound, all of which was counted, or none."""
-        if self._api.read_sound is None:
-            return None
-        size_bytes = body.size_bytes + end.shed_bytes
-        is_known = self._is_plain or not self._unread
-        return self._api.read_sound(body.mime_type, size_bytes if is_known else None)
 
     def _finish_plain(
         self, data: bytes, status: int, *, cut: bool, is_whole: bool
     ) -> tuple[Said | None, str | None]:
         error_body = self._mask_body(data, is_whole=is_whole) if status >= 400 else None
         if error_body is not None and not is_whole:
-            # No pattern finds half a secret: the last word goes, and a number in groups. Only the
-            # end is searched: a text of one long word would take seconds.
-            end = error_body[-_LAST_WORD_CHARS:]
-            error_body = error_body[:-_LAST_WORD_CHARS] + _LAST_WORD.sub("", end)
+            error_body = drop_last_word(error_body)
         if cut:
             return None, error_body
         if self._holding.reserve_decoded(data) is None:

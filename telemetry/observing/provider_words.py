@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from telemetry.frames.frame import Headers
     from telemetry.privacy.credentials import Credentials
 
-__all__ = ("mask_error", "read_headers")
+__all__ = ("drop_last_word", "mask_error", "read_headers")
 
 _MAX_RATE_LIMITS = 32
 """Rate-limit headers of one answer: OpenAI sends six, Anthropic sixteen."""
@@ -35,6 +36,20 @@ _RATE_LIMIT_PREFIXES = tuple(prefix.decode("ascii") for prefix in RECORDED_RESPO
 
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id", "x-ms-request-id", "cf-ray")
 """In order of preference (OpenAI, Anthropic, Azure, Azure, behind Cloudflare)."""
+
+
+_LAST_WORD = re.compile(r"[^\s\"]{1,256}(?:[ -][0-9]{1,16}){0,8}\Z")
+_LAST_WORD_CHARS = 256 + 8 * 17
+"""The longest text that it matches."""
+
+
+def drop_last_word(text: str) -> str:
+    """Drop a text's last word, or its last number in groups: no pattern finds half a secret.
+
+    Only the end is searched: a text of one long word would take seconds.
+    """
+    end = text[-_LAST_WORD_CHARS:]
+    return text[:-_LAST_WORD_CHARS] + _LAST_WORD.sub("", end)
 
 
 def mask_error(response: Said | None, credentials: Credentials) -> Said | None:

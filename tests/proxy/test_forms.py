@@ -205,6 +205,23 @@ async def test_a_defect_of_the_reader_costs_the_fields_alone(
     assert "is observed without its form" in caplog.text
 
 
+async def test_a_form_of_a_call_that_is_not_recorded_is_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is relayed like the others: as it comes."""
+    monkeypatch.setattr("proxy.relay.form_tap.FormReader", None)
+    head = b"traceparent: 00-%b-%b-00\r\n" % (b"1" * 32, b"2" * 16)
+    async with relaying(answer) as (upstream, running):
+        _, writer = await asyncio.open_connection(*running.address)
+        data = asking(form(), head=head)
+        writer.write(data[:-100])
+        await until(lambda: upstream.requests)
+        writer.write(data[-100:])
+        await until(lambda: upstream.last.body == form())
+        writer.close()
+    assert not frames_of(running, RequestBody)
+
+
 async def test_a_form_for_an_api_that_takes_none_is_a_body_like_any_other() -> None:
     """It is read as the JSON that it is not."""
     data = request_bytes(form(), content_type=TYPE)

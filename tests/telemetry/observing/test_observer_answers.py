@@ -8,9 +8,9 @@ import pytest
 
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES
-from telemetry.observing import observation
+from telemetry.observing import provider_words
 from telemetry.observing.exchange import Outcome
-from telemetry.observing.observation import _LAST_WORD, _LAST_WORD_CHARS
+from telemetry.observing.provider_words import _LAST_WORD, _LAST_WORD_CHARS
 from telemetry.observing.sealing import KEY_BYTES, OWN_SEAL, Seal
 from telemetry.privacy.json_strings import REDACTED
 from tests.telemetry.observed import content, observe
@@ -70,7 +70,7 @@ def test_the_last_word_of_a_cut_error_is_looked_for_in_its_end(
             looked_into.append(text)
             return _LAST_WORD.sub(by, text)
 
-    monkeypatch.setattr(observation, "_LAST_WORD", Watched())
+    monkeypatch.setattr(provider_words, "_LAST_WORD", Watched())
     exchange = observe(exchange_frames(b"a" * (MAX_ERROR_BYTES + 1), status=502))
     assert exchange.error_body == "a" * (MAX_ERROR_BYTES - 256)
     assert [len(text) for text in looked_into] == [_LAST_WORD_CHARS]
