@@ -194,7 +194,8 @@ class Observation:
                 with self.at_work(is_large=not is_plain or len(body) > LARGE_BYTES):
                     captured.decode(body, None if is_plain else decoder)
                 request = captured.request
-                if request is not None and request.fault is not None:
+                is_whole = frame.form is not FormState.CUT  # else what is missing may have come
+                if is_whole and request is not None and request.fault is not None:
                     self._note("request_undecodable")
         except LimitExceeded:
             captured.give_up()

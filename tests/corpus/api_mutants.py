@@ -25,6 +25,8 @@ class Mutant(NamedTuple):
     apis: tuple[str, ...] = ()
 
 
+_SPEECH = ("audio.speech",)
+_HEARING = ("audio.transcriptions",)
 _GEMINI = ("gemini.generate", "gemini.stream")
 _STREAM = ("gemini.stream",)
 _CHAT = ("ollama.chat",)
@@ -351,6 +353,71 @@ MUTANTS = {
         "return Ending.CANCELLED",
         "return Ending.COMPLETE",
         "outcome",
+    ),
+    "images that are not finished are no images": Mutant(
+        "images.stream",
+        "self._partial_count += 1",
+        "pass",
+        "partial_images",
+    ),
+    "images are one": Mutant(
+        "images.stream",
+        "self._images.append(event)",
+        "self._images[:] = [event]",
+        "contents",
+    ),
+    "no image is all": Mutant(
+        "images.said",
+        "Ending.STOPPED if count else Ending.OPEN",
+        "Ending.STOPPED",
+        "outcome",
+    ),
+    "long images stay": Mutant(
+        "images.said",
+        "shorten_base64(item)",
+        "pass",
+        "image",
+    ),
+    "signatures stay": Mutant(
+        "images.said",
+        'f"{address}?REDACTED" if mark else url',
+        "url if mark else address",
+        "image",
+    ),
+    "sound is as long as its base64": Mutant(
+        "speech.said",
+        'len(base64.rstrip("=")) * 3 // 4',
+        "len(base64)",
+        "output_bytes",
+        _SPEECH,
+    ),
+    "sound needs no end": Mutant(
+        "speech.said",
+        "Ending.OPEN if streamed or is_bytes else Ending.STOPPED",
+        "Ending.COMPLETE",
+        "outcome",
+        _SPEECH,
+    ),
+    "pieces win over the whole": Mutant(
+        "transcriptions.stream",
+        "body |= self._end",
+        "body = self._end | body",
+        "content",
+        _HEARING,
+    ),
+    "speakers are lost": Mutant(
+        "transcriptions.stream",
+        "self._segments.append(event)",
+        "pass",
+        "output.value",
+        _HEARING,
+    ),
+    "a transcription needs no end": Mutant(
+        "transcriptions.said",
+        "Ending.OPEN if self.is_cut else Ending.COMPLETE",
+        "Ending.COMPLETE",
+        "outcome",
+        _HEARING,
     ),
 }
 """By what is wrong, in words."""

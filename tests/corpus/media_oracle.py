@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 import re
 from email.parser import BytesParser
 from email.policy import HTTP
@@ -27,6 +28,7 @@ __all__ = (
     "expect_transcription_span",
     "fold_typed",
     "is_events",
+    "write_request",
 )
 
 _LONGEST_IMAGE = 32_000
@@ -78,6 +80,13 @@ def expect_request(recording: Recording) -> Any:
         name = part.get_param("name", header="content-disposition")
         fields.setdefault(name, []).append(_read_part(part, recording.request))
     return {name: found[0] if len(found) == 1 else found for name, found in fields.items()}
+
+
+def write_request(recording: Recording) -> bytes:
+    """The request as telemetry has it: the fields of a form as JSON, anything else as it is."""
+    if b"json" in recording.content_type:
+        return recording.request
+    return json.dumps(expect_request(recording)).encode()
 
 
 def _read_part(part: EmailMessage, request: bytes) -> Any:
@@ -222,24 +231,44 @@ def expect_speech_span(recording: Recording) -> dict[str, Any]:
     if kind == "text/event-stream" and not text:  # nothing tells that it is one
         _truncate(said)
         return _without_none(said)
+    if recording.status >= 400:
+        return _without_none(said)
+    if "audio_data" in (body or {}):
+        sound = body["audio_data"]
+        said["output.value"] = body | {"audio_data": f"<{len(sound)} base64 characters>"}
+        said["output.mime_type"] = "application/json"
+        said["metadata.output_bytes"] = len(base64.b64decode(sound))
+        return _without_none(said)
+    if kind == "application/json":  # of which the end is missing
+        _truncate(said)
+        said["lost"] = bool(text)
+        said["output.value"] = text.decode()
+        return _without_none(said)
     said["output.mime_type"] = kind
     if _streams(recording):
-        size, usage, ended = 0, None, False
-        for event in read_events(text):
-            if event["type"] == "speech.audio.done":
-                ended, usage = True, event["usage"]
-            else:
-                size += len(base64.b64decode(event["audio"]))
-        if not ended:
-            _truncate(said)
-        _add_counts(said, usage)
-        said["metadata.output_bytes"] = size
+        said["metadata.output_bytes"] = _fold_speech(text, said)
     else:
         assert body is None
         said["metadata.output_bytes"] = len(text)
         if recording.breaks_off:
             _truncate(said)
     return _without_none(said)
+
+
+def _fold_speech(text: bytes, said: dict[str, Any]) -> int:
+    """How many bytes of sound there are in events."""
+    size, usage, ended = 0, None, False
+    for event in read_events(text):
+        if event["type"] == "error":
+            _fail(said, event["error"])
+        elif event["type"] == "speech.audio.done":
+            ended, usage = True, event["usage"]
+        else:
+            size += len(base64.b64decode(event.get("audio") or event["audio_data"]))
+    if not ended and said["error"] is None:
+        _truncate(said)
+    _add_counts(said, usage)
+    return size
 
 
 def expect_transcription_span(recording: Recording) -> dict[str, Any]:
@@ -250,12 +279,13 @@ def expect_transcription_span(recording: Recording) -> dict[str, Any]:
     text = recording.text
     if _streams(recording):
         body = _fold_text(text)
+        error = body.pop("error")
         if not body.pop("ended"):
-            _truncate(said)
+            _truncate(said) if error is None else _fail(said, error)
         said["output.value"] = body or ""
         said["llm.model_name"] = body.get("model") or said["llm.model_name"]
     elif body is None:
-        words = text.decode().lstrip()
+        words = re.sub(r"\ufffd\Z", "", text.decode("utf-8", "replace")).lstrip()
         said["output.value"] = words
         if recording.breaks_off:
             _truncate(said)
@@ -274,6 +304,7 @@ def _fold_text(text: bytes) -> dict[str, Any]:
     pieces: list[str] = []
     segments: list[Any] = []
     end: dict[str, Any] = {}
+    error: dict[str, Any] | None = None
     ended = False
     for event in read_events(text):
         match event.pop("type").rpartition(".")[2]:
@@ -285,7 +316,9 @@ def _fold_text(text: bytes) -> dict[str, Any]:
                 ended, end = True, end | event
             case "language":
                 end["language"] = event["audio_language"]
+            case "error":
+                error = event["error"]
     body: dict[str, Any] = {"text": "".join(pieces)} if pieces else {}
     if segments:
         body["segments"] = segments
-    return body | end | {"ended": ended}
+    return body | end | {"ended": ended, "error": error}

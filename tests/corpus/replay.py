@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -413,9 +412,7 @@ def _shows_usage(body: bytes) -> bool:
 def observe_recording(recording: Recording, endpoint: str, **ending: Any) -> Exchange:
     """The record of an exchange that nobody relayed."""
     head = tuple((name.decode().lower(), value.decode()) for name, value in recording.head)
-    asked = recording.request
-    if b"json" not in recording.content_type:
-        asked = json.dumps(media_oracle.expect_request(recording)).encode()
+    asked = media_oracle.write_request(recording)
     _, *frames = exchange_frames(
         recording.body, asked=asked, status=recording.status, headers=head, **ending
     )

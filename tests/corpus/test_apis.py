@@ -164,9 +164,9 @@ def test_all_of_them_are_here() -> None:
         "ollama.embed": (0, 1),
         "gemini.generate": (0, 328),
         "gemini.stream": (144, 145),
-        "images": (7, 41),
-        "audio.speech": (8, 16),
-        "audio.transcriptions": (2, 30),
+        "images": (0, 34),
+        "audio.speech": (0, 8),
+        "audio.transcriptions": (1, 26),
         "audio.translations": (0, 3),
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from telemetry.service import TelemetryService
 from telemetry.spans.otlp.encoding import decode_spans, encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
+from tests.corpus.media_oracle import write_request
 from tests.corpus.planting import Member, Planted, plant_all, plant_in_turn
 from tests.corpus.recordings import NEEDS_RECORDINGS
 from tests.corpus.test_apis import CASES
@@ -38,10 +40,13 @@ if TYPE_CHECKING:
 pytestmark = [*NEEDS_RECORDINGS, pytest.mark.timeout(240)]
 
 CONTENT = {
+    "audio.speech": ("input",),
+    "audio.transcriptions": ("file", "file_url", "input_audio", "prompt"),
     "count_tokens": ("messages", "system", "tools"),
     "gemini.embed": ("content", "requests"),
     "gemini.generate": ("contents", "systemInstruction", "tools"),
     "gemini.stream": ("contents", "systemInstruction", "tools"),
+    "images": ("prompt", "image", "image[]", "images", "mask"),
     "messages": ("messages", "system", "tools"),
     "moderations": ("input",),
     "ollama.chat": ("messages", "tools"),
@@ -75,7 +80,7 @@ NAMES = {
 ERRORS = {"error", "detail", "message", "error_type", "request_id", "code", "type"}
 """Members of an answer that may quote anything, and are hidden with either side."""
 
-ECHOES = {"rerank": {"results", "data", "*"}}
+ECHOES = {"images": {"data"}, "rerank": {"results", "data", "*"}}
 """Members of an answer that repeat the request; of Responses any may."""
 
 WHOLE = ("HIDE_INPUTS", "HIDE_INPUT_MESSAGES", "HIDE_OUTPUTS", "HIDE_OUTPUT_MESSAGES")
@@ -90,6 +95,14 @@ OF_SOME = {
 
 
 UNSEEN: dict[str, set[Member]] = {
+    "audio.speech": {
+        *(("said", "type"), ("said", "error", "type"), ("said", "error", "code")),
+        *(("said", "audio"), ("said", "audio_data")),
+    },
+    "audio.transcriptions": {
+        *(("said", "type"), ("said", "error", "code"), ("said", "audio_language")),
+    },
+    "images": {("said", "type")},
     "gemini.stream": {("said", "*", "error", "status")},
     "messages": {
         *(("said", "type"), ("said", "delta", "type")),
@@ -100,7 +113,7 @@ UNSEEN: dict[str, set[Member]] = {
     "responses": {("asked", "tools", "*", "authorization")},
 }
 """What no span shows: what kind of an event or an error it is, if that is no word; of two messages
-in one stream the first; credentials."""
+in one stream the first, of two languages likewise; sound; credentials."""
 
 
 def may_be_seen(switch: str, api: str, member: Member) -> bool:
@@ -136,11 +149,12 @@ def planted_of(api: str) -> list[Planted]:
     for case in CASES:
         if case.api != api:
             continue
-        planted = plant_all(case.recording)
+        recording = replace(case.recording, request=write_request(case.recording))
+        planted = plant_all(recording)
         if not known.issuperset(planted.words.values()):
             known |= {*planted.words.values()}
             chosen.append(planted)
-        chosen += plant_in_turn(case.recording, turns)
+        chosen += plant_in_turn(recording, turns)
     return chosen
 
 

@@ -57,6 +57,10 @@ _ARRAY = BUILT["gemini.stream", "a thought, words and a call in an array"]
 _LINES = BUILT["ollama.chat", "thinking and a call"]
 _RESPONSE = BUILT["responses", "a refusal"]
 
+_IMAGE = BUILT["images", "an image and two before it"]
+_SPEECH = BUILT["audio.speech", "sound in events"]
+_HEARD = BUILT["audio.transcriptions", "words in pieces"]
+
 _DELTA = {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "|"}}
 _SAID = {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "|"}
 _LINE = {"model": "llama-m", "message": {"role": "assistant", "content": "|"}, "done": False}
@@ -87,12 +91,30 @@ WORDS = {
     "Gemini's array": _put(_ARRAY, b",\r\n{", b",\r\n" + _chunk({"text": "|"}) + b"\r\n"),
     "Ollama's lines": _put(_LINES, b'{"model"', json.dumps(_LINE).encode() + b"\n"),
     "Responses": _put(_RESPONSE, b"event: response.completed", _event(_SAID)),
+    "transcriptions": _put(
+        _HEARD,
+        b"event: transcript.text.done",
+        _event({"type": "transcript.text.delta", "delta": "|"}),
+    ),
+    "speech": _put(
+        _SPEECH, b"event: speech.audio.done", _event({"type": "speech.audio.delta", "audio": "|"})
+    ),
 }
-"""By what they are of."""
+"""By what they are of; sound, which is counted event by event, is words of speech."""
 
 PICTURES = {
     "Gemini's events": _put(_EVENTS, b"data:", b"data: " + _chunk(_BLOB) + b"\r\n\r\n"),
     "Gemini's array": _put(_ARRAY, b",\r\n{", b",\r\n" + _chunk(_BLOB) + b"\r\n"),
+    "images, a partial one": _put(
+        _IMAGE,
+        b"event: image_generation.completed",
+        _event({"type": "image_generation.partial_image", "b64_json": _PNG}),
+    ),
+    "images, a finished one": _put(
+        _IMAGE,
+        b"event: image_generation.completed",
+        _event({"type": "image_generation.completed", "b64_json": _PNG}),
+    ),
     "Responses, a partial image": _put(_RESPONSE, b"event: response.completed", _event(_PARTIAL)),
     "Responses, an image": _put(
         _RESPONSE,

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from tests.proxy.harness import Connection
 
 ANSWERS = {
+    "audio.speech": "Mistral's sound",
+    "audio.transcriptions": "words",
+    "audio.translations": "words",
     "count_tokens": "a count",
     "gemini.embed": "a content",
     "gemini.generate": "an answer cut by its limit",
+    "images": "an address",
     "messages": "a plain refusal",
     "moderations": "Mistral's",
     "ollama.chat": "a plain chat",
@@ -194,7 +198,7 @@ async def test_a_path_that_only_looks_like_ollamas_is_relayed_and_told(stage: St
 
 @pytest.mark.parametrize("api", ANSWERS)
 async def test_multipart_without_a_boundary_is_relayed_and_told(stage: Stage, api: str) -> None:
-    """Which no API here takes, and which could not be taken apart."""
+    """Which few APIs take, and which nobody could take apart."""
     body = b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--x--\r\n'
     call = call_api(api, body)
     kind = b"Content-Type: application/json"

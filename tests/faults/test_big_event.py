@@ -16,6 +16,7 @@ import pytest
 from proxy.limits import MAX_ANSWER_BYTES
 from telemetry.spans.otlp.encoding import decode_spans
 from telemetry.store.reader import StoreReader
+from tests.corpus.built.wire import FORM, STREAM_FIELD, find_type
 from tests.corpus.oracle import parse_json
 from tests.faults.big_events import PICTURES, WORDS
 from tests.faults.raw import Call, ask_all, connected, make_call, wait_for_spans
@@ -33,6 +34,9 @@ MIB = 1024 * 1024
 
 MAX_GROWTH_MIB = 220
 """What waits between relay and observer (96 MiB), twice over for copies on the way."""
+
+MAX_GROWTH_BY_FILES_MIB = 48
+"""What waits between the client and the upstream (22 MiB measured), twice over."""
 
 MAX_TELEMETRY_MIB = 381
 """Of the telemetry process, all of it (:mod:`tests.faults.test_hostile_bodies`)."""
@@ -118,6 +122,7 @@ _PICTURES_ASKED: dict[str, dict[str, Any]] = {
     "gemini.generate": {
         "contents": [{"parts": [{"inlineData": {"mimeType": "image/png", "data": "|"}}]}]
     },
+    "images": {"images": [{"image_url": "data:image/png;base64,|"}]},
     "messages": {
         "messages": [
             {
@@ -148,7 +153,9 @@ _PICTURES_ASKED: dict[str, dict[str, Any]] = {
 """Members of a request with a picture in it."""
 
 _PLAIN = {
+    "audio.transcriptions": "words",
     "gemini.generate": "an answer cut by its limit",
+    "images": "an address",
     "messages": "a plain refusal",
     "moderations": "Mistral's",
     "ollama.chat": "a plain chat",
@@ -186,6 +193,40 @@ async def test_pictures_of_any_size_in_requests_pass_in_bounded_memory(stage: St
         figures={"peak of telemetry, MiB": ", ".join(f"{api} {mib}" for api, mib in peaks.items())},
     )
     assert max(peaks.values()) <= MAX_TELEMETRY_MIB
+    await stage.assert_healthy()
+
+
+@pytest.mark.timeout(300)
+async def test_a_file_of_any_size_in_a_form_passes_in_no_memory(stage: Stage) -> None:
+    """R5: it is over the limit of bodies, and its fields are on the span, whichever come last."""
+    size = size_of(200)
+    file = FORM.replace(b"\x00", b"x" * size)
+    asked = file % (b"file", STREAM_FIELD)
+    target = BUILT["audio.transcriptions", "words"].target.decode()
+    kind = find_type(asked)
+    call = make_call("answer/audio.transcriptions", asked, target=target, content_type=kind)
+    [direct] = await ask_all(stage.upstream.port, [call])
+    before = {pid: reset_peak(pid) for pid in stage.spantap.pids()}
+    [proxied] = await ask_all(stage.spantap.port, [call])
+    assert proxied == direct
+    spans = wait_for_spans(stage.spantap.store, [call])
+    grown = {pid: (read_peak(pid) - peak) / MIB for pid, peak in before.items()}
+    report_calls(
+        f"a form with a file of {size // MIB} MiB",
+        [call],
+        spans,
+        client_saw="the same as directly",
+        figures={"peak of memory over idle": " + ".join(f"{g:.0f} MiB" for g in grown.values())},
+    )
+    attributes = read_attributes(stage, call)
+    told = parse_json(attributes["input.value"])
+    assert (told["file"]["bytes"], told["model"], told["stream"]) == (
+        size + len(b"\r\n--buil\xff"),
+        "m-1",
+        "true",
+    )
+    assert "anomalies" not in parse_json(attributes["metadata"])
+    assert sum(grown.values()) < MAX_GROWTH_BY_FILES_MIB
     await stage.assert_healthy()
 
 

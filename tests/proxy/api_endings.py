@@ -82,6 +82,22 @@ def cut(reason: str | None = None) -> Ended:
 
 
 ENDINGS: dict[str, dict[str, Ended]] = {
+    "audio.speech": {
+        **dict.fromkeys(("sound", "sound in events", "Mistral's sound", "Mistral's events"), ok()),
+        "an error within sound": _failed("moderation_blocked"),
+        "sound without an end": cut(),
+        "speech refused by its status": _refused(401),
+    },
+    "audio.transcriptions": {
+        **dict.fromkeys(("words", "plain text", "SRT", "WebVTT"), ok()),
+        "words in pieces": ok(),
+        "words of speakers": ok(),
+        "Mistral's words in pieces": ok(),
+        "an error within words": _failed("moderation_blocked"),
+        "words without an end": cut(),
+        "a recording refused by its status": _refused(401),
+    },
+    "audio.translations": {"words": ok(), "a recording refused by its status": _refused(401)},
     "count_tokens": {"a count": ok(), "a count refused by its status": _refused(404)},
     "gemini.embed": {
         "a content": ok(),
@@ -112,6 +128,17 @@ ENDINGS: dict[str, dict[str, Ended]] = {
         "a gateway that counts thoughts among words": ok("STOP"),
         "no reason in events": cut(),
         "a stream refused by its status": _refused(429),
+    },
+    "images": {
+        "an image and two before it": ok(),
+        "a large image": ok(),
+        "an edit": ok(),
+        "three images": ok(),
+        "two images of three": ok(),
+        "an error before an image": _failed("moderation_blocked"),
+        "no image": cut(),
+        "an address": ok(),
+        "images refused by their status": _refused(400),
     },
     "messages": {
         "thinking, text and two calls": ok("tool_use"),
@@ -184,4 +211,6 @@ def head_of(recording: Recording) -> bytes:
 
 
 def request_of(recording: Recording) -> bytes:
-    return request_bytes(recording.request, target=recording.target)
+    return request_bytes(
+        recording.request, target=recording.target, content_type=recording.content_type
+    )

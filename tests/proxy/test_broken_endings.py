@@ -94,6 +94,11 @@ STREAMS = {
     "Gemini's array": _marked("gemini.stream", _ARRAY, b"]", before=cut("STOP")),
     "Ollama's chat": _marked("ollama.chat", "thinking and a call", b'{"model"'),
     "Ollama's text": _marked("ollama.generate", "a context", b'{"model"'),
+    "Images": _marked("images", "an image and two before it", b"event: image_generation.completed"),
+    "Speech": _marked("audio.speech", "sound in events", b"event: speech.audio.done"),
+    "Transcription": _marked(
+        "audio.transcriptions", "words in pieces", b"event: transcript.text.done"
+    ),
     "Responses": _marked(
         *("responses", "a refusal", b"event: response.completed"),
         before=cut()._replace(refused=(0,)),
@@ -170,9 +175,13 @@ PLAIN = {
     **{
         api: (BUILT[api, name], ENDINGS[api][name])
         for api, name in (
+            ("audio.speech", "Mistral's sound"),
+            ("audio.transcriptions", "words"),
+            ("audio.translations", "words"),
             ("count_tokens", "a count"),
             ("gemini.embed", "several contents"),
             ("gemini.generate", "an answer cut by its limit"),
+            ("images", "an address"),
             ("messages", "a plain refusal"),
             ("moderations", "Mistral's"),
             ("ollama.chat", "a plain chat"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from codec.call import Message
 from codec.form_request import FormRequest
@@ -14,13 +14,22 @@ if TYPE_CHECKING:
 
 __all__ = ("ImageRequest",)
 
+_IMAGES: Final = frozenset({"image", "image[]", "images"})
+"""Members that are to be edited, or varied."""
+
 
 class ImageRequest(FormRequest, frozen=True, gc=False):
     """Which images are wanted."""
 
-    content_members: ClassVar[frozenset[str]] = frozenset(
-        {"prompt", "image", "image[]", "images", "mask"}
-    )
+    content_members: ClassVar[frozenset[str]] = frozenset({"prompt", "mask", *_IMAGES})
+
+    @property
+    def fault(self) -> str | None:
+        """What makes it no request for images."""
+        prompt = self.body.get("prompt")
+        if prompt is None and _IMAGES.isdisjoint(self.body):
+            return "there is neither a prompt nor an image"
+        return None if isinstance(prompt, str | None) else "prompt is no text"
 
     @property
     def choice_count(self) -> int:

@@ -29,6 +29,11 @@ class TranscriptionRequest(FormRequest, frozen=True, gc=False):
     content_members: ClassVar[frozenset[str]] = frozenset({*_SOUNDS, "prompt"})
 
     @property
+    def fault(self) -> str | None:
+        """What makes it no request for a transcription."""
+        return None if any(map(self.body.get, _SOUNDS)) else "there is no recording"
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """All of it but sound: the prompt, too, and what is known of the file (``apis.md`` 8)."""
         return {name: value for name, value in self.body.items() if name != "input_audio"}

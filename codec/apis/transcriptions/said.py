@@ -3,13 +3,15 @@
 Rules:
 
 1. JSON with a ``text``, or the bare text in a form that was asked for: plain, SRT or WebVTT. What
-   begins as JSON or as a page of HTML does, and is none that can be read, is no text.
+   begins as JSON or as a page of HTML does, and is none that can be read, is no text. Where a text
+   ends within a character, that one is left out.
 2. Of tokens a usage tells as chats' or as OpenAI's other APIs do. Seconds are no tokens: they stay
    in the raw usage.
 """
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.bare_errors import find_bare_error
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
 __all__ = ("TranscriptionAnswer", "make_transcription", "read_transcription")
+
+_Utf8Decoder: Final = codecs.getincrementaldecoder("utf-8")
 
 _NO_TEXT: Final = ("{", "<!doctype", "<html")
 """Beginnings of what is no transcription in bare text (rule 1)."""
@@ -82,7 +86,7 @@ def read_transcription(body: bytes) -> TranscriptionAnswer:
         odd = () if is_told or error is not None else ("foreign_chunk",)
         return make_transcription(value, error=error, anomalies=odd)
     try:
-        text = body.decode()
+        text = _Utf8Decoder().decode(body)
     except UnicodeDecodeError as error:
         raise MalformedResponse("response body: neither JSON nor text") from error
     if text[:16].lstrip().lower().startswith(_NO_TEXT):

@@ -2,7 +2,7 @@
 
 What the recordings lack, by their README: errors after content and pauses of Messages, arrays and
 embeddings of Gemini, errors of Ollama, Jina's, vLLM's and TEI's rankings, Mistral's moderations,
-refused and failed Responses.
+refused and failed Responses, images and speech in events, transcriptions in bare text.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tests.corpus.built.gemini import GEMINI, GEMINI_EMBED, GEMINI_STREAM
+from tests.corpus.built.media import IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS
 from tests.corpus.built.messages import MESSAGES
 from tests.corpus.built.ollama import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
 from tests.corpus.built.others import COUNT_TOKENS, MODERATIONS, RERANK, RESPONSES
@@ -27,8 +28,16 @@ __all__ = ("as_array", "build_calls")
 
 _HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Where to?"}]}
 _CONTENTS: dict[str, Any] = {"contents": [{"parts": [{"text": "Where to?"}]}]}
+_RECORDING: dict[str, Any] = {"model": "m-1", "file_url": "https://sounds.example/a.mp3"}
 
 _APIS: dict[str, tuple[str, dict[str, Any], Mapping[str, Built]]] = {
+    "audio.speech": (
+        "/v1/audio/speech",
+        {"model": "tts-m", "input": "Ahoy there", "voice": "alloy"},
+        SPEECH,
+    ),
+    "audio.transcriptions": ("/v1/audio/transcriptions", _RECORDING, TRANSCRIPTIONS),
+    "audio.translations": ("/v1/audio/translations", _RECORDING, TRANSLATIONS),
     "count_tokens": ("/v1/messages/count_tokens", {"model": "m", **_HELLO}, COUNT_TOKENS),
     "gemini.embed": (
         "/v1beta/models/text-embedding-004:embedContent",
@@ -41,6 +50,7 @@ _APIS: dict[str, tuple[str, dict[str, Any], Mapping[str, Built]]] = {
         _CONTENTS,
         GEMINI_STREAM,
     ),
+    "images": ("/v1/images/generations", {"model": "image-m", "prompt": "A cat"}, IMAGES),
     "messages": ("/v1/messages", {"model": "claude-m", "max_tokens": 9, **_HELLO}, MESSAGES),
     "moderations": (
         "/v1/moderations",

@@ -236,6 +236,24 @@ def test_what_is_no_answer_is_noted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "is_fault"),
+    [
+        ({"prompt": "a cat"}, False),
+        ({"image": {"bytes": 9}}, False),
+        ({"image[]": [{"bytes": 9}], "prompt": "a hat"}, False),
+        ({"images": [{"file_id": "f-1"}]}, False),
+        ({}, True),
+        ({"prompt": ["a cat"]}, True),
+        ({"image": {"bytes": 9}, "prompt": 7}, True),
+    ],
+)
+def test_a_request_has_a_prompt_or_an_image(asked: dict[str, Any], *, is_fault: bool) -> None:
+    """A variation has no prompt, a generation no image."""
+    exchange = draw(answer(data=[]), asked={"model": "m", **asked})
+    assert exchange.anomalies == (("request_undecodable",) if is_fault else ())
+
+
 def test_a_form_reads_as_its_json() -> None:
     """Texts of numbers count; what is known of files is a parameter, the prompt is none."""
     file = {"filename": "a.png", "content_type": "image/png", "bytes": 9}

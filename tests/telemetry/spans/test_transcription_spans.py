@@ -249,6 +249,7 @@ def test_whisper_ignores_that_a_stream_is_wanted() -> None:
         ([b"Hi"], EndKind.CLIENT_GONE, Outcome.CLIENT_DISCONNECTED, "Hi"),
         ([b"Hi"], EndKind.UPSTREAM_UNFRAMED_END, Outcome.COMPLETED, "Hi"),
         ([b"Hi"], EndKind.UPSTREAM_BROKEN, Outcome.TRUNCATED, "Hi"),
+        (["né".encode()[:2]], EndKind.UPSTREAM_BROKEN, Outcome.TRUNCATED, "n"),
         ([answer(error={"message": "m"})], EndKind.UPSTREAM_EOF, Outcome.STREAM_ERROR, None),
     ],
 )
@@ -305,6 +306,8 @@ def test_of_the_recording_no_more_than_its_type_is_shown(
 
 
 def test_a_call_without_a_recording() -> None:
-    """No message, and no error of ours."""
-    told = span(write(answer(text="Hi"), asked={"model": "m"}))
+    """No message, and an anomaly."""
+    exchange = write(answer(text="Hi"), asked={"model": "m"})
+    assert exchange.anomalies == ("request_undecodable",)
+    told = span(exchange)
     assert not [key for key in told if key.startswith("llm.input_messages")]
