@@ -1,6 +1,6 @@
 """``spantap demo``: the whole thing on loopback, with no key, no network and no trace left.
 
-The demo upstream, the proxy, a store of its own, a handful of real chats, and then what was
+The demo upstream, the proxy, a store of its own, a handful of real calls, and then what was
 recorded of them, rendered to be read.
 """
 
@@ -19,7 +19,7 @@ from proxy.app import Proxy
 from proxy.commands.render import open_console, print_call
 from proxy.commands.table import print_table
 from proxy.commands.traces import latest_calls
-from proxy.demo.chats import CALL_COUNT, run_chats
+from proxy.demo.calls import CALL_COUNT, run_calls
 from proxy.demo.clients import is_sdk_installed
 from proxy.demo.upstream import serving_demo_upstream
 from proxy.settings.settings import Settings
@@ -39,7 +39,7 @@ NOTICE_SECONDS = 2.0
 
 
 def run_demo() -> int:
-    """Run the demo; 0 if every call of the chats was recorded."""
+    """Run the demo; 0 if every call was recorded."""
     console = open_console(sys.stdout)
     with tempfile.TemporaryDirectory(prefix="spantap-demo-") as folder:
         store = Path(folder) / "traces.db"
@@ -71,8 +71,8 @@ async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:
         f"demo upstream  {upstream}/v1\nspantap        {base_url}\nclient         {client}"
     )
     console.print("\nWhat the client saw", style="bold")
-    async for title, summary in run_chats(base_url):
-        console.print(f"  {title:<22} {summary}")
+    async for title, summary in run_calls(base_url):
+        console.print(f"  {title:<15} {summary}", no_wrap=True, overflow="ellipsis")
     await proxy.open_exchanges.wait_until_none(NOTICE_SECONDS)
 
 

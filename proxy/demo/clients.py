@@ -1,7 +1,7 @@
 """Two clients with one face: the ``openai`` SDK, and aiohttp where that is not installed.
 
 The demo shows spantap under a client that people really use. Both clients take and give plain JSON
-objects, so that a chat is written once.
+objects, so that a call is written once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urljoin
 
 import aiohttp
 
@@ -22,17 +23,24 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
 __all__ = (
-    "CHATS",
-    "MESSAGES",
+    "CHAT_COMPLETIONS",
+    "COMPLETIONS",
+    "EMBEDDINGS",
+    "IMAGES",
+    "MODERATIONS",
     "RESPONSES",
+    "SPEECH",
+    "TRANSCRIPTIONS",
     "ChatClient",
     "ChatError",
     "is_sdk_installed",
     "open_client",
 )
 
-CHATS, RESPONSES, MESSAGES = "chat/completions", "responses", "messages"
-"""Paths of the APIs; the last one is Anthropic's."""
+CHAT_COMPLETIONS, COMPLETIONS, RESPONSES = "chat/completions", "completions", "responses"
+EMBEDDINGS, MODERATIONS, IMAGES = "embeddings", "moderations", "images/generations"
+SPEECH, TRANSCRIPTIONS = "audio/speech", "audio/transcriptions"
+"""Paths of OpenAI's APIs, below the base URL; others begin with a slash, and at the host."""
 
 _API_KEY = "demo"
 """The demo upstream asks for none, but the SDK insists on one."""
@@ -48,10 +56,16 @@ class ChatError(Exception):
 
 
 class ChatClient(Protocol):
-    """What the demo's chats need; both methods raise :class:`ChatError`."""
+    """A client as the demo's calls need it; all methods raise :class:`ChatError`."""
 
     async def ask(self, path: str, **request: Any) -> JsonObject:
         """Send a request and return the whole answer."""
+
+    async def download(self, path: str, **request: Any) -> bytes:
+        """Send a request and return the answer, which is a file."""
+
+    async def upload(self, path: str, file: tuple[str, bytes], **members: str) -> JsonObject:
+        """Send a form with a file, by its name and content, and return the whole answer."""
 
     def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         """Send a chat with ``stream: true`` and yield its chunks; closing it hangs up."""
@@ -88,22 +102,38 @@ def _open_sdk(base_url: str) -> AsyncOpenAI:
 class _SdkClient:
     def __init__(self, sdk: AsyncOpenAI) -> None:
         self._create: dict[str, Any] = {
-            CHATS: sdk.chat.completions.create,
+            CHAT_COMPLETIONS: sdk.chat.completions.create,
+            COMPLETIONS: sdk.completions.create,
             RESPONSES: sdk.responses.create,
+            EMBEDDINGS: sdk.embeddings.create,
+            MODERATIONS: sdk.moderations.create,
+            IMAGES: sdk.images.generate,
+            SPEECH: sdk.audio.speech.create,
+            TRANSCRIPTIONS: sdk.audio.transcriptions.create,
         }
         self._post = sdk.post  # for what the package has no words for
+        self._base_url = str(sdk.base_url)
 
     async def ask(self, path: str, **request: Any) -> JsonObject:
         with _sdk_errors():
             if path not in self._create:
-                return await self._post(f"/{path}", body=request, cast_to=dict)
+                url = urljoin(self._base_url, path)
+                return await self._post(url, body=request, cast_to=dict)
             answer = await self._create[path](**request)
         plain: JsonObject = answer.model_dump(exclude_unset=True)
         return plain
 
+    async def download(self, path: str, **request: Any) -> bytes:
+        with _sdk_errors():
+            content: bytes = await (await self._create[path](**request)).aread()
+        return content
+
+    async def upload(self, path: str, file: tuple[str, bytes], **members: str) -> JsonObject:
+        return await self.ask(path, file=file, **members)
+
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         with _sdk_errors():
-            async with await self._create[CHATS](**request, stream=True) as chunks:
+            async with await self._create[CHAT_COMPLETIONS](**request, stream=True) as chunks:
                 async for chunk in chunks:
                     yield chunk.model_dump(exclude_unset=True)
 
@@ -124,11 +154,20 @@ class _PlainClient:
         self._base_url = base_url
 
     async def ask(self, path: str, **request: Any) -> JsonObject:
-        async with self._post(path, request) as response:
+        return decode_json_object(await self.download(path, **request))
+
+    async def download(self, path: str, **request: Any) -> bytes:
+        async with self._post(path, json=request) as response:
+            return await response.read()
+
+    async def upload(self, path: str, file: tuple[str, bytes], **members: str) -> JsonObject:
+        form = aiohttp.FormData(members)
+        form.add_field("file", file[1], filename=file[0])
+        async with self._post(path, data=form) as response:
             return decode_json_object(await response.read())
 
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
-        async with self._post(CHATS, request | {"stream": True}) as response:
+        async with self._post(CHAT_COMPLETIONS, json=request | {"stream": True}) as response:
             # One line, one event: true of OpenAI's streams, and all that a demo needs.
             async for line in response.content:
                 data = line.removeprefix(b"data: ")
@@ -136,8 +175,9 @@ class _PlainClient:
                     yield decode_json_object(data)
 
     @asynccontextmanager
-    async def _post(self, path: str, request: JsonObject) -> AsyncIterator[aiohttp.ClientResponse]:
-        async with self._session.post(f"{self._base_url}/{path}", json=request) as response:
+    async def _post(self, path: str, **body: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+        url = urljoin(f"{self._base_url}/", path)
+        async with self._session.post(url, **body) as response:
             if response.status >= 400:
                 error = decode_json_object(await response.read())
                 raise ChatError(response.status, _error_message(error.get("error")))

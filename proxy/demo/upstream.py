@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from codec.apis.api import Content
 from codec.apis.faults import build_error
 from codec.apis.table import APIS
 from codec.dialects import Dialect, find_dialect, play_error
@@ -128,7 +129,9 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
     if asked.stream:
         return await _stream(request, performance)
     pace = request.app[_PACE]
-    longest = max(len(answer.deltas) for answer in script.answers)
+    # What is no text, a vector or a ranking, comes at once.
+    is_text = api.content in {Content.MESSAGES, Content.TEXTS}
+    longest = max(len(answer.deltas) for answer in script.answers) if is_text else 0
     await asyncio.sleep(pace.first_seconds + longest * pace.chunk_seconds)
     answer = _json(performance.whole())
     answer.headers["Content-Type"] = getattr(performance, "plain_type", _JSON)

@@ -1,0 +1,23 @@
+"""What the demo's calls have in common: what they ask, and how they tell an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("INSTRUCTIONS", "ask_user", "tell")
+
+INSTRUCTIONS = "You are a friendly guide. Answer in one short sentence."
+"""What the model is told before any question."""
+
+
+def ask_user(question: str) -> list[JsonObject]:
+    """Put a question as a list of messages."""
+    return [{"role": "user", "content": question}]
+
+
+def tell(said: str, *facts: object) -> str:
+    """Tell an answer in one line: the facts first, for a narrow terminal cuts the end."""
+    return f'{", ".join(map(str, facts))}: "{said}"'
