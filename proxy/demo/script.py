@@ -4,10 +4,11 @@ Rules:
 
 1. Nothing is random: the same request always gets the same answers.
 2. The first that applies decides what is said: the model ``gpt-demo-endless`` counts aloud;
-   ``gpt-demo-failing`` says half of its answer, and fails; a last message that is a tool result is
-   summed up; a question that holds one of :data:`REFUSED_PHRASES` is refused; offered tools are
-   called, two calls at once; anything else gets a short friendly text, another one for each choice
-   of ``n``.
+   ``gpt-demo-failing`` says half of its answer, and fails; directions in the question are followed
+   (:mod:`proxy.demo.directions`), and after the last one what the tools told is summed up; a last
+   message that is a tool result is summed up; a question that holds one of :data:`REFUSED_PHRASES`
+   is refused; offered tools are called, two calls at once, unless they are many; anything else gets
+   a short friendly text, another one for each choice of ``n``.
 3. A token is a word together with the white space before it, and one delta carries one token.
    So an answer has as many completion tokens as deltas, and ``max_tokens`` cuts the list of deltas.
 4. Prompt tokens are the words of every string in the members that are content; those of a leading
@@ -25,18 +26,20 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from codec.apis.player import Script
 from codec.generator import Answer, CallFragment, Delta, TokenLogprob
-from codec.parts import Text, ToolResult
+from proxy.demo.conversation import is_result, text_of
+from proxy.demo.directions import find_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from codec.call import Asked, Message, Tool
-    from codec.parts import Part
     from codec.text.jsontext import JsonObject
+    from proxy.demo.directions import Place
 
 __all__ = (
     "ENDLESS_MODEL",
@@ -73,6 +76,10 @@ for ever."""
 MAX_QUOTED_CHARACTERS = 200
 """How much of one tool result is repeated: enough for a demo, and a short answer stays short."""
 
+MAX_SAMPLED_TOOLS = 4
+"""How many tools an example offers at most. Who offers more is an agent, whose tools act: those are
+called by directions alone."""
+
 REFUSED_PHRASES = ("pick a lock", "break into")
 """What the demo upstream refuses to talk about."""
 
@@ -96,7 +103,7 @@ _SAMPLES: Mapping[str, Sequence[Any]] = {
 _CALLED = frozenset({"function", "custom"})
 """Tools that the client runs; all others a provider would."""
 
-_WORD = re.compile(r"\s*\S+")
+_WORD = re.compile(r"\s*\S+(?:\s+\Z)?")
 
 
 def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
@@ -106,7 +113,7 @@ def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
     return Script(
         answers=tuple([_answer(asked, messages, index) for index in range(asked.choice_count)]),
         prompt_tokens=_count_words([asked.body.get(name) for name in asked.content_members]),
-        cached_tokens=len(_text_of(messages[0]).split()) if is_cached else 0,
+        cached_tokens=len(text_of(messages[0]).split()) if is_cached else 0,
         answer_id=answer_id,
         created=created,
     )
@@ -132,21 +139,40 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
     if asked.model == FAILING_MODEL:
         half = _say(_GREETINGS[0]).deltas[:6]
         return Answer(deltas=half, finish_reason="error")
-    if last is not None and _is_result(last):
-        return _say(_sum_up(messages))
-    question = _text_of(last).lower() if last is not None else ""
+    tools = _list_tools(asked)
+    place = find_place(messages, {tool.name for tool in tools})
+    if place is not None:
+        return _answer_directed(place, index)
+    if last is not None and is_result(last):
+        return _say(_sum_up(_last_results(messages)))
+    question = text_of(last).lower() if last is not None else ""
     if any(phrase in question for phrase in REFUSED_PHRASES):
         return Answer(deltas=tuple(Delta(refusal=word) for word in _WORD.findall(_REFUSAL)))
-    tools = [tool for tool in asked.read_tools() if _may_be_called(tool)]
-    if tools and options.get("tool_choice") != "none":
+    if 0 < len(tools) <= MAX_SAMPLED_TOOLS:
         calls = 1 if options.get("parallel_tool_calls") is False else 2
-        return _call_tools(tools, calls, choice=index)
+        return _call(_sample_calls(tools, calls, choice=index))
     return _say(_GREETINGS[index % len(_GREETINGS)])
 
 
-def _may_be_called(tool: Tool) -> bool:
-    """Tell whether a demo may call a tool: those in a namespace are an agent's, and act."""
-    return bool(tool.name) and tool.type in _CALLED and tool.namespace is None
+def _list_tools(asked: Asked) -> Sequence[Tool]:
+    """List the tools that a demo may call: those in a namespace are an agent's, and act."""
+    if asked.options.get("tool_choice") == "none":
+        return ()
+    return [
+        tool
+        for tool in asked.read_tools()
+        if tool.name and tool.type in _CALLED and tool.namespace is None
+    ]
+
+
+def _answer_directed(place: Place, choice: int) -> Answer:
+    """Follow the next direction, or sum up after the last one."""
+    if place.next is None:
+        return _say(_sum_up(place.results))
+    text, tool = place.next
+    return (
+        _say(text) if tool is None else _call([(f"call_demo_{choice}_{place.number}", tool, text)])
+    )
 
 
 def _count_words(value: Any) -> int:
@@ -167,18 +193,25 @@ def _say(text: str) -> Answer:
     return Answer(deltas=tuple(Delta(content=word) for word in _WORD.findall(text)))
 
 
-def _call_tools(tools: Sequence[Tool], count: int, *, choice: int) -> Answer:
-    """Call the offered functions in turn; a single one is called again with other arguments."""
+def _call(calls: Iterable[tuple[str, str | None, str]]) -> Answer:
+    """Make calls, each by its id, the tool's name and its arguments."""
     fragments: list[CallFragment] = []
-    for index in range(count):
-        tool = tools[index % len(tools)]
-        call_id = f"call_demo_{choice}_{index}"
-        fragments.append(CallFragment(index=index, id=call_id, name=tool.name))
-        arguments = json.dumps(_sample_arguments(tool.parameters, index))
+    for index, (call_id, name, arguments) in enumerate(calls):
+        fragments.append(CallFragment(index=index, id=call_id, name=name))
         pieces = _WORD.findall(arguments)
         fragments += [CallFragment(index=index, arguments=piece) for piece in pieces]
     deltas = tuple(Delta(call=fragment) for fragment in fragments)
     return Answer(deltas=deltas, finish_reason="tool_calls")
+
+
+def _sample_calls(
+    tools: Sequence[Tool], count: int, *, choice: int
+) -> Iterator[tuple[str, str | None, str]]:
+    """Call the offered functions in turn; a single one is called again with other arguments."""
+    for index in range(count):
+        tool = tools[index % len(tools)]
+        arguments = json.dumps(_sample_arguments(tool.parameters, index))
+        yield f"call_demo_{choice}_{index}", tool.name, arguments
 
 
 def _with_logprobs(answer: Answer, alternatives: int | None) -> Answer:
@@ -228,35 +261,15 @@ def _cut(options: Mapping[str, Any], answer: Answer) -> Answer:
     return replace(answer, deltas=answer.deltas[:max_tokens], finish_reason="length")
 
 
-def _sum_up(messages: Sequence[Message]) -> str:
-    """Repeat the tool results that came since the last message that was not one."""
-    results: list[str] = []
-    for message in reversed(messages):
-        if not _is_result(message):
-            break
-        results.append(_text_of(message)[:MAX_QUOTED_CHARACTERS])
-    return f"This is what the tools told me: {'; '.join(reversed(results))}."
+def _last_results(messages: Sequence[Message]) -> Sequence[Message]:
+    """The tool results that came since the last message that was not one."""
+    return [*takewhile(is_result, reversed(messages))][::-1]
 
 
-def _is_result(message: Message) -> bool:
-    """Tell whether a message is what a tool answered: by its role, or as Gemini has it."""
-    return message.role == "tool" or any(isinstance(it, ToolResult) for it in message.parts)
-
-
-def _text_of(message: Message) -> str:
-    """Join the text of all parts of a message."""
-    return " ".join(filter(None, map(_text_of_part, message.parts)))
-
-
-def _text_of_part(part: Part) -> str:
-    if isinstance(part, ToolResult):
-        content = part.content
-        if content is None or isinstance(content, str):
-            return content or ""
-        return " ".join(filter(None, map(_text_of_part, content)))
-    if isinstance(part, Text):
-        return part.text
-    return part if isinstance(part, str) else ""
+def _sum_up(results: Sequence[Message]) -> str:
+    """Repeat what tools told."""
+    told = [text_of(message)[:MAX_QUOTED_CHARACTERS] for message in results]
+    return f"This is what the tools told me: {'; '.join(told)}."
 
 
 def _strings(value: Any) -> Iterator[str]:
