@@ -58,7 +58,8 @@ LISTS: Final = {
 """What each answers to ``GET`` and takes no money for."""
 
 _STARTS = {
-    Owner.ANTHROPIC: ("/v1/messages", "/v1/complete", "/v1/organizations"),
+    # The last one is how Claude Code sees whether somebody is there.
+    Owner.ANTHROPIC: ("/v1/messages", "/v1/complete", "/v1/organizations", "/api/hello"),
     Owner.GOOGLE: (
         *("/v1beta", "/v1alpha", "/upload/v1beta", "/download/v1beta"),
         "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",

@@ -70,6 +70,7 @@ def test_no_row_is_there_twice() -> None:
         ("/v1beta/openai/chat/completions", [b"authorization"], Owner.GOOGLE),
         ("/upload/v1beta/files", [], Owner.GOOGLE),
         ("/api/chat", [], Owner.OLLAMA),
+        ("/api/hello", [], Owner.ANTHROPIC),
         ("/apix", [], Owner.OPENAI),
         ("/v1%2Fmessages", [], Owner.OPENAI),
         ("//v1/messages", [], Owner.OPENAI),
