@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients lock format clean
+.PHONY: help demo test slow coverage lint types e2e bench benchcodec performance costs faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
 
 help:
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -30,7 +30,7 @@ TESTS := pytest -n 4 --dist worksteal
 
 # They replay all recorded traffic, set the product beside others, or have a target of their own
 # further down: together they take as long again as all that is not here.
-SLOW := tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults
+SLOW := tests/agents tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults
 
 test: $(VENV)/.dev.stamp  ## what the product does, in five minutes on two cores
 	$(BIN)/$(TESTS) $(SLOW:%=--ignore=%)
@@ -102,24 +102,31 @@ soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workflows, wheel: checked without a cluster
 	SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy -p no:xdist --timeout 300
 
-# The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM; and of agents that call tools.
-.quickstarts/.stamp .clients/.stamp: .%/.stamp: locks/%.txt
+# The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM; agents' frameworks; coding agents.
+.quickstarts/.stamp .clients/.stamp .agents/.stamp: .%/.stamp: locks/%.txt
 	$(PYTHON) -m venv .$*
 	.$*/bin/python -m pip --disable-pip-version-check -q install --no-deps --require-hashes -r $<
 	@touch $@
 
-# And those that are packages for Node: openai, Vercel's AI SDK, Codex.
+# And those that are packages for Node: openai, Vercel's AI SDK; Claude Code, Codex.
 .quickstarts/node/.stamp: tests/clients/node/package.json tests/clients/node/package-lock.json
-	mkdir -p .quickstarts/node
-	cp $^ .quickstarts/node/
-	cd .quickstarts/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+.agents/node/.stamp: tests/agents/node/package.json tests/agents/node/package-lock.json
+.quickstarts/node/.stamp .agents/node/.stamp: %/.stamp:
+	mkdir -p $*
+	cp $^ $*/
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@# This one's script puts the program, a package of its own, where its command is.
+	cd $* && npm rebuild --loglevel=error @anthropic-ai/claude-code
 	@touch $@
 
-quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .quickstarts/node/.stamp  ## every page of docs/quickstarts, with the real libraries
-	SPANTAP_QUICKSTARTS=1 $(BIN)/pytest tests/docs tests/clients/test_node_responses.py -p no:xdist
+quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .clients/.stamp .quickstarts/node/.stamp  ## the pages of docs/quickstarts, with the real libraries
+	SPANTAP_QUICKSTARTS=1 SPANTAP_CLIENTS=1 $(BIN)/pytest tests/docs tests/clients/test_node_responses.py -p no:xdist
 
 clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK and of Pydantic AI, through spantap
 	SPANTAP_CLIENTS=1 $(BIN)/pytest tests/clients -p no:xdist
+
+agents: $(VENV)/.dev.stamp .agents/.stamp .agents/node/.stamp  ## coding agents do a task through spantap, and their quick starts
+	SPANTAP_AGENTS=1 $(BIN)/pytest tests/agents tests/docs/test_quickstarts.py -k "does_a_task or for_an_agent" -p no:xdist
 
 chart: $(VENV)/.dev.stamp .deploy/.stamp  ## writes the chart's examples and its table of values anew
 	$(BIN)/python -m tests.deploy.chart
@@ -138,4 +145,4 @@ lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .deploy .quickstarts .clients .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(VENV) .deploy .quickstarts .clients .agents .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build

@@ -15,7 +15,7 @@ compile -c locks/dev.txt -o locks/bare.txt
 printf 'hatchling\neditables\n' |
     "$uv" pip compile - -c locks/dev.txt --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet -o locks/build.txt
-for group in deploy quickstarts clients; do
+for group in deploy quickstarts clients agents; do
     "$uv" pip compile --group "$group" --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --upgrade -o "locks/$group.txt"
 done

@@ -20,7 +20,7 @@ __all__ = ("CALL_COUNT", "run_calls")
 _ALL = CHATS | CALLS
 
 CALL_COUNT = len(_ALL) + 1
-"""How many calls :func:`run_calls` makes: the tools' chat takes two."""
+"""The number of calls that :func:`run_calls` makes: the tools' chat takes two."""
 
 
 async def run_calls(

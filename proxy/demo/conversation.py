@@ -1,4 +1,4 @@
-"""What the script asks of a conversation: whose a message is, and what its text is."""
+"""Messages of a conversation, as the script asks for them: whose one is, and its text."""
 
 from __future__ import annotations
 

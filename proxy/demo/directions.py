@@ -38,7 +38,7 @@ _DIRECTION = re.compile(
 
 
 class Direction(NamedTuple):
-    """What is to be answered.
+    """An answer that is asked for.
 
     Attributes:
         text: what is said, or the arguments of a call.
@@ -50,7 +50,7 @@ class Direction(NamedTuple):
 
 
 class Place(NamedTuple):
-    """How far a conversation has come that is directed.
+    """The place in a conversation that is directed.
 
     Attributes:
         number: how many directions were followed.

@@ -77,7 +77,7 @@ MAX_QUOTED_CHARACTERS = 200
 """How much of one tool result is repeated: enough for a demo, and a short answer stays short."""
 
 MAX_SAMPLED_TOOLS = 4
-"""How many tools an example offers at most. Who offers more is an agent, whose tools act: those are
+"""The most tools that an example offers. Who offers more is an agent, whose tools act: those are
 called by directions alone."""
 
 REFUSED_PHRASES = ("pick a lock", "break into")

@@ -1,4 +1,4 @@
-"""What the demo's calls have in common: what they ask, and how they tell an answer."""
+"""Words that the demo's calls share: those they ask with, and those they tell an answer in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ("INSTRUCTIONS", "ask_user", "tell")
 
 INSTRUCTIONS = "You are a friendly guide. Answer in one short sentence."
-"""What the model is told before any question."""
+"""Instructions that the model gets before any question."""
 
 
 def ask_user(question: str) -> list[JsonObject]:

@@ -11,8 +11,9 @@ from codec.text.jsontext import decode_json_object
 from telemetry.observing.exchange import Outcome
 from telemetry.spans.exchange_attributes import build_exchange_attributes
 from tests.clients.stage import open_stage
-from tests.docs.test_quickstarts import libraries, run
+from tests.docs.reader import run
 from tests.e2e.processes import clean_environment
+from tests.lanes import find_programs
 
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
@@ -36,7 +37,7 @@ def read_messages(exchange: Exchange, which: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("library", ["openai", "pydantic"])
 async def test_an_agent_calls_tools(library: str, way: str, tmp_path: Path) -> None:
     """The question with its tools is one span, what they answered and the end is the other."""
-    python = libraries("clients") / "python"
+    python = find_programs("clients") / "python"
     async with open_stage() as stage:
         environment = clean_environment() | {
             "OPENAI_API_KEY": "k",

@@ -24,6 +24,7 @@ class Arrival:
 
     target: str
     headers: dict[str, str]
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,8 @@ async def running_provider(dialect: str) -> AsyncIterator[Provider]:
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method == "POST":  # LiteLLM asks for models too when it starts
             headers = {name.lower(): value for name, value in request.headers.items()}
-            arrivals.append(Arrival(target=request.path_qs, headers=headers))
+            body = await request.read()
+            arrivals.append(Arrival(target=request.path_qs, headers=headers, body=body))
         return await handler(request)
 
     app.middlewares.append(note)

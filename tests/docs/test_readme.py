@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from codec.apis.table import APIS
 from telemetry.store.reader import StoreReader
 from tests.docs.blocks import ROOT, Page
 from tests.docs.provider import running_provider
-from tests.docs.test_quickstarts import run
+from tests.docs.reader import run
 from tests.e2e.processes import ServerProcess, clean_environment, find_free_port, wait_until
 from tests.otlp_sink import HttpSink
 
@@ -107,3 +108,10 @@ async def test_the_quick_start_does_what_it_says(serve: str, tmp_path: Path) -> 
             assert phoenix.accepted == sent
     [arrival] = provider.arrivals
     assert arrival.headers["authorization"] == "Bearer sk-..."
+
+
+def test_the_table_of_what_is_observed_has_every_api() -> None:
+    """By the end of its paths."""
+    cells = " ".join(ends for _, ends in Page(ROOT / "README.md").rows("API"))
+    observed = {api.path_ends[0] for api in APIS}
+    assert observed <= set(re.findall(r"`([^`]+)`", cells))

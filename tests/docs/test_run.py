@@ -15,7 +15,7 @@ from telemetry.run_labels import MAX_NAME_CHARS
 from telemetry.store.reader import StoreReader
 from tests.docs.blocks import DOCS, Page
 from tests.docs.provider import running_provider
-from tests.docs.test_quickstarts import run
+from tests.docs.reader import run
 from tests.e2e.processes import clean_environment
 
 PAGE = Page(DOCS / "run.md")
@@ -31,7 +31,7 @@ urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/chat/completions", chat
 COMMANDS = "".join(
     block.text for block in PAGE.blocks if block.language == "sh" and "codex" not in block.text
 )
-"""All but Codex's, which ``make quickstarts`` runs (``tests/clients/test_node_responses.py``)."""
+"""All but Codex's, which ``make agents`` runs (``tests/agents``)."""
 
 
 @pytest.mark.timeout(120)

@@ -94,7 +94,7 @@ class Chat:
 
     @property
     def tools(self) -> list[JsonObject]:
-        """What is on offer."""
+        """The tools on offer."""
         bare = [{"name": name, "parameters": FUNCTION} for name in self.names]
         forms: dict[str, list[JsonObject]] = {
             "chat.completions": [{"type": "function", "function": tool} for tool in bare],
@@ -105,7 +105,7 @@ class Chat:
         return forms[self.api.name]
 
     def ask(self, **members: Any) -> Answer:
-        """What the demo upstream answers."""
+        """Ask the demo upstream."""
         names = {"responses": "input", "gemini.generate": "contents"}
         body = {"model": MODEL, names.get(self.api.name, "messages"): self.turns, **members}
         body |= {"tools": self.tools} if self.names else {}

@@ -1,0 +1,40 @@
+"""Keeps coding agents to this machine: no look for updates, no report of their use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("CODEX_SETTINGS", "GEMINI_SETTINGS", "keep_quiet")
+
+CODEX_SETTINGS = "[features]\nplugins = false\n[analytics]\nenabled = false\n"
+"""Codex would look for plugins on GitHub, and tell of its use."""
+
+GEMINI_SETTINGS: JsonObject = {"privacy": {"usageStatisticsEnabled": False}}
+
+_AIDER_PRICES = ".aider/caches/model_prices_and_context_window.json"
+"""Prices of models, below the home; without the file aider would fetch them."""
+
+_VARIABLES = {
+    "AIDER_ANALYTICS_DISABLE": "true",
+    "AIDER_CHECK_UPDATE": "false",
+    "AIDER_SHOW_RELEASE_NOTES": "false",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "npm_config_offline": "true",  # opencode installs a package for plugins
+}
+
+
+def keep_quiet(home: Path) -> dict[str, str]:
+    """Write what is to be below their home; the variables that they need."""
+    prices = home / _AIDER_PRICES
+    prices.parent.mkdir(parents=True)
+    prices.write_text('{"gpt-demo": {}}', encoding="utf-8")
+    return _VARIABLES | {"HOME": str(home)}

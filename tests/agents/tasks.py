@@ -1,0 +1,213 @@
+"""A task for each coding agent: the boat in ``notes.txt`` gets another name.
+
+The question directs the demo upstream (``docs/demo-upstream.md``), so the calls are such as the
+agent's own tools take.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from codec.text.jsontext import decode_json_object
+from proxy.demo.script import MODEL
+from tests.agents.quiet import CODEX_SETTINGS, GEMINI_SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+__all__ = ("AFTER", "BEFORE", "NOTES", "TASKS", "Report", "Task")
+
+NOTES = "notes.txt"
+BEFORE, AFTER = "The boat is called Lotte.\n", "The boat is called Emma.\n"
+
+_HERE = "FOLDER"
+"""In arguments: the folder of the task, of which some tools want the whole path."""
+
+_PATCH = f"""*** Begin Patch
+*** Update File: {NOTES}
+@@
+-{BEFORE}+{AFTER}*** End Patch"""
+
+_LISTING = f"{NOTES}\n```\n{{}}```\n"
+"""A file as aider's models write it."""
+
+Arguments = dict[str, str]
+
+
+class Report(NamedTuple):
+    """An agent's own words on its task.
+
+    Attributes:
+        answer: the last one, or all that it printed.
+        tokens: of prompts and of answers; ``None`` where it only estimates them.
+    """
+
+    answer: str
+    tokens: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A task of an agent's, and what is told of it.
+
+    Attributes:
+        agent: its name.
+        command: what the shell runs; ``$RUN`` is what sends it through spantap, ``$QUESTION`` the
+            question.
+        variables: of its environment, besides those that point it to spantap.
+        files: of its home, by path.
+        steps: the calls in their order, by tool and arguments.
+        sayings: what the model says, where the agent has no tools.
+        model: that is called.
+        span_name: of each call.
+        asides: how many calls it makes beside, which offer no tools.
+        read: reads what it printed.
+        said: words of spantap's on it, besides how many calls there were.
+    """
+
+    agent: str
+    command: str
+    variables: dict[str, str]
+    files: dict[str, str] = field(default_factory=dict)
+    steps: Sequence[tuple[str, Arguments]] = ()
+    sayings: Sequence[str] = ()
+    model: str = MODEL
+    span_name: str
+    asides: int = 0
+    read: Callable[[str], Report] = Report
+    said: tuple[str, ...] = ()
+
+    @property
+    def turns(self) -> int:
+        """The number of times that the model is asked."""
+        return len(self.steps) + 1 if self.steps else len(self.sayings)
+
+    def question(self, folder: Path) -> str:
+        """The question, with its directions."""
+        lines = [f"call {tool} {json.dumps(arguments)}" for tool, arguments in self.calls(folder)]
+        lines += [f"say {json.dumps(text)}" for text in self.sayings]
+        return "\n".join(["Rename the boat.", *lines, "And then tell me."])
+
+    def calls(self, folder: Path) -> list[tuple[str, Arguments]]:
+        """The calls, in the task's folder."""
+        return [
+            (tool, {name: value.replace(_HERE, str(folder)) for name, value in arguments.items()})
+            for tool, arguments in self.steps
+        ]
+
+
+def _read_claude(printed: str) -> Report:
+    report = decode_json_object(printed)
+    usage = report["usage"]
+    prompt = usage["input_tokens"] + usage["cache_read_input_tokens"]
+    return Report(report["result"], (prompt, usage["output_tokens"]))
+
+
+def _read_gemini(printed: str) -> Report:
+    report = decode_json_object(printed)
+    [counted] = report["stats"]["models"].values()
+    tokens = counted["tokens"]
+    return Report(report["response"], (tokens["prompt"], tokens["candidates"] + tokens["thoughts"]))
+
+
+def _read_codex(printed: str) -> Report:
+    """Told of an error is what it tried again."""
+    *before, message, end = map(decode_json_object, printed.splitlines())
+    assert "error" not in {event["type"] for event in before}
+    usage = end["usage"]
+    return Report(message["item"]["text"], (usage["input_tokens"], usage["output_tokens"]))
+
+
+def _read_opencode(printed: str) -> Report:
+    """Each turn by itself; what it asks for a title is in none."""
+    events = [*map(decode_json_object, printed.splitlines())]
+    [answer] = [event["part"]["text"] for event in events if event["type"] == "text"]
+    ends = [event["part"]["tokens"] for event in events if event["type"] == "step_finish"]
+    prompt = sum(tokens["input"] + tokens["cache"]["read"] for tokens in ends)
+    return Report(answer, (prompt, sum(tokens["output"] + tokens["reasoning"] for tokens in ends)))
+
+
+TASKS = (
+    Task(
+        agent="claude",
+        command='$RUN claude -p "$QUESTION" --model claude-sonnet-4-5'
+        " --permission-mode acceptEdits --output-format json",
+        variables={"ANTHROPIC_API_KEY": "k"},
+        steps=[
+            ("Read", {"file_path": f"{_HERE}/{NOTES}"}),
+            (
+                "Edit",
+                {"file_path": f"{_HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
+            ),
+        ],
+        model="claude-sonnet-4-5",
+        span_name="Message",
+        read=_read_claude,
+    ),
+    Task(
+        agent="gemini",
+        command='$RUN gemini -p "$QUESTION" -m gemini-2.5-flash --approval-mode auto_edit -o json',
+        variables={"GEMINI_API_KEY": "k"},
+        # Where spantap would write the way to log in, a folder that all may write to is above it.
+        files={
+            ".gemini/settings.json": json.dumps(
+                GEMINI_SETTINGS | {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+            )
+        },
+        steps=[
+            ("read_file", {"file_path": NOTES}),
+            (
+                "replace",
+                {
+                    "file_path": f"{_HERE}/{NOTES}",
+                    "instruction": "Rename her.",
+                    "old_string": "Lotte",
+                    "new_string": "Emma",
+                },
+            ),
+        ],
+        model="gemini-2.5-flash",
+        span_name="GenerateContentStream",
+        read=_read_gemini,
+    ),
+    Task(
+        agent="codex",
+        command="$RUN codex exec --json --skip-git-repo-check"
+        f' -s danger-full-access -m {MODEL} "$QUESTION"',
+        variables={"CODEX_API_KEY": "k"},
+        files={".codex/config.toml": CODEX_SETTINGS},
+        steps=[
+            ("exec_command", {"cmd": f"cat {NOTES}"}),
+            ("exec_command", {"cmd": f"sed -i s/Lotte/Emma/ {NOTES}"}),
+        ],
+        span_name="Response",
+        read=_read_codex,
+        said=("spantap: for codex: -c openai_base_url=http://127.0.0.1:", "no WebSocket"),
+    ),
+    Task(
+        agent="opencode",
+        # As an argument, the question would come in quotes.
+        command='printf %s "$QUESTION" | $RUN opencode run --format json -m openai/gpt-5.1',
+        variables={"OPENAI_API_KEY": "k"},
+        steps=[
+            ("read", {"filePath": f"{_HERE}/{NOTES}"}),
+            ("apply_patch", {"patchText": _PATCH}),
+        ],
+        model="gpt-5.1",
+        span_name="Response",
+        asides=1,
+        read=_read_opencode,
+    ),
+    Task(
+        agent="aider",
+        command=f"$RUN aider --model openai/{MODEL} --no-git --no-pretty --yes-always"
+        f' --auto-test --test-cmd "grep Emma {NOTES}" --message "$QUESTION" {NOTES}',
+        variables={"OPENAI_API_KEY": "k"},
+        sayings=[_LISTING.format("The boat is called Ema.\n"), _LISTING.format(AFTER)],
+        span_name="ChatCompletion",
+    ),
+)
+"""aider has no tools: its model writes files, and hears of tests that fail."""
