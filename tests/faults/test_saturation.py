@@ -36,6 +36,15 @@ END_SECONDS = 900.0 if is_long() else 120.0
 
 KILLS = 5 if is_long() else 2
 
+CONNECTIONS = 64
+
+MAX_LOST = 2 * CONNECTIONS
+"""Of one kill: the last answer of each connection, or two."""
+
+MAX_LOST_ANSWERS = CONNECTIONS
+"""Of one kill, in the middle of several, where answers are whole: what ends one leaves the worker
+at once, so that only those of a moment in which the socket to telemetry is full are lost."""
+
 Mode = Literal["json", "stream"]
 MODES: tuple[Mode, ...] = ("json", "stream")
 
@@ -79,28 +88,28 @@ def test_answers_that_were_delivered_before_a_kill_of_the_worker_keep_their_span
     tmp_path: Path,
 ) -> None:
     """But for those of its last moment: frames leave it when an answer has ended."""
-    delivered = lost = 0
-    most = dict.fromkeys(MODES, 0)
+    delivered = 0
+    lost: dict[Mode, list[int]] = {mode: [] for mode in MODES}
     for mode in MODES:
         for kill in range(KILLS):
             folder = tmp_path / f"{mode}-{kill}"
             folder.mkdir()
             result, missing = kill_a_worker(folder, mode)
             delivered += result.answered
-            lost += len(missing)
-            most[mode] = max(most[mode], len(missing))
+            lost[mode].append(len(missing))
     report(
         f"the worker killed under a load that does not rest, {2 * KILLS} times",
         sent=delivered,
-        lost=lost,
+        lost=sum(map(sum, lost.values())),
         client_saw="every answer up to the kill",
         figures={
-            "most of one kill, whole answers": most["json"],
-            "most of one kill, streams": most["stream"],
+            "most of one kill, whole answers": max(lost["json"]),
+            "most of one kill, streams": max(lost["stream"]),
         },
     )
-    # What is not told yet: the last answer of each of 64 connections, or two.
-    assert max(most.values()) <= 2 * 64
+    assert max(map(max, lost.values())) <= MAX_LOST
+    if is_long():  # two kills say little
+        assert sum(lost["json"]) <= MAX_LOST_ANSWERS * KILLS
 
 
 def kill_a_worker(folder: Path, mode: Mode) -> tuple[ClientResult, set[str]]:
@@ -109,7 +118,7 @@ def kill_a_worker(folder: Path, mode: Mode) -> tuple[ClientResult, set[str]]:
         LoadUpstream(chunks=50, rate=0) as upstream,
         running_spantap(folder, upstream=upstream.url) as spantap,
     ):
-        load = ClientLoad(port=spantap.port, mode=mode, connections=64, seconds=3)
+        load = ClientLoad(port=spantap.port, mode=mode, connections=CONNECTIONS, seconds=3)
         with LoadClient(load) as client:
             time.sleep(1.5)
             [worker] = spantap.children()["worker"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import socket
 import threading
 import time
@@ -16,25 +17,45 @@ from opentelemetry.sdk.resources import Resource
 from codec._version import __version__
 from proxy.processes.frame_intake import FrameIntake
 from proxy.processes.frame_link import FrameLink
+from proxy.processes.scratch import life_path
 from proxy.processes.spool_link import SpoolLink
 from telemetry.frames.records import Hello
 from telemetry.frames.spool import FrameSpool
+from telemetry.held_file import hold
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.telemetry.service_bench import FailingStore
-from tests.telemetry.tap_frames import HEL, ROLE, WHOLE_STREAM, add_frame, exchange_frames
+from tests.telemetry.tap_frames import WHOLE_STREAM, add_frame, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from telemetry.frames.outbox import FrameOutbox
+    from telemetry.observing.source import FrameSource
 
 _tokens = itertools.count(1)
 
 
-def hello(version: str = __version__) -> Hello:
-    """What a worker says that nobody has heard of."""
-    return Hello(worker=1, pid=4321, version=version, token=f"{next(_tokens):x}")
+SPOOLED = "a1"
+"""The token under which :func:`spooling` writes."""
+
+
+def hello(version: str = __version__, token: str | None = None) -> Hello:
+    """What a worker says; without a token one that nobody has heard of."""
+    return Hello(worker=1, pid=4321, version=version, token=token or f"{next(_tokens):x}")
+
+
+class _Service(TelemetryService):
+    """A service that knows what it opened."""
+
+    def __init__(self, store: FailingStore) -> None:
+        self.sources: list[FrameSource] = []
+        recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
+        super().__init__(recorder, store, now_ns=time.time_ns)  # type: ignore[arg-type]  # quacks
+
+    def open_source(self) -> FrameSource:
+        self.sources.append(super().open_source())
+        return self.sources[-1]
 
 
 class Intake:
@@ -42,10 +63,9 @@ class Intake:
 
     def __init__(self, listener: socket.socket) -> None:
         self.store = FailingStore()
-        recorder = SpanRecorder(Resource.get_empty(), build_span_limits())
-        service = TelemetryService(recorder, self.store, now_ns=time.time_ns)  # type: ignore[arg-type]  # quacks
+        self._service = _Service(self.store)
         self.spool = Path(listener.getsockname()).parent / "spool"
-        self._intake = FrameIntake(listener.dup(), service, self.spool)
+        self._intake = FrameIntake(listener.dup(), self._service, self.spool)
         self._thread = threading.Thread(target=self._intake.run, daemon=True)
 
     def start(self) -> None:
@@ -61,14 +81,21 @@ class Intake:
         self._intake._selector.select(0)  # what has nothing more is last in turn from now on
 
     def finish(self) -> None:
+        """End it: whatever ended an exchange, nothing of it is open or held."""
         self._intake.finish()
         self._thread.join(10)
         assert not self._thread.is_alive()
+        assert self.held_bytes == 0
+        assert [len(source) for source in self._service.sources if len(source)] == []
 
     @property
     def open_exchanges(self) -> int:
         workers = tuple(self._intake._workers.values())
         return sum(len(worker.source) for worker in workers if worker.connection is not None)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._service.held_bytes
 
     def break_connections(self) -> None:
         """Break every connection, as a network would."""
@@ -82,10 +109,12 @@ class Intake:
 
 @contextlib.asynccontextmanager
 async def linked(
-    listener: socket.socket, outbox: FrameOutbox | None = None
+    listener: socket.socket, outbox: FrameOutbox | None = None, token: str | None = None
 ) -> AsyncIterator[FrameLink]:
-    """A link that runs; its end closes the connection."""
-    link = FrameLink(listener.getsockname(), hello(), outbox)
+    """A link that runs, of a worker that lives; both end with it."""
+    said = hello(token=token)
+    life = hold(life_path(listener.getsockname(), said.token))
+    link = FrameLink(listener.getsockname(), said, outbox)
     running = asyncio.ensure_future(link.run())
     try:
         yield link
@@ -93,6 +122,7 @@ async def linked(
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
+        os.close(life)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -102,15 +132,25 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def emit(link: FrameLink, number: int, *, ended: bool = True) -> None:
-    frames = exchange_frames(*(WHOLE_STREAM if ended else (ROLE, HEL)), number=number)
-    for frame in frames if ended else frames[:-1]:
+    """A stream, or the first frames of it."""
+    for frame in exchange_frames(*WHOLE_STREAM, number=number)[: None if ended else FIRST]:
         add_frame(link.outbox, frame)
+
+
+def emit_rest(link: FrameLink, number: int) -> None:
+    """The rest of a stream that was begun."""
+    for frame in exchange_frames(*WHOLE_STREAM, number=number)[FIRST:]:
+        add_frame(link.outbox, frame)
+
+
+FIRST = 5
+"""How many frames of a stream come before the rest: up to its first text."""
 
 
 @contextlib.asynccontextmanager
 async def spooling(link: FrameLink, folder: Path) -> AsyncIterator[None]:
     """The other way of a link's outbox; its end lets go of the spool."""
-    spool = FrameSpool(folder, "a1")
+    spool = FrameSpool(folder, SPOOLED)
     running = asyncio.ensure_future(SpoolLink(link.outbox, spool).run())
     try:
         yield

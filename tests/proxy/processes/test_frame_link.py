@@ -17,10 +17,10 @@ from telemetry.frames.outbox import FrameOutbox
 from telemetry.frames.records import encode_hello
 from telemetry.frames.shedding import Shedding
 from telemetry.metrics.instruments import TAP_QUEUE
-from tests.proxy.processes.linking import Intake, emit, hello, linked, until
+from tests.proxy.processes.linking import Intake, emit, emit_rest, hello, linked, until
 from tests.proxy.turns import count_turns
 from tests.telemetry import tap_frames
-from tests.telemetry.tap_frames import WHOLE_STREAM, add_frame, exchange_frames
+from tests.telemetry.tap_frames import add_frame, exchange_frames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,8 +71,7 @@ async def test_after_a_telemetry_that_died_all_that_was_not_stored_is_sent_again
         intake = Intake(listener)
         intake.start()
         await until(lambda: intake.outcomes == {1: "completed"})
-        for frame in exchange_frames(*WHOLE_STREAM, number=2)[5:]:
-            add_frame(link.outbox, frame)  # what came of it after the restart
+        emit_rest(link, 2)  # what came of it after the restart
         assert await link.finish(10, 20) == 0
     intake.finish()
     assert set(intake.outcomes) == {1, 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -11,13 +12,23 @@ from codec._version import __version__
 from proxy.processes import frame_link, spool_link
 from proxy.processes.frame_link import FrameLink
 from proxy.processes.scratch import life_path
+from telemetry.frames.frame import RequestBody
 from telemetry.frames.outbox import FrameOutbox
 from telemetry.frames.records import Hello, encode_hello, encode_records
 from telemetry.frames.shedding import Shedding
 from telemetry.frames.spool import FrameSpool, measure_spool
 from telemetry.held_file import hold
-from tests.proxy.processes.linking import Intake, emit, hello, linked, spooling, until
-from tests.telemetry.tap_frames import WHOLE_STREAM, add_frame, exchange_frames
+from tests.proxy.processes.linking import (
+    SPOOLED,
+    Intake,
+    emit,
+    emit_rest,
+    hello,
+    linked,
+    spooling,
+    until,
+)
+from tests.telemetry.tap_frames import ASKED, WHOLE_STREAM, add_frame, exchange_frames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +44,7 @@ async def test_rule_1_what_ends_an_exchange_does_not_wait_for_more(
     intake = Intake(listener)
     intake.start()
     async with linked(listener) as link:
+        await until(lambda: link._sock is not None)  # connecting sends what waits
         emit(link, 1, ended=False)
         emit(link, 2)
         await until(lambda: intake.outcomes == {2: "completed"})
@@ -120,8 +132,7 @@ async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exch
     await until(lambda: intake.open_exchanges == 2)
     intake.break_connections()
     await until(lambda: intake.open_exchanges == 2)
-    for frame in exchange_frames(*WHOLE_STREAM, number=1)[5:]:
-        add_frame(link.outbox, frame)
+    emit_rest(link, 1)
     await until(lambda: intake.outcomes == {1: "completed"})
     running.cancel()
     await asyncio.sleep(0.3)
@@ -135,24 +146,61 @@ async def test_rule_2_a_worker_that_lives_and_loses_its_connection_loses_no_exch
 async def test_rule_2_what_a_dead_worker_had_spooled_is_read_before_it_is_lost(
     listener: socket.socket,
 ) -> None:
-    """An exchange that changed over to the spool is whole there."""
+    """An exchange that changed over to the spool is whole there, and open nowhere else."""
     intake = Intake(listener)
-    said = Hello(worker=1, pid=4321, version=__version__, token="a1")
-    link = FrameLink(listener.getsockname(), said)
-    running = asyncio.ensure_future(link.run())
-    async with spooling(link, intake.spool):
-        *frames, end = exchange_frames(*WHOLE_STREAM, number=1)
-        for frame in frames:
-            add_frame(link.outbox, frame)
+    async with linked(listener, token=SPOOLED) as link, spooling(link, intake.spool):
+        emit(link, 1, ended=False)
         await until(lambda: not link.outbox.has_unsent)
-        add_frame(link.outbox, end)
         link.outbox.divert_all()
+        emit_rest(link, 1)
         await until(lambda: not len(link.outbox))
-    running.cancel()
     intake.start()
     await until(lambda: bool(intake.outcomes))
     intake.finish()
-    assert intake.outcomes == {1: "completed"}
+    assert [row.outcome for row in intake.store.rows] == ["completed"]
+
+
+async def test_rule_2_what_a_worker_that_lives_changes_over_to_the_spool_is_open_there_alone(
+    listener: socket.socket,
+) -> None:
+    """What had come of it is forgotten, and its room given back."""
+    intake = Intake(listener)
+    intake.start()
+    async with linked(listener, token=SPOOLED) as link, spooling(link, intake.spool):
+        emit(link, 1, ended=False)
+        await until(lambda: intake.open_exchanges == 1)
+        link.outbox.divert_all()
+        emit_rest(link, 1)
+        await until(lambda: bool(intake.outcomes))
+        assert (intake.open_exchanges, intake.held_bytes) == (0, 0)
+    intake.finish()
+    assert [row.outcome for row in intake.store.rows] == ["completed"]
+
+
+async def test_rule_2_budgets_are_back_at_0_after_a_connection_that_broke_in_a_large_request(
+    listener: socket.socket,
+) -> None:
+    """What the worker had sent is forgotten when it returns and sends all again."""
+    intake = Intake(listener)
+    intake.start()
+    part = b"x" * 1_000_000
+    asked = ASKED.replace(b"hi", part * 4)
+    parts = [asked[at : at + len(part)] for at in range(0, len(asked), len(part))]
+    first, _, *rest = exchange_frames(*WHOLE_STREAM, number=1)
+    bodies = [RequestBody(exchange=1, data=data, size_bytes=len(asked)) for data in parts]
+    async with linked(listener) as link:
+        for frame in (first, *bodies[:3]):
+            add_frame(link.outbox, frame)
+        for _ in range(3):
+            await until(lambda: intake.open_exchanges == 1)
+            await until(lambda: intake.held_bytes == 3 * len(part))
+            intake.break_connections()
+            await until(lambda: intake.open_exchanges == 0)
+        for frame in (*bodies[3:], *rest):
+            add_frame(link.outbox, frame)
+        await until(lambda: intake.outcomes == {1: "completed"})
+        assert intake.held_bytes == 0
+    intake.finish()
 
 
 async def test_a_defect_in_spooling_does_not_end_it(
@@ -184,6 +232,21 @@ async def test_a_defect_in_spooling_does_not_end_it(
         link.outbox.divert()  # what was not begun had gone to telemetry
         await until(lambda: not len(link.outbox))
     assert caplog.text.count("frames could not be spooled") == 1
+
+
+async def test_rule_2_what_begins_after_an_end_that_the_socket_did_not_take_is_spooled(
+    listener: socket.socket,
+) -> None:
+    """At once: a kill of the worker would take with it what waits here."""
+    async with linked(listener) as link:  # and nobody reads
+        await until(lambda: link._sock is not None)
+        link.outbox.can_spool = True
+        for number in itertools.count(1):
+            emit(link, number)
+            if link._left:
+                break
+            assert not link.outbox.spools
+        assert link.outbox.spools
 
 
 async def test_rule_2_a_large_body_is_no_reason_to_spool(listener: socket.socket) -> None:
