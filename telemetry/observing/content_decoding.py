@@ -7,7 +7,7 @@ The client gets the encoded bytes; only this copy is decoded. Rules:
 2. However the encoded bytes are cut, the output is the same, and so is the error.
 3. A body that ends early decodes to what came until then; the early end is not noticed here.
 4. What was decoded before an error is kept, up to the byte that shows it:
-   :meth:`ContentDecoder.feed` returns it and raises nothing. With several codings, the inner ones
+   :meth:`ContentDecoder.decode` yields it and raises nothing. With several codings, the inner ones
    may lose what a slice held.
 5. What follows the end of the encoding and does not begin another member or frame is skipped:
    padding, or a server's slip.
@@ -126,13 +126,15 @@ class ContentDecoder:
 
     def feed(self, data: bytes) -> bytes:
         """Decode the next bytes of the body, as far as they can be (rule 4)."""
+        return b"".join(self.decode(data))
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """Decode the next bytes as :meth:`feed` does, to pieces of bounded size (rule 1)."""
         if not self._names:
-            return data
-        decoded = bytearray()
-        if self.error is None:
+            yield data
+        elif self.error is None:
             try:
-                for piece in self._decode(data):
-                    decoded += piece
+                yield from self._decode(data)
             except (LimitExceeded, UndecodableContent) as error:
                 # What was decoded is in its traceback: kept, it would be held for as long.
                 error.__context__ = None
@@ -141,7 +143,6 @@ class ContentDecoder:
                 self.error = UndecodableContent(f"the body is not encoded as it says: {error}")
             if self.error is not None:
                 self._encoded.clear()
-        return bytes(decoded)
 
     def _decode(self, data: bytes) -> Iterator[bytes]:
         room_bytes = MAX_ENCODED_BYTES - len(self._encoded)

@@ -223,27 +223,35 @@ class Observation:
         self._reads += 1
         self._last_read_ns = frame.at_ns
         decoder = self._decoder
-        if decoder is None:
-            return
-        data = frame.data
-        if decoder is not UNCHANGING:
-            size_bytes = len(data) - decoder.remembered_bytes  # encoded bytes are kept, too
-            with self.at_work(is_large=True):
-                data = decoder.feed(data)
-            if not self._holding.reserve(size_bytes + decoder.remembered_bytes):
-                self._holding.give_up()
-                return
-            if decoder.error is not None:
-                limited = isinstance(decoder.error, LimitExceeded)
-                self._cut("observer_limit" if limited else "response_undecodable")
-                self._decoder = None
+        if decoder is UNCHANGING and self._holding.held_bytes <= LARGE_BYTES:  # usual
+            self._feed_decoded(frame.data, frame.at_ns)
+        elif decoder is not None:
+            with self.at_work(is_large=True):  # a large event may end here
+                if decoder is UNCHANGING:
+                    self._feed_decoded(frame.data, frame.at_ns)
+                else:
+                    self._feed_encoded(frame.data, frame.at_ns, decoder)
+
+    def _feed_encoded(self, data: bytes, at_ns: int, decoder: ContentDecoder) -> None:
+        """Decode a read, a piece after the other: a few bytes may become a body's most."""
+        size_bytes = len(data) - decoder.remembered_bytes  # encoded bytes are kept, too
+        for piece in decoder.decode(data):
+            self._feed_decoded(piece, at_ns)
+        if not self._holding.reserve(size_bytes + decoder.remembered_bytes):
+            self._holding.give_up()
+        elif decoder.error is not None:
+            limited = isinstance(decoder.error, LimitExceeded)
+            self._cut("observer_limit" if limited else "response_undecodable")
+            self._decoder = None
+
+    def _feed_decoded(self, data: bytes, at_ns: int) -> None:
         body = self._body
         if body is None:
             data = (self._first + data).lstrip(_BEFORE_BODY)
             self._body = body = self._begin_body(data)
             if body is None:
                 return
-        if not body.feed(data, frame.at_ns):
+        if not body.feed(data, at_ns):
             self._complete_at_read = None  # another choice may begin after all others finished
         elif self._complete_at_read is None:
             self._complete_at_read = self._reads

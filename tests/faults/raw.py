@@ -221,14 +221,16 @@ def added_latency(direct: Sequence[Seen], proxied: Sequence[Seen]) -> str:
 # --- spans
 
 
-def wait_for_spans(store: Path, calls: Sequence[Call]) -> dict[str, SpanSummary]:
+def wait_for_spans(
+    store: Path, calls: Sequence[Call], seconds: float = SPAN_SECONDS
+) -> dict[str, SpanSummary]:
     """The spans of these calls by trace id, when all are there or time is up.
 
     A call with two of them fails here (R3); one without is for
     :func:`tests.faults.row.report_calls`.
     """
     wanted = {call.trace_id for call in calls}
-    until = time.monotonic() + SPAN_SECONDS
+    until = time.monotonic() + seconds
     found: dict[str, SpanSummary] = {}
     counts: Counter[str] = Counter()
     last = 0

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gzip
-from typing import TYPE_CHECKING
+import zlib
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.faults.raw import ask_all, make_call, wait_for_spans
+from codec.apis.table import APIS, get_api
+from codec.text.json_size import decoded_bytes
+from telemetry.store.reader import StoreReader
+from tests.faults.malformed_calls import SAMPLES
+from tests.faults.raw import ASK_SECONDS, ask_all, make_call, wait_for_spans
 from tests.faults.row import report_calls
-from tests.faults.scripted import UpstreamThread, running_stage
-from tests.faults.stage import is_long
-from tests.faults.test_big_event import read_peak
-from tests.proxy.harness import ANSWER, CHAT, Connection
+from tests.faults.scripted import Stage, UpstreamThread, running_stage
+from tests.faults.stage import HELD, is_long
+from tests.faults.test_big_event import read_peak, reset_peak
+from tests.proxy.harness import ANSWER, CHAT, DONE, STREAM, Connection, chunk_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +29,9 @@ MIB = 1024 * 1024
 
 MAX_PEAK_MIB = 381
 """Of the telemetry process, all of it."""
+
+
+PACKED = b"Content-Encoding: gzip\r\n"
 
 
 def many(unit: bytes, size_bytes: int) -> bytes:
@@ -82,9 +92,8 @@ async def test_no_body_takes_telemetry_past_its_memory(tmp_path: Path) -> None:
         [telemetry] = stage.spantap.children()["telemetry"]
         peaks: dict[str, int] = {}
         calls = []
-        packed = b"Content-Encoding: gzip\r\n"
         shapes = [
-            (name, make_call("usual", gzip.compress(body(size), 1), head=packed))
+            (name, make_call("usual", gzip.compress(body(size), 1), head=PACKED))
             for name, body in BODIES.items()
             if is_long() or name == "objects"
         ]
@@ -106,10 +115,223 @@ async def test_no_body_takes_telemetry_past_its_memory(tmp_path: Path) -> None:
             calls,
             spans,
             client_saw="every answer, whole",
-            figures={
-                "peak of telemetry, MiB": ", ".join(f"{kind} {mib}" for kind, mib in peaks.items())
-            },
+            figures={"peak of telemetry, MiB": tell_peaks(peaks)},
         )
         assert max(peaks.values()) <= MAX_PEAK_MIB
         assert stage.spantap.children()["telemetry"] == [telemetry]
         await stage.assert_healthy()
+
+
+# --- the costliest bodies that are decoded
+
+
+class Costly(NamedTuple):
+    """A request and an answer of an API, and the unit of which each is to have many."""
+
+    asked: bytes
+    unit: bytes
+    answered: bytes
+    answer_unit: bytes
+
+
+COSTLY = {
+    "chat.completions": Costly(
+        b'{"model":"m","messages":[{"role":"user","content":[|]}]}',
+        b'{"type":"text","text":"a"}',
+        b'{"id":"c","model":"m","choices":[|]}',
+        b'{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}',
+    ),
+    "completions": Costly(
+        b'{"model":"m","prompt":[|]}',
+        b'"a"',
+        b'{"id":"c","model":"m","choices":[|]}',
+        b'{"index":0,"text":"a","finish_reason":"stop"}',
+    ),
+    "embeddings": Costly(
+        b'{"model":"m","input":[|]}',
+        b'"a"',
+        b'{"data":[|]}',
+        b'{"index":0,"embedding":[0.5]}',
+    ),
+    "responses": Costly(
+        b'{"model":"m","input":[|]}',
+        b'{"role":"user","content":"a"}',
+        b'{"id":"r","object":"response","status":"completed","output":[|]}',
+        b'{"type":"function_call","name":"f","arguments":"{}"}',
+    ),
+    "messages": Costly(
+        b'{"model":"m","messages":[|]}',
+        b'{"role":"user","content":"a"}',
+        b'{"id":"m","type":"message","role":"assistant","stop_reason":"tool_use","content":[|]}',
+        b'{"type":"tool_use","id":"a","name":"f","input":{"a":1}}',
+    ),
+    "count_tokens": Costly(
+        b'{"model":"m","messages":[|]}',
+        b'{"role":"user","content":"a"}',
+        b'{"input_tokens":3,"x":[|]}',
+        b"[]",
+    ),
+    "gemini.generate": Costly(
+        b'{"contents":[{"role":"model","parts":[|]}]}',
+        b'{"functionCall":{"name":"f","args":{"a":1}}}',
+        b'{"candidates":[{"content":{"role":"model","parts":[|]},"finishReason":"STOP"}]}',
+        b'{"functionCall":{"name":"f","args":{"a":1}}}',
+    ),
+    "gemini.embed": Costly(
+        b'{"requests":[|]}',
+        b'{"content":{"parts":[{"text":"a"}]}}',
+        b'{"embeddings":[|]}',
+        b'{"values":[0.5]}',
+    ),
+    "ollama.chat": Costly(
+        b'{"model":"m","stream":false,"messages":[|]}',
+        b'{"role":"user","content":"a"}',
+        b'{"model":"m","done":true,"message":{"role":"assistant","tool_calls":[|]}}',
+        b'{"function":{"name":"f","arguments":{"a":1}}}',
+    ),
+    "ollama.generate": Costly(
+        b'{"model":"m","stream":false,"prompt":"a","images":[|]}',
+        b'"a"',
+        b'{"model":"m","done":true,"response":"a","context":[|]}',
+        b"1",
+    ),
+    "ollama.embed": Costly(
+        b'{"model":"m","input":[|]}',
+        b'"a"',
+        b'{"model":"m","embeddings":[|]}',
+        b"[0.5]",
+    ),
+    "rerank": Costly(
+        b'{"model":"m","query":"q","documents":[|]}',
+        b'"a"',
+        b'{"results":[|]}',
+        b'{"index":1,"relevance_score":0.5}',
+    ),
+    "moderations": Costly(
+        b'{"model":"m","input":[|]}',
+        b'"a"',
+        b'{"results":[|]}',
+        b'{"flagged":true,"categories":{"a":true}}',
+    ),
+}
+"""For each API that has them, the units that take most memory for what decoding them is said to."""
+
+
+HALF_BYTES = 85 * MIB
+"""What the values of each side take, so that beside their bytes both have room at once."""
+
+
+def fill(body: bytes, unit: bytes) -> bytes:
+    """The body with as many units as there is room for."""
+    before, after = body.split(b"|")
+    count = HALF_BYTES * 1000 // decoded_bytes((unit + b",") * 1000)
+    return before + b",".join([unit] * count) + after
+
+
+@pytest.mark.timeout(300)
+async def test_the_largest_bodies_that_are_decoded_keep_telemetry_within_its_memory(
+    tmp_path: Path,
+) -> None:
+    """Of each API, request and answer at once: nothing of them is left out, or stays held."""
+    assert COSTLY.keys() | {"gemini.stream"} == {api.name for api in APIS}
+    made = {
+        name: (fill(one.asked, one.unit), fill(one.answered, one.answer_unit))
+        for name, one in COSTLY.items()
+        if is_long() or name == "gemini.embed"
+    }
+
+    async def answer(_: UpstreamThread, connection: Connection) -> None:
+        await connection.answer(made[connection.request_line.split(b"/")[2].decode()][1])
+
+    with running_stage(tmp_path, {"costly": answer}) as stage:
+        [telemetry] = stage.spantap.children()["telemetry"]
+        peaks: dict[str, int] = {}
+        calls = []
+        for name, (asked, _) in made.items():
+            reset_peak(telemetry)
+            path = SAMPLES[name].path if name in SAMPLES else get_api(name).path_ends[0]
+            call = make_call(f"costly/{name}", gzip.compress(asked, 1), target=path, head=PACKED)
+            [seen] = await ask_all(stage.spantap.port, [call])
+            assert seen.code == 200
+            span_id = wait_for_spans(stage.spantap.store, [call])[call.trace_id].span_id
+            with StoreReader(stage.spantap.store) as reader:
+                [stored] = reader.find(span_id)
+            assert b"observer_limit" not in stored.span, name
+            peaks[name] = read_peak(telemetry) // MIB
+            calls.append(call)
+        report_calls(
+            "the largest bodies of each API that are decoded, request and answer at once",
+            calls,
+            wait_for_spans(stage.spantap.store, calls),
+            client_saw="every answer, whole",
+            figures={"peak of telemetry, MiB": tell_peaks(peaks)},
+        )
+        assert max(peaks.values()) <= MAX_PEAK_MIB
+        await stage.assert_healthy()
+
+
+def tell_peaks(peaks: dict[str, int]) -> str:
+    """The peaks in a row's words."""
+    return ", ".join(f"{name} {mib}" for name, mib in peaks.items())
+
+
+# --- streams that stay open
+
+STREAMS = 60 if is_long() else 15
+"""Of some 16 MiB each that are kept 12 fill the room for all."""
+
+PACKED_STREAM_BYTES = 47 * 1024
+
+DECODING_SECONDS = 120.0
+"""How long telemetry may take for gigabytes of text, on a busy machine."""
+
+
+def pack_stream() -> bytes:
+    """A stream of so many bytes on the wire, in texts of 1 MiB, and of 600 times that."""
+    packer = zlib.compressobj(wbits=31)
+    event = chunk_event(f'"content":"{"word " * (MIB // 5)}"')
+    packed = packer.compress(STREAM[0])
+    while len(packed) < PACKED_STREAM_BYTES:
+        packed += packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH)
+    return packed + packer.compress(STREAM[3] + DONE) + packer.flush()
+
+
+@pytest.mark.timeout(400)
+async def test_open_gzip_streams_keep_telemetry_within_its_memory(tmp_path: Path) -> None:
+    """Megabytes on the wire, and gigabytes of text: all that is open has one limit."""
+    packed = pack_stream()
+
+    async def hold_open(upstream: UpstreamThread, connection: Connection) -> None:
+        await connection.begin_stream(PACKED)
+        await connection.send_chunks(packed[:-100], end=False)
+        await upstream.wait_released(connection)
+        await connection.send_chunks(packed[-100:])
+
+    with running_stage(tmp_path, {"hold_open": hold_open}) as stage:
+        [telemetry] = stage.spantap.children()["telemetry"]
+        calls = [make_call("hold_open") for _ in range(STREAMS)]
+        asking = asyncio.ensure_future(ask_all(stage.spantap.port, calls, at_once=STREAMS))
+        await wait_until_read(stage)
+        for call in calls:
+            stage.upstream.release(call.trace_id)
+        assert all(seen.whole for seen in await asking)
+        peak_mib = read_peak(telemetry) // MIB
+        report_calls(
+            f"{STREAMS} gzip streams of {len(packed) >> 10} KiB that stay open",
+            calls,
+            wait_for_spans(stage.spantap.store, calls, DECODING_SECONDS),
+            client_saw="every answer, whole",
+            figures={"peak of telemetry": f"{peak_mib} MiB"},
+        )
+        assert peak_mib <= MAX_PEAK_MIB
+        await stage.assert_healthy()
+
+
+async def wait_until_read(stage: Stage) -> None:
+    """Wait until telemetry has read what has come, while its clients wait for more."""
+    held = [0.0]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(ASK_SECONDS / 2):
+            while not held[-1] or held[-3:] != [held[-1]] * 3:
+                await asyncio.sleep(1.5)
+                held.append(stage.spantap.metrics()[HELD])

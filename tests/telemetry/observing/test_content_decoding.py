@@ -326,6 +326,14 @@ def test_rule_1_a_bomb_is_given_up_at_the_limit(
     assert peak < 24 << 20  # zstd's step is the largest
 
 
+@pytest.mark.parametrize(("name", "make"), BOMBS.values(), ids=BOMBS)
+def test_rule_1_one_read_comes_out_in_pieces(name: str, make: Callable[[], bytes]) -> None:
+    """Who reads them one after the other never holds all of it."""
+    sizes = [*map(len, ContentDecoder(name).decode(make()))]
+    assert sum(sizes) >= 40 << 20
+    assert max(sizes) <= 8 << 20
+
+
 def test_rule_1_the_limit_holds_for_a_coding_whose_output_another_swallows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from opentelemetry.sdk.resources import Resource
 
+from codec import bodies
+from codec.apis import api
+from telemetry.observing.answer_body import StreamBody
+from telemetry.observing.content_decoding import ContentDecoder
 from telemetry.observing.observer import Observer
-from telemetry.observing.strikes import MAX_ENTRIES, Strikes
+from telemetry.observing.strikes import LARGE_BYTES, MAX_ENTRIES, Strikes
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.store.store import Store
-from tests.telemetry.tap_frames import ANSWER, ASKED, begin, exchange_frames, identity
+from tests.telemetry.tap_frames import (
+    ANSWER,
+    ASKED,
+    DONE,
+    GZIP,
+    ROLE,
+    STOP,
+    begin,
+    event,
+    exchange_frames,
+    identity,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from telemetry.frames.frame import Frame
@@ -84,8 +101,11 @@ def test_rule_3_the_oldest_go_first(path: Path) -> None:
 
 def test_rule_4_the_file_is_its_owners(path: Path) -> None:
     """Whatever the umask."""
-    os.umask(os.umask(0))
-    Strikes.open(path).close()
+    umask = os.umask(0)
+    try:
+        Strikes.open(path).close()
+    finally:
+        os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -129,40 +149,57 @@ def _serve(tmp_path: Path, store: Store, frames: list[Frame]) -> TelemetryServic
     return service
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        "codec.apis.api.decode_request_object",
-        "codec.bodies.decode_json",
-    ],
-)
+LONG = "y" * 400_000
+PLAIN = [ANSWER.replace(b"Hello", LONG.encode())]
+EVENT = event(f'"content":"{LONG}"')
+STREAM = [ROLE, EVENT[:390_000], EVENT[390_000:], STOP, DONE]
+
+
+class Step(NamedTuple):
+    """A step that works on bodies, and which of its calls ends the process."""
+
+    owner: Any
+    name: str
+    is_fatal: Callable[..., bool]
+    answer: list[bytes]
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+STEPS = {
+    "asked": Step(api, "decode_request_object", lambda body: len(body) > LARGE_BYTES, PLAIN),
+    "answered": Step(bodies, "decode_json", lambda body: len(body) > LARGE_BYTES, PLAIN),
+    "unpacked": Step(
+        ContentDecoder, "decode", lambda *_: True, [gzip.compress(PLAIN[0])], tuple(GZIP)
+    ),
+    "folded": Step(StreamBody, "feed", lambda _, data, __: data is STREAM[2], STREAM),
+    "joined": Step(StreamBody, "finish", lambda _: True, STREAM),
+    "span": Step(SpanRecorder, "record", lambda _, exchange: exchange.is_large, PLAIN),
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_the_third_time_a_span_is_made_without_bodies(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: Step, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two kills in a step with large bodies; the calls behind it lose nothing."""
-    long = ANSWER.replace(b"Hello", b"y" * 300_000)
-    frames = exchange_frames(long, number=1, asked=LARGE)
+    frames = exchange_frames(*step.answer, number=1, asked=LARGE, headers=step.headers)
     others = exchange_frames(ANSWER, number=2)
-    own = __import__(step.rpartition(".")[0], fromlist=["x"])
-    name = step.rpartition(".")[2]
-    works = getattr(own, name)
+    works = getattr(step.owner, step.name)
+    write = Strikes._write
 
-    def die(body: bytes) -> object:
-        if len(body) < 200_000:
-            return works(body)
+    def die(*arguments: Any) -> Any:
+        if not step.is_fatal(*arguments):
+            return works(*arguments)
         # As a kill would: nothing behind it is done, not even what `finally` holds.
         monkeypatch.setattr(Strikes, "_write", lambda *_: None)
         raise _Killed
 
+    monkeypatch.setattr(step.owner, step.name, die)
     with Store.open(tmp_path / "s.db") as store:
         for _ in range(2):
-            with monkeypatch.context() as patch:
-                patch.setattr(own, name, die)
-                write = Strikes._write
-                with pytest.raises(_Killed):
-                    _serve(tmp_path, store, [*frames, *others])
-                monkeypatch.setattr(Strikes, "_write", write)
-        monkeypatch.setattr(own, name, lambda body: works(body) if len(body) < 200_000 else 1 / 0)
+            with pytest.raises(_Killed):
+                _serve(tmp_path, store, [*frames, *others])
+            monkeypatch.setattr(Strikes, "_write", write)
         service = _serve(tmp_path, store, [*frames, *others])
         assert (service.counts.recorded, service.counts.failed) == (2, 1)
         assert service.held_bytes == 0
