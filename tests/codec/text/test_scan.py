@@ -348,6 +348,16 @@ def test_of_whatever_shape_a_body_is_it_takes_few_steps(unit: bytes) -> None:
     assert scan(body).value(body, "stream") == b"true"
 
 
+def test_of_too_many_members_no_more_are_looked_at() -> None:
+    """Rule 2, of a short body: however many there are, it takes the steps of one too many."""
+    wide, wider = (
+        b"{%b}" % b",".join(b'"%d":1' % number for number in range(count))
+        for count in (MAX_MEMBERS + 1, 6_000)
+    )
+    steps = count_calls(lambda: scan_request(wide))
+    assert count_calls(lambda: scan_request(wider)) <= steps
+
+
 @pytest.mark.parametrize("count", range(120, 270))
 def test_a_row_of_short_strings_is_followed(count: int) -> None:
     """However many there are, and wherever pieces end in it."""

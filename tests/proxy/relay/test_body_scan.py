@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from codec.rewrite import USAGE_REWRITE
 from codec.text.blocks import Blocks
-from codec.text.scan import MAX_WHOLE_BYTES, RequestScanner, scan_request
+from codec.text.scan import MAX_WHOLE_BYTES, Problem, RequestScanner, scan_request
 from proxy.clock import SystemClock
+from proxy.downstream.request_parser import MAX_PIECE_BYTES
 from proxy.relay.body_scan import SCAN_BYTES, BodyScans
 from proxy.relay.rejections import MAX_KEY_BYTES, Rejections
 from tests.proxy.test_gathered_body import Reads, make
@@ -57,6 +59,25 @@ async def test_others_have_their_turn_while_a_body_is_scanned(fed: Counter[int],
     assert max(fed.values()) <= SCAN_BYTES
 
 
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (
+            b"{%b}" % b",".join(b'"%d":[%b0]' % (number, b"[1]," * 40) for number in range(300)),
+            Problem.TOO_MANY_MEMBERS,
+        ),
+        (BODY[: MAX_WHOLE_BYTES - 1], Problem.TRUNCATED),
+    ],
+)
+async def test_others_have_their_turn_while_a_short_body_is_followed(
+    fed: Counter[int], body: bytes, problem: Problem
+) -> None:
+    """One of which the parser does not tell the members."""
+    assert SCAN_BYTES < len(body) < MAX_WHOLE_BYTES
+    assert (await BodyScans().scan(body)).problem is problem
+    assert max(fed.values()) <= SCAN_BYTES
+
+
 async def test_bodies_that_come_together_share_a_turn(fed: Counter[int]) -> None:
     """Ten of them keep others waiting no longer than one."""
     scans = BodyScans()
@@ -75,6 +96,18 @@ async def test_a_short_body_is_scanned_in_one_turn(monkeypatch: pytest.MonkeyPat
     exchange, _ = make(Reads([body], whole=True))
     monkeypatch.setattr("proxy.relay.body_scan.asyncio.sleep", refuse)
     assert (await exchange._read_body())[2] == scan_request(body)
+
+
+def test_how_much_is_done_in_a_turn_is_what_is_promised() -> None:
+    """In SECURITY.md."""
+    promised = (Path(__file__).parents[3] / "SECURITY.md").read_text(encoding="utf-8")
+    chunks = MAX_PIECE_BYTES // len(b"1\r\nx\r\n") // 10 * 10
+    for words in (
+        f"{SCAN_BYTES >> 10} KiB of one are scanned before others",
+        f"or {MAX_WHOLE_BYTES >> 10} KiB of one that the parser",
+        f"of one in tiny chunks some {chunks} are taken",
+    ):
+        assert words in promised
 
 
 class Copied(Blocks):
