@@ -379,6 +379,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return None
 
     @property
+    def has_output(self) -> bool:
+        """Tell whether there is a message, a vector, a ranking or a verdict."""
+        return bool(self.answers or self.vectors or self.ranking or self.verdict)
+
+    @property
     def finish_reasons(self) -> Sequence[tuple[int, str]]:
         """Why it ended: the index of each choice that says so, and its word."""
         return ()

@@ -53,7 +53,7 @@ def drop_last_word(text: str) -> str:
 
 
 def mask_error(response: Said | None, credentials: Credentials) -> Said | None:
-    """Mask the credentials in an answer's error; its body stays as it is."""
+    """Mask the credentials in an answer's error and its id; its body stays as it is."""
     if response is None or (error := response.error) is None or not credentials:
         return response
     masked = replace(
@@ -62,7 +62,8 @@ def mask_error(response: Said | None, credentials: Credentials) -> Said | None:
         type=error.type and credentials.redact_quote(error.type),
         code=error.code and credentials.redact_quote(error.code),
     )
-    return msgspec.structs.replace(response, error=masked)
+    told_id = response.id and credentials.redact_quote(response.id)
+    return msgspec.structs.replace(response, error=masked, id=told_id)
 
 
 def read_headers(headers: Headers, credentials: Credentials) -> tuple[str | None, dict[str, str]]:

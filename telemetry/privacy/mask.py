@@ -12,8 +12,8 @@ Rules (``span-contract.md`` section 3):
    (contract 2.1). Where only images are hidden, all URLs are, for an image's cannot be told from
    others.
 5. Credentials that the request carried are masked in every text of rule 3, whatever the switches
-   say (:mod:`telemetry.privacy.credentials`, R7); in an answer that tells of an error, as in all
-   that a provider says of one, with those that only may be credentials.
+   say (:mod:`telemetry.privacy.credentials`, R7); in an answer that tells of an error or has no
+   output, as in all that a provider says of one, with those that only may be credentials.
 6. Whatever comes in, nothing is raised; what cannot be read where it must be changed is redacted or
    left out.
 """
@@ -77,7 +77,7 @@ class Mask:
         switches: what is hidden as a whole.
         redaction: patterns to look for in the rest.
         credentials: what this one call carried.
-        quotes: its answer tells of an error.
+        quotes: its answer is the provider's own words, of an error or why there is no output.
         content_members: of a request, those that are no parameters.
 
     Attributes:

@@ -85,7 +85,9 @@ class SpanRules:
         api = exchange.api
         if privacy is self.privacy and not credentials:
             return self._usual_masks[api.name]
-        return self._make_mask(api, privacy, credentials, quotes=exchange.error_is_providers)
+        said = exchange.response
+        quotes = exchange.error_is_providers or (said is not None and not said.has_output)
+        return self._make_mask(api, privacy, credentials, quotes=quotes)
 
     def _make_mask(
         self,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 from msgspec.structs import replace
 
+from codec.apis.api import Api
+from codec.apis.table import APIS
 from codec.text.jsontext import encode_json
 from telemetry.frames.frame import MAX_ERROR_BYTES, ResponseData
 from telemetry.privacy.json_strings import REDACTED
@@ -164,29 +166,85 @@ async def test_an_error_in_an_unknown_coding_is_left_out() -> None:
     assert exchange.anomalies == ("response_undecodable",)
 
 
-QUOTES: dict[str, dict[str, bytes]] = {
-    "an error": {
-        "status": b"400 Bad Request",
-        "body": b'{"error": {"message": "no %b", "code": "%b"}}',
-    },
-    "an error page": {"status": b"502 Bad Gateway", "body": b"<p>no %b</p>%b"},
-    "an error in a 200": {
-        "status": b"200 OK",
-        "body": b'{"error": {"message": "no %b", "x": "%b"}}',
-    },
-    "an error in a stream": {
-        "status": b"200 OK",
-        "body": b'data: {"error": {"message": "no %b", "code": "%b"}}\n\n',
-    },
-    "a redirect": {"status": b"307 Temporary Redirect", "body": b"go to %b or %b"},
-    "another kind of body": {"status": b"200 OK", "body": b"hello %b and %b"},
+class Quote(NamedTuple):
+    """A status, and a body in which two things are quoted."""
+
+    status: bytes
+    body: bytes
+
+
+OPENAI = Quote(b"400 Bad Request", b'{"error": {"message": "no %b", "code": "%b"}}')
+OPENAI_STREAM = Quote(b"200 OK", b'data: {"error": {"message": "no %b", "code": "%b"}}\n\n')
+ANTHROPIC = Quote(
+    b"401 Unauthorized",
+    b'{"type": "error", "error": {"type": "x", "message": "no %b"}, "request_id": "%b"}',
+)
+GOOGLE = Quote(b"400 Bad Request", b'{"error": {"code": 400, "message": "no %b", "status": "%b"}}')
+BLOCKED = Quote(
+    b"200 OK", b'{"promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": "no %b, %b"}}'
+)
+OLLAMA = Quote(b"404 Not Found", b'{"error": "no %b", "signin_url": "https://a/?k=%b"}')
+OLLAMA_STREAM = Quote(b"200 OK", b'{"error": "no %b"}\n{"error": "%b"}\n')
+COHERE = Quote(b"422 Unprocessable Entity", b'{"message": "no %b", "id": "%b"}')
+FASTAPI = Quote(b"422 Unprocessable Entity", b'{"detail": [{"msg": "no %b", "input": "%b"}]}')
+
+OF_ALL = (
+    Quote(b"502 Bad Gateway", b"<p>no %b</p>%b"),
+    Quote(b"200 OK", b'{"error": {"message": "no %b", "x": "%b"}}'),
+    Quote(b"307 Temporary Redirect", b"go to %b or %b"),
+    Quote(b"200 OK", b"hello %b and %b"),
+)
+"""Pages, errors in a success, redirects, and other kinds of bodies."""
+
+QUOTES: dict[str, tuple[Quote, ...]] = {
+    "chat.completions": (OPENAI, OPENAI_STREAM, FASTAPI),
+    "completions": (OPENAI, OPENAI_STREAM),
+    "embeddings": (OPENAI,),
+    "responses": (
+        OPENAI,
+        Quote(b"200 OK", b'data: {"type": "error", "code": "%b", "message": "no %b"}\n\n'),
+        Quote(
+            b"200 OK",
+            b'data: {"type": "response.failed", "response": {"id": "r", "status": "failed", '
+            b'"error": {"code": "%b", "message": "no %b"}}}\n\n',
+        ),
+    ),
+    "messages": (ANTHROPIC, Quote(b"200 OK", b"event: error\ndata: %b\n\n" % ANTHROPIC.body)),
+    "count_tokens": (ANTHROPIC,),
+    "gemini.generate": (GOOGLE, BLOCKED),
+    "gemini.stream": (
+        *(GOOGLE, BLOCKED),
+        *(
+            Quote(b"200 OK", form % one.body)
+            for one in (GOOGLE, BLOCKED)
+            for form in (b"[%b]", b"data: %b\n\n")
+        ),
+    ),
+    "gemini.embed": (GOOGLE,),
+    "ollama.chat": (OLLAMA, OLLAMA_STREAM),
+    "ollama.generate": (OLLAMA, OLLAMA_STREAM),
+    "ollama.embed": (OLLAMA,),
+    "rerank": (COHERE, FASTAPI),
+    "moderations": (OPENAI, FASTAPI),
 }
+"""How the providers of each API tell of an error (``apis.md`` 1.7)."""
+
+PLACES = ("x-pass", "x-sig", "x-acme", "config", "query", "cookie")
 
 
-@pytest.mark.parametrize("quote", QUOTES.values(), ids=QUOTES)
-@pytest.mark.parametrize("place", ["x-pass", "x-sig", "x-acme", "config", "query", "cookie"])
+def test_every_api_has_its_quotes() -> None:
+    """And so has one that will be added."""
+    assert QUOTES.keys() == {api.name for api in APIS}
+
+
+@pytest.mark.parametrize(
+    ("api", "quote"),
+    [(api, quote) for api in APIS for quote in QUOTES.get(api.name, ()) + OF_ALL],
+    ids=lambda part: part.name if isinstance(part, Api) else None,
+)
+@pytest.mark.parametrize("place", PLACES)
 async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
-    quote: dict[str, bytes], place: str
+    api: Api, quote: Quote, place: str
 ) -> None:
     """Names that say so, JSON in a header, and values under names that say nothing."""
     secret = b"hunterhunter"
@@ -195,10 +253,14 @@ async def test_whatever_came_as_a_credential_is_masked_whatever_the_status(
         "cookie": b"cookie: theme=dark; sid=%b\r\n" % secret,
         "query": b"",
     }.get(place, b"%b: %b\r\n" % (place.encode(), secret))
-    target = b"/v1/chat/completions" + (b"?x=%b" % secret if place == "query" else b"")
+    path = api.path_ends[0]
+    target = f"/v1beta/models/m-1{path}" if path.startswith(":") else f"/v1{path}"
+    if place == "query":
+        target += f"?x={secret.decode()}"
     exchange, _ = await record(
-        quote["body"] % (secret, secret), status=quote["status"], head=line, target=target
+        quote.body % (secret, secret), status=quote.status, head=line, target=target.encode()
     )
+    assert exchange.endpoint == api.name
     assert REDACTED in assert_unseen(exchange, secret)
 
 
