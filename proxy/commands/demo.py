@@ -85,8 +85,8 @@ def _show(console: Console, calls: list[RecordedCall]) -> None:
         print_call(console, shown)
     command = _find_command()
     console.print(
-        f"\nYours next: start `{command} serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, "
-        f"and look with `{command} traces`.",
+        f"\nYours next: `{command} run -- python app.py`. Or start `{command} serve`, set "
+        f"OPENAI_BASE_URL=http://localhost:4000/v1, and look with `{command} traces`.",
         soft_wrap=True,
     )
 

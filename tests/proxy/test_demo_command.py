@@ -49,8 +49,10 @@ def test_the_demo_shows_every_call_and_one_in_full() -> None:
     assert len([line for line in table.splitlines() if "-demo" in line]) == CALLS
     for words in ("get_weather", "first token after", "tokens", "finish", "tool_calls", "Lisbon"):
         assert words in full
-    called = re.findall(r"`(.*?) (?:serve|traces)`", done.stdout.replace("\n", " "))
-    assert len(called) == 2
+    called = re.findall(
+        r"`(\S+) (?:run -- python app\.py|serve|traces)`", done.stdout.replace("\n", " ")
+    )
+    assert len(called) == 3
     assert all(shutil.which(command) for command in called)
 
 
