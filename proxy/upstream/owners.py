@@ -68,6 +68,9 @@ _STARTS = {
 }
 """Beginnings of paths (``apis.md`` 1.1); OpenAI has the rest."""
 
+_BARE = "/messages"
+"""Path of Anthropic's whose beginning its client has left out (rule 4)."""
+
 _SHARED = ("/v1/models", "/v1/files", "/v1/skills")
 """Beginnings that several have (rule 2)."""
 
@@ -86,7 +89,7 @@ def find_owner(target: str, asker: Owner) -> Owner:
         asker: whose client asks, by its head (rule 2).
     """
     path = target.partition("?")[0]
-    if asker is Owner.ANTHROPIC and _is_under(path, ("/messages",)):
+    if asker is Owner.ANTHROPIC and _is_under(path, (_BARE,)):
         return Owner.ANTHROPIC
     for owner, starts in _STARTS.items():
         if _is_under(path, starts):
@@ -98,7 +101,7 @@ def find_owner(target: str, asker: Owner) -> Owner:
 
 def complete_target(target: str, owner: Owner) -> str:
     """Complete the path that the client of an owner has left the beginning of out (rule 4)."""
-    if owner is Owner.ANTHROPIC and not target.startswith("/v1/"):
+    if owner is Owner.ANTHROPIC and target.startswith(_BARE):
         return f"/v1{target}"
     return target
 
