@@ -207,7 +207,7 @@ def read_calls(store: Path, count: int) -> list[RecordedCall]:
 
     def calls() -> list[RecordedCall]:
         with StoreReader(store) as reader:
-            return list(latest_calls(reader))
+            return sorted(latest_calls(reader), key=lambda call: call.summary.start_ns)
 
     wait_until(lambda: len(calls()) == count, _SPAN_SECONDS, f"{count} calls")
     return calls()
