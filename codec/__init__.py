@@ -4,8 +4,8 @@ What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.
 
 Asking for usage on its behalf, and hiding the answer to that
-    :func:`scan_request` (:class:`RequestScanner` for pieces), :func:`rewrite_request`,
-    :class:`UsageFilter`.
+    :data:`STREAM_OPTIONS` names the members that :func:`scan_request` is to find
+    (:class:`RequestScanner` in pieces), for :func:`rewrite_request`; :class:`UsageFilter`.
 
 What a provider answered, whole or as a stream
     :func:`decode_response`, :class:`ChatStream`; below them :class:`SseDecoder` and
@@ -26,9 +26,13 @@ from codec.call import Asked, ErrorObject, Said
 from codec.chat.accumulator import Accumulator
 from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.chat.completion import build_completion
+from codec.chat.finish import normalise_finish_reason
 from codec.chat.request import ChatRequest, decode_request
 from codec.chat.response import decode_response
+from codec.chat.rewrite import rewrite_request
 from codec.chat.stream import ChatStream
+from codec.chat.usage_filter import UsageFilter
+from codec.chat.usage_option import STREAM_OPTIONS
 from codec.cost import Cost
 from codec.errors import (
     CodecError,
@@ -40,14 +44,13 @@ from codec.errors import (
     MalformedRequest,
     MalformedResponse,
 )
-from codec.finish import normalise_finish_reason
-from codec.rewrite import Rewrite, UsagePolicy, rewrite_request
 from codec.text.scan import BodyScan, RequestScanner, scan_request
 from codec.text.sse import ServerSentEvent, SseDecoder
 from codec.usage import Usage, UsageEstimate
-from codec.usage_filter import UsageFilter
+from codec.usage_option import Rewrite, UsagePolicy
 
 __all__ = (
+    "STREAM_OPTIONS",
     "Accumulator",
     "Api",
     "Asked",

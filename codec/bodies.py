@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.errors import MalformedRequest, MalformedResponse
 from codec.text.jsontext import decode_json, decode_json_object
 

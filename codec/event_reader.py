@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from codec.call import ErrorObject
-from codec.chunk import find_error, is_done
+from codec.error_objects import find_error
 from codec.errors import LimitExceeded
 from codec.text.json_size import decoded_bytes
 from codec.text.jsontext import decode_json
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from codec.text.sse import ServerSentEvent
 
 __all__ = ("SMALL_PENDING_BYTES", "Decoder", "EventReader", "Fold")
+
+_END_MARK = b"[DONE]"
+"""What the data of the end marker starts with, as the official Python SDK has it."""
 
 _MAX_DECODED_EVENT_BYTES = 48 * 1024 * 1024
 """What the values of one event may take: the longest text, or a hundred thousand small objects."""
@@ -171,7 +174,7 @@ class EventReader(ABC, Generic[_Fold]):
             if error := find_error(None, event.event, event.comments):
                 self._fold.note_error(error)
             return
-        if is_done(data):
+        if data.startswith(_END_MARK):
             self._feed_done()
             return
         try:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
 from codec.budget import most_bytes
-from codec.chunk import fit_error
+from codec.error_objects import fit_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from codec.chunk import find_error, fit_error
+from codec.error_objects import find_error, fit_error
 from codec.event_reader import EventReader
 from codec.members import object_of, text_of
 from codec.text.sse import SseDecoder, read_event

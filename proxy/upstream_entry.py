@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from yarl import URL
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 
 __all__ = ("KEY_HEADERS", "KeyHeader", "UpstreamEntry", "check_url", "read_key")
 

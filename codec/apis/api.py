@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from codec.apis.player import Player
     from codec.call import Asked, Said
+    from codec.usage_option import UsageOption
 
 __all__ = ("Api", "Content", "OpenStream", "SpanKind", "Stream", "load_player")
 
@@ -97,7 +98,8 @@ class Api:
         system: ``llm.system``, whose language it is; ``None`` for spans that have none.
         api_type: ``openai.api.type``, ``None`` where OpenTelemetry knows none.
         content: what its requests and answers are made of.
-        has_usage_option: whether a stream tells its usage only where the request asks for it.
+        usage_option: by which a request asks that a stream tells its usage; ``None`` where streams
+            do so anyway: then no request is touched.
         shows_past_reasoning: whether reasoning in the history stands in ``llm.input_messages``, as
             OpenInference's instrumentor of the API has it.
         calls_are_parts: whether calls of tools are also parts of a message, in their places.
@@ -132,7 +134,7 @@ class Api:
     system: str | None = "openai"
     api_type: str | None = None
     content: Content = Content.MESSAGES
-    has_usage_option: bool = False
+    usage_option: UsageOption | None = None
     shows_past_reasoning: bool = False
     calls_are_parts: bool = False
     quoted_members: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from codec.call import ErrorObject
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.text.jsontext import compact_text
 
 __all__ = ("find_bare_error",)
@@ -17,8 +17,8 @@ __all__ = ("find_bare_error",)
 def find_bare_error(value: Any) -> ErrorObject | None:
     """Find the error of a body that is no answer.
 
-    Beside the usual forms (:func:`codec.chunk.find_error`) ``{"message": …}`` of Cohere, and
-    ``{"detail": …}`` of FastAPI, with which Jina, Voyage and Mistral are made.
+    Beside the usual forms (:func:`codec.error_objects.find_error`) ``{"message": …}`` of Cohere,
+    and ``{"detail": …}`` of FastAPI, with which Jina, Voyage and Mistral are made.
     """
     if (error := find_error(value)) is not None or not isinstance(value, dict):
         return error

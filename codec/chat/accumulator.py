@@ -28,15 +28,9 @@ from typing import TYPE_CHECKING, Any
 from codec.budget import Budget, size_bytes
 from codec.chat.answer import ChatResponse
 from codec.chat.choice import ChoiceFold
-from codec.chunk import (
-    ERROR_FINISH_REASONS,
-    find_error,
-    fit_error,
-    is_bare_value,
-    is_chunk,
-    is_plain_chunk,
-)
+from codec.chat.chunk import ERROR_FINISH_REASONS, is_bare_value, is_chunk, is_plain_chunk
 from codec.cost import decode_cost
+from codec.error_objects import find_error, fit_error
 from codec.members import merge_members
 from codec.text.integers import index_of
 from codec.usage import UsageFold, decode_usage

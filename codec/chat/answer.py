@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from codec.call import Answer, Ending, Message, Said, Stop
-from codec.chunk import ERROR_FINISH_REASONS
+from codec.chat.chunk import ERROR_FINISH_REASONS
 from codec.parts import Reasoning, Refusal, ToolCall
 
 __all__ = ("ChatMessage", "ChatResponse", "Choice", "ToolCall", "whole_object")

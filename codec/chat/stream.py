@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.chat.accumulator import Accumulator
+from codec.chat.chunk import is_usage_only
 from codec.chat.template import decode_line, learn_template
-from codec.chunk import find_error, is_usage_only
+from codec.error_objects import find_error
 from codec.event_reader import EventReader
 from codec.text.sse import SseDecoder, read_event
 
@@ -40,8 +41,9 @@ class ChatStream(EventReader[Accumulator]):
     Args:
         choice_count: how many choices were asked for (``n``): as many must finish before
             finish reasons make the answer complete, for choices may come one after the other.
-        hides_usage: the client does not receive usage-only events (:mod:`codec.usage_filter` takes
-            them out): their usage counts, but ``body`` does not show them.
+        hides_usage: the client does not receive usage-only events, which
+            :mod:`codec.chat.usage_filter` takes out: their usage counts, but ``body`` does not show
+            them.
         lend: whether that many more bytes may be taken beside all others (:mod:`codec.budget`).
 
     >>> stream = ChatStream()

@@ -33,13 +33,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from codec.chat.accumulator import Accumulator
+from codec.chat.chunk import is_bare_value, is_chunk
 from codec.chat.completion import build_completion
+from codec.chat.finish import normalise_finish_reason
 from codec.chat.stream import ChatStream
-from codec.chunk import is_bare_value, is_chunk
 from codec.errors import ContentFiltered, LengthReached
 from codec.events._choice import ChoiceEvents
 from codec.events.kinds import ChunkEvent, ErrorEvent
-from codec.finish import normalise_finish_reason
 from codec.text.integers import index_of
 
 if TYPE_CHECKING:

@@ -41,7 +41,6 @@ __all__ = (
     "MAX_MEMBERS",
     "MAX_PIECE_BYTES",
     "MAX_WHOLE_BYTES",
-    "REQUEST_MEMBERS",
     "BodyScan",
     "Member",
     "Problem",
@@ -60,9 +59,6 @@ without images have less."""
 MAX_MEMBERS = 256
 """Members of the object itself, each of which costs some microseconds: a chat request has below
 100."""
-
-REQUEST_MEMBERS = frozenset({"stream", "stream_options", "model", "data_sources"})
-"""The members of a chat request that the rewriter asks about."""
 
 _BYTES_PER_ESCAPE = 6
 """``\\u0061``: the longest way to write one character of a name."""
@@ -138,7 +134,7 @@ class BodyScan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class RequestScanner:
     """Scans one JSON object, fed in pieces of any size. Nothing is raised."""
 
-    def __init__(self, names: Iterable[str] = REQUEST_MEMBERS) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(names)
         self._max_key_bytes = _BYTES_PER_ESCAPE * max(map(len, self._names)) + len('""')
         self._step: Callable[[RequestScanner, bytes, int], int] = RequestScanner._before_object
@@ -352,7 +348,7 @@ class RequestScanner:
         return 0 if self._escaped else found.end()
 
 
-def scan_request(body: bytes, names: frozenset[str] = REQUEST_MEMBERS) -> BodyScan:
+def scan_request(body: bytes, names: frozenset[str]) -> BodyScan:
     """Scan one JSON object that is there as a whole, for members of these names (rule 6)."""
     scan = scan_parsed(body, names)
     if scan is None:
@@ -362,7 +358,7 @@ def scan_request(body: bytes, names: frozenset[str] = REQUEST_MEMBERS) -> BodySc
     return scan
 
 
-def scan_parsed(body: bytes, names: frozenset[str] = REQUEST_MEMBERS) -> BodyScan | None:
+def scan_parsed(body: bytes, names: frozenset[str]) -> BodyScan | None:
     """Scan a body by what the parser says; ``None`` where it must be followed (rule 6)."""
     members = _find_members(body, names)
     return None if members is None else BodyScan(empty=b'"' not in body, members=members)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from codec.finish import normalise_finish_reason
+from codec.chat.finish import normalise_finish_reason
 from codec.members import object_of, string_of
 from codec.text.integers import index_of
 from codec.text.jsontext import decode_json, encode_json
@@ -100,7 +100,7 @@ class AnsweredChoice:
 
     @property
     def finish(self) -> str | None:
-        """The finish reason, normalised (:func:`codec.finish.normalise_finish_reason`)."""
+        """The finish reason, normalised (:func:`codec.chat.finish.normalise_finish_reason`)."""
         has_calls = bool(self.tool_calls or self.function_call)
         return normalise_finish_reason(self.finish_reason, has_calls=has_calls)
 

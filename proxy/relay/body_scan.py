@@ -34,11 +34,11 @@ class BodyScans:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
-    async def scan(self, body: bytes) -> BodyScan:
-        """Find the members of a body."""
-        scan = scan_parsed(body)
+    async def scan(self, body: bytes, names: frozenset[str]) -> BodyScan:
+        """Find the members of these names in a body."""
+        scan = scan_parsed(body, names)
         if scan is None:
-            scanner = RequestScanner()
+            scanner = RequestScanner(names)
             await self.feed(scanner, body)
             scan = scanner.finish()
         return scan

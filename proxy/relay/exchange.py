@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from codec.rewrite import Rewrite, UsagePolicy, leave_body, names_usage_option, rewrite_request
 from codec.text.scan import BodyScan, RequestScanner
-from codec.usage_filter import UsageFilter
+from codec.usage_option import Rewrite, UsagePolicy, leave_body
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.limits import MAX_BODIES_BYTES
@@ -191,22 +190,23 @@ class ObservedExchange:
         self._form = open_form(self.api, self.downstream, self.tap, self.share.reserve)
         if self._form is not None:
             return b"", reader, None
-        scans = self.api.has_usage_option and not self.downstream.headers.is_encoded
+        option, is_encoded = self.api.usage_option, self.downstream.headers.is_encoded
+        names = None if option is None or is_encoded else option.members
         body = reader.pop()  # usually all of it has come
         if not body:
-            return await self._gather_body(reader, scans=scans)
+            return await self._gather_body(reader, names)
         is_whole = self._has_room(len(body), len(body))
         self.tap.request_body(body if is_whole else None, len(body))
         if not is_whole:
             return body, reader, None
-        return body, None, await self.scans.scan(body) if scans else None
+        return body, None, await self.scans.scan(body, names) if names else None
 
     async def _gather_body(
-        self, reader: RequestBody, *, scans: bool
+        self, reader: RequestBody, names: frozenset[str] | None
     ) -> tuple[bytes | Blocks, RequestBody | None, BodyScan | None]:
-        """Gather a body that comes in several reads; a long one is scanned as it comes."""
+        """Gather a body that comes in several reads; scan a long one for members as it comes."""
         gathered = GatheredBody()
-        scanner = RequestScanner() if scans and may_be_long(self.downstream.headers) else None
+        scanner = RequestScanner(names) if names and may_be_long(self.downstream.headers) else None
         is_within = True
         try:
             while is_within and not reader.at_eof():
@@ -223,7 +223,7 @@ class ObservedExchange:
             return body, reader, None
         if scanner is not None:
             return body, None, scanner.finish()
-        return body, None, await self.scans.scan(body[:]) if scans else None
+        return body, None, await self.scans.scan(body[:], names) if names else None
 
     def _record(self, gathered: GatheredBody, *, is_within: bool) -> bytes | Blocks:
         """Record what was gathered, and return it."""
@@ -236,25 +236,29 @@ class ObservedExchange:
         return self.share.reserve(read_bytes) and body_bytes <= self.rules.max_body_bytes
 
     def _rewrite(self, body: bytes | Blocks, scan: BodyScan | None) -> Rewrite:
-        if scan is None:
+        option = self.api.usage_option
+        if scan is None or option is None:
             return leave_body(body)
-        rewrite = rewrite_request(body, scan, self.route.upstream.usage)
+        rewrite = option.rewrite(body, scan, self.route.upstream.usage)
         if not rewrite.rewrites:
             return rewrite
         model = scan.value(body, "model", MAX_KEY_BYTES + 1)  # a longer one is not remembered
         self._rejection_key = (self.route.upstream.name, self.route.target, model)
         if self._rejection_key in self.rejections:
-            return rewrite_request(body, scan, UsagePolicy.NEVER)
+            return option.rewrite(body, scan, UsagePolicy.NEVER)
         if not self.share.reserve(rewrite.size_bytes):
             return leave_body(body)  # there is no room for both, and the client's may be needed
         return rewrite
 
     async def _ask_rewritten(self, rewrite: Rewrite, body: bytes | Blocks) -> UpstreamResponse:
         """Ask with the option, and again without it where the upstream rejects it (rule 4)."""
+        option = self.api.usage_option
         response = await self.client.send(self._request(rewrite, None))
         try:
-            rejected = response.status in {400, 422} and names_usage_option(
-                await response.peek(MAX_REJECTION_BYTES)
+            rejected = (
+                option is not None
+                and response.status in {400, 422}
+                and option.is_blamed(await response.peek(MAX_REJECTION_BYTES))
             )
         except BaseException:
             response.close()
@@ -311,9 +315,9 @@ class ObservedExchange:
             hides_usage=hides_usage,
             usage_event_not_stripped=is_encoded,
         )
-        answered, broken = await relay_answer(
-            response, self.downstream, self.tap, UsageFilter() if hides_usage else None
-        )
+        option = self.api.usage_option
+        event_filter = option.open_filter() if option is not None and hides_usage else None
+        answered, broken = await relay_answer(response, self.downstream, self.tap, event_filter)
         end = EndKind.UPSTREAM_EOF if response.is_framed else EndKind.UPSTREAM_UNFRAMED_END
         self._ending = (broken.end, str(broken)) if broken else (end, "")
         return answered

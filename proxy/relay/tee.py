@@ -1,7 +1,7 @@
 """The tee: each read of the answer is stamped and copied to the tap, then written and awaited.
 
 The await is the backpressure: a client that reads slowly keeps its own upstream waiting and
-nothing else. What the usage filter holds back reaches the client before any broken end.
+nothing else. What a filter of events holds back reaches the client before any broken end.
 
 A read for which nobody has to wait is relayed where it arrives, in that turn of the loop: a busy
 worker wakes no task for each event of each stream.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from proxy.upstream.response import UpstreamBroken
 
 if TYPE_CHECKING:
-    from codec.usage_filter import UsageFilter
+    from codec.usage_option import EventFilter
     from proxy.downstream.downstream import Answered, Downstream
     from proxy.relay.tap import Tap
     from proxy.upstream.response import UpstreamResponse
@@ -26,7 +26,7 @@ async def relay_answer(
     response: UpstreamResponse,
     downstream: Downstream,
     tap: Tap,
-    usage_filter: UsageFilter | None = None,
+    event_filter: EventFilter | None = None,
 ) -> tuple[Answered, UpstreamBroken | None]:
     """Relay an answer: its head, its body, and its end as it was, clean or broken.
 
@@ -41,20 +41,20 @@ async def relay_answer(
         response.reason,
         response.headers,
         has_body=response.has_body,
-        keeps_length=usage_filter is None,
+        keeps_length=event_filter is None,
     )
     broken = None
     try:
-        await _relay_body(response, downstream, tap, usage_filter)
+        await _relay_body(response, downstream, tap, event_filter)
     except UpstreamBroken as error:
         broken = error
-    if usage_filter is not None and (held := usage_filter.finish()):
+    if event_filter is not None and (held := event_filter.finish()):
         await downstream.send(held)
     return await (downstream.finish() if broken is None else downstream.cut()), broken
 
 
 async def _relay_body(
-    response: UpstreamResponse, downstream: Downstream, tap: Tap, usage_filter: UsageFilter | None
+    response: UpstreamResponse, downstream: Downstream, tap: Tap, event_filter: EventFilter | None
 ) -> None:
     """Relay all that arrives, before the error of a body that broke off is raised."""
 
@@ -63,8 +63,8 @@ async def _relay_body(
         if not downstream.is_free:
             return False
         tap.response_data(data, passes=True)
-        if usage_filter is not None:
-            data = usage_filter.feed(data)
+        if event_filter is not None:
+            data = event_filter.feed(data)
         if data:
             downstream.send_at_once(data)
         return True
@@ -74,7 +74,7 @@ async def _relay_body(
         await downstream.flush()
     while data := data or await response.read(pass_on):
         tap.response_data(data)
-        relayed = data if usage_filter is None else usage_filter.feed(data)
+        relayed = data if event_filter is None else event_filter.feed(data)
         if relayed:
             await downstream.send(relayed)
         else:

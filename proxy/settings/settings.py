@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 from proxy.key_hashes import hash_keys
 from proxy.limits import MAX_ANSWER_BYTES, MAX_BODIES_BYTES
 from proxy.logging.logs import LogFormat

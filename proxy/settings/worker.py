@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.upstream_entry import UpstreamEntry

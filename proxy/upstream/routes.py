@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from yarl import URL
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 from proxy.upstream.catalogue import read_catalogue
 from proxy.upstream.owners import BASE_URLS, EXAMPLES, Owner, complete_target, find_owner
 from proxy.upstream_entry import KEY_HEADERS, KeyHeader, UpstreamEntry, check_url, read_key

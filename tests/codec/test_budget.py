@@ -9,7 +9,7 @@ from hypothesis import given
 
 from codec.budget import Budget, size_bytes
 from codec.text.jsontext import decode_json
-from tests.codec.test_chunk import json_values
+from tests.codec.test_error_objects import json_values
 
 
 def test_what_does_not_fit_is_left_out_for_good() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
 from codec.members import merge_members, without_empty
-from tests.codec.test_chunk import json_values
+from tests.codec.test_error_objects import json_values
 
 
 def merged(*objects: dict[str, Any], extend_lists: bool = True, room: int = 10**6) -> Any:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.resources import Resource
 
-from codec.usage_filter import UsageFilter
+from codec.chat.usage_filter import UsageFilter
 from telemetry.frames.frame import ResponseData
 from telemetry.observing.observer import Observer
 from telemetry.spans.recorder import SpanRecorder, build_span_limits

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import structs
 
-from codec import usage, usage_filter
+from codec import usage
+from codec.chat import usage_filter
 from codec.chat.accumulator import Accumulator
 from codec.chat.choice import ChoiceFold
 from codec.chat.tool_calls import CallSlot, ToolCallSlots
-from codec.rewrite import rewrite_request
+from codec.chat.usage_filter import UsageFilter
 from codec.text.jsontext import decode_json
-from codec.usage_filter import UsageFilter
 from proxy.downstream import downstream
 from proxy.downstream.downstream import Downstream
 from proxy.headers import response_headers
-from proxy.relay import exchange
+from proxy.relay.exchange import ObservedExchange
 from proxy.relay.tap import Tap
 from telemetry.spans import exchange_attributes
 from telemetry.spans.vocabulary import build_concept_attributes
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from codec.budget import Budget
     from codec.chat.answer import Choice, ToolCall
-    from codec.rewrite import Rewrite
     from codec.text.jsontext import JsonObject
+    from codec.usage_option import Rewrite
     from proxy.headers import Head
 
 _ASKED = b'{"model":"m-1", "stream": true, "messages":[{"role":"user","content":"Where to?"}]}'
@@ -131,6 +131,8 @@ def hide_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_request_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrite_request = ObservedExchange._rewrite
+
     def rewrite(*arguments: Any) -> Rewrite:
         result = rewrite_request(*arguments)
         return structs.replace(
@@ -139,7 +141,7 @@ def write_request_anew(monkeypatch: pytest.MonkeyPatch) -> None:
             body=json.dumps(decode_json(b"".join((result.body, *result.more)))).encode(),
         )
 
-    monkeypatch.setattr(exchange, "rewrite_request", rewrite)
+    monkeypatch.setattr(ObservedExchange, "_rewrite", rewrite)
 
 
 def lower_field_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from codec.chat.rewrite import REQUEST_MEMBERS, rewrite_request
 from codec.chat.stream import ChatStream
-from codec.rewrite import UsagePolicy, rewrite_request
+from codec.chat.usage_filter import UsageFilter
 from codec.text.scan import scan_request
-from codec.usage_filter import UsageFilter
+from codec.usage_option import UsagePolicy
 from proxy.processes.frame_intake import FrameIntake
 from telemetry.export.delivery import Answer, Verdict
 from telemetry.export.exporter import Exporter
@@ -161,7 +162,11 @@ def _codec_paths() -> list[HotPath]:
     return [
         HotPath(
             name="codec: request of 20 messages",
-            prepare=lambda: lambda: rewrite_request(body, scan_request(body), UsagePolicy.ALWAYS),
+            prepare=lambda: (
+                lambda: rewrite_request(
+                    body, scan_request(body, REQUEST_MEMBERS), UsagePolicy.ALWAYS
+                )
+            ),
         ),
         *(
             feeds(fold, reads, len(events))

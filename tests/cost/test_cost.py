@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from codec.chat.usage_filter import UsageFilter
 from codec.text.jsontext import decode_json
-from codec.usage_filter import UsageFilter
 from tests.cost.__main__ import count_bytecodes
 from tests.e2e.processes import clean_environment
 

@@ -15,15 +15,16 @@ from codec.apis.transcriptions.route import TRANSCRIPTIONS
 from codec.chat import stream as stream_module
 from codec.chat.completion import build_completion
 from codec.chat.response import decode_response
+from codec.chat.rewrite import REQUEST_MEMBERS, rewrite_request
 from codec.chat.stream import ChatStream
+from codec.chat.usage_filter import UsageFilter
 from codec.errors import MalformedRequest, MalformedResponse
 from codec.events.partial_json import parse_partial_json
-from codec.rewrite import UsagePolicy, rewrite_request
 from codec.text.jsontext import decode_json
 from codec.text.multipart import Form, FormReader
 from codec.text.scan import RequestScanner, scan_request
 from codec.text.sse import ServerSentEvent, SseDecoder
-from codec.usage_filter import UsageFilter
+from codec.usage_option import UsagePolicy
 from codec.values.requests import decode_request_values, encode_request_values
 from codec.values.responses import decode_response_values, encode_response_values
 
@@ -49,10 +50,10 @@ def decode_events(data: bytes, cut: int) -> None:
 
 def rewrite(data: bytes, cut: int) -> None:
     """All but the splice stays, and the rewritten body asks for usage and says all it said."""
-    scanner = RequestScanner()
+    scanner = RequestScanner(REQUEST_MEMBERS)
     for piece in _cut(data, cut):
         scanner.feed(piece)
-    scan, whole = scanner.finish(), scan_request(data)
+    scan, whole = scanner.finish(), scan_request(data, REQUEST_MEMBERS)
     # A body with several problems is told for the one that is met first, which the cuts decide.
     assert scan == whole or (scan.problem is not None and whole.problem is not None)
     rewritten = rewrite_request(data, scan, UsagePolicy.ALWAYS)

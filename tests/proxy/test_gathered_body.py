@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.rewrite import UsagePolicy, rewrite_request
+from codec.chat.rewrite import REQUEST_MEMBERS, rewrite_request
 from codec.text.blocks import Blocks
 from codec.text.scan import MAX_WHOLE_BYTES, scan_request
+from codec.usage_option import UsagePolicy
 from proxy.errors import GatewayError, late_request_body
 from proxy.headers import Head
 from proxy.request_body import BLOCK_BYTES, GatheredBody
@@ -113,7 +114,7 @@ def test_however_a_body_comes_it_is_read_recorded_and_scanned_as_in_one_piece(
     reads = cut(cuts)
     exchange, tap = make(Reads(reads, whole=min(whole, len(reads))))
     body, rest, scan = asyncio.run(exchange._read_body())
-    assert (body, rest, scan) == (BODY, None, scan_request(BODY))
+    assert (body, rest, scan) == (BODY, None, scan_request(BODY, REQUEST_MEMBERS))
     assert tap.bodies == [(BODY, len(BODY))]
     assert exchange.share._held_bytes == len(BODY)
 
@@ -149,7 +150,11 @@ async def test_a_long_body_is_scanned_and_recorded_in_blocks() -> None:
     exchange, tap = make(Reads(reads))
     body, rest, scan = await exchange._read_body()
     assert isinstance(body, Blocks)
-    assert (body[:], rest, scan) == (b"".join(reads), None, scan_request(b"".join(reads)))
+    assert (body[:], rest, scan) == (
+        b"".join(reads),
+        None,
+        scan_request(b"".join(reads), REQUEST_MEMBERS),
+    )
     assert tap.bodies == [(body, len(body))]
 
 
@@ -171,7 +176,7 @@ async def test_a_large_chat_is_rewritten_and_taken_back_as_a_small_one_is(*, lea
     async with relaying(script) as (upstream, running):
         answer = await ask(running.address, request_bytes(body))
         exchange = await running.sink.wait_for()
-    expected = rewrite_request(body, scan_request(body), UsagePolicy.ALWAYS)
+    expected = rewrite_request(body, scan_request(body, REQUEST_MEMBERS), UsagePolicy.ALWAYS)
     sent = [request.body for request in upstream.requests]
     assert sent == [b"".join(expected.more), *([] if learned else [body])]
     assert answer.status == 200

@@ -100,7 +100,7 @@ async def test_a_fault_of_ours_in_the_middle_is_a_broken_end(
     def fail(*_: object) -> bytes:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("codec.usage_filter.UsageFilter.finish", fail)
+    monkeypatch.setattr("codec.chat.usage_filter.UsageFilter.finish", fail)
     answer, exchange, _ = await observe(lambda connection: connection.stream(*STREAM[:3]), request_)
     assert answer.body == b"".join(STREAM[:3])
     assert not answer.clean
@@ -115,7 +115,7 @@ async def test_a_fault_of_ours_before_the_head_is_a_500(monkeypatch: pytest.Monk
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("proxy.relay.exchange.rewrite_request", fail)
+    monkeypatch.setattr("codec.chat.rewrite._find_splice", fail)
     answer, exchange, _ = await observe(lambda connection: connection.answer())
     assert answer.status == 500
     assert answer.error["code"] == "internal_error"

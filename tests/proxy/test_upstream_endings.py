@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.chunk import ERROR_FINISH_REASONS
+from codec.chat.chunk import ERROR_FINISH_REASONS
 from telemetry.observing.exchange import Outcome
 from tests.proxy.harness import (
     ANSWER,

@@ -8,6 +8,7 @@ from codec.apis.api import Api, load_player
 from codec.chat.request import ChatRequest
 from codec.chat.response import decode_response
 from codec.chat.stream import ChatStream
+from codec.chat.usage_option import STREAM_OPTIONS
 
 __all__ = ("CHAT",)
 
@@ -18,7 +19,7 @@ CHAT = Api(
     operation="chat",
     span_name="ChatCompletion",
     api_type="chat_completions",
-    has_usage_option=True,
+    usage_option=STREAM_OPTIONS,
     asked=ChatRequest,
     open_stream=ChatStream,
     read_said=decode_response,

@@ -8,6 +8,7 @@ from codec.apis.api import Api, Content, load_player
 from codec.apis.completions.asked import CompletionRequest
 from codec.chat.response import decode_response
 from codec.chat.stream import ChatStream
+from codec.chat.usage_option import STREAM_OPTIONS
 
 __all__ = ("COMPLETIONS",)
 
@@ -18,7 +19,7 @@ COMPLETIONS = Api(
     operation="text_completion",
     span_name="Completion",
     content=Content.TEXTS,
-    has_usage_option=True,
+    usage_option=STREAM_OPTIONS,
     asked=CompletionRequest,
     open_stream=ChatStream,
     read_said=decode_response,

@@ -14,7 +14,7 @@ from codec.apis.claude_code import find_session, read_labels
 from codec.apis.no_stream import NoStream
 from codec.bodies import decode_response_object
 from codec.call import Asked, Ending, Said
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.text.integers import count_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.gemini.calls import join_arguments
 from codec.apis.gemini.said import KNOWN, make_answer, shorten_data
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import list_of, object_of
 from codec.text.integers import index_of
 from codec.text.jsontext import decode_json, join_text

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from codec.apis.gemini.content import read_content
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Said, Stop
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import count_of, index_of

@@ -18,7 +18,7 @@ from codec.apis.gemini.names import both, member_of, some_of
 from codec.apis.gemini.said import read_usage
 from codec.bodies import decode_response_object
 from codec.call import Said, Vector
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 
 if TYPE_CHECKING:

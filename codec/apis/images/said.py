@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.bare_errors import find_bare_error
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said
-from codec.chunk import find_error
 from codec.cost import decode_cost
+from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Text
 from codec.text.base64_text import MAX_KEPT_CHARS, find_image_type, shorten_base64

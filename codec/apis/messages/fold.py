@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.messages.blocks import CALLS, kind_of
 from codec.apis.messages.said import make_answer
 from codec.budget import MEMBER_BYTES, Budget, size_bytes
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import object_of, text_of
 from codec.text.integers import count_of, index_of
 from codec.text.json_size import decoded_bytes

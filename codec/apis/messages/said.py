@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.messages.blocks import CALLS, is_result, kind_of, read_blocks
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
-from codec.chunk import find_error
 from codec.cost import decode_cost
+from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.integers import count_of
 from codec.text.jsontext import is_json

@@ -18,7 +18,7 @@ from codec.apis.bare_errors import find_bare_error
 from codec.apis.no_stream import NoStream
 from codec.bodies import decode_response_object
 from codec.call import Asked, Ending, Said
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import object_of, text_of
 from codec.verdicts import Verdict
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.ollama.said import count_context, is_answer, is_of_end, make_said
 from codec.budget import MEMBER_BYTES, Budget
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import merge_members, object_of
 from codec.text.jsontext import join_text
 from codec.text_fold import TextFold

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from codec.apis.ollama.turns import has_bad_arguments, read_message, read_parts
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import text_of
 from codec.text.integers import count_of
 from codec.usage import Usage

@@ -15,7 +15,7 @@ from codec.apis.ollama.asked import OllamaAsked
 from codec.apis.ollama.said import read_usage
 from codec.bodies import decode_response_object
 from codec.call import Said, Vector
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import list_of
 from codec.text.integers import index_of
 from codec.usage import decode_usage

@@ -17,8 +17,8 @@ from codec.apis.bare_errors import find_bare_error
 from codec.apis.rerank.asked import read_content
 from codec.bodies import decode_response_value
 from codec.call import Ending, ReadList, Said
-from codec.chunk import find_error
 from codec.cost import decode_cost
+from codec.error_objects import find_error
 from codec.errors import MalformedResponse
 from codec.members import object_of, text_of
 from codec.rankings import Ranked

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES, ItemFold, part_of
 from codec.apis.responses.said import make_answer
 from codec.budget import MEMBER_BYTES, size_bytes
-from codec.chunk import find_error
+from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import index_of

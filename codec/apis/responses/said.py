@@ -16,8 +16,8 @@ from codec.apis.responses.asked import read_tools
 from codec.apis.responses.items import read_output_item
 from codec.bodies import decode_response_object
 from codec.call import Answer, Ending, Message, Said, Stop
-from codec.chunk import find_error
 from codec.cost import decode_cost
+from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.text.base64_text import shorten_base64
 from codec.text.integers import count_of

@@ -15,8 +15,8 @@ import msgspec
 from codec.apis.bare_errors import find_bare_error
 from codec.bodies import decode_response_object
 from codec.call import Ending, Said
-from codec.chunk import find_error
 from codec.cost import decode_cost
+from codec.error_objects import find_error
 from codec.members import object_of, string_of, text_of
 from codec.usage import decode_token_usage
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.bare_errors import find_bare_error
 from codec.bodies import decode_response_value
 from codec.call import Answer, Ending, Message, Said
-from codec.chunk import find_error
 from codec.cost import decode_cost
+from codec.error_objects import find_error
 from codec.errors import MalformedResponse
 from codec.members import object_of, string_of, text_of
 from codec.usage import decode_token_usage

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codec.chat import accumulator as module
 from codec.chat.accumulator import MAX_CHOICES, Accumulator
 from tests.codec.chat.folded_chunks import USAGE, contents, delta, fold
-from tests.codec.test_chunk import json_values
+from tests.codec.test_error_objects import json_values
 
 GROWING: dict[str, Any] = {
     "text": lambda _: delta("x" * 1000),

@@ -13,7 +13,7 @@ from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.chat.response import decode_response, fold_body
 from codec.errors import MalformedResponse
 from codec.text.jsontext import decode_json_object
-from tests.codec.test_chunk import json_values
+from tests.codec.test_error_objects import json_values
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
 

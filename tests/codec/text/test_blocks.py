@@ -7,9 +7,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.rewrite import UsagePolicy, leave_body, rewrite_request
+from codec.chat.rewrite import REQUEST_MEMBERS, rewrite_request
 from codec.text.blocks import Blocks
 from codec.text.scan import scan_request
+from codec.usage_option import UsagePolicy, leave_body
 
 BLOCKS = st.lists(st.binary(min_size=1, max_size=5), max_size=6)
 
@@ -57,8 +58,8 @@ def test_a_body_in_blocks_is_rewritten_as_one_object_is(
     """The same bytes for the upstream, and the same said of them."""
     edges = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
     blocks = Blocks([body[start:end] for start, end in pairwise(edges)])
-    expected = rewrite_request(body, scan_request(body), policy)
-    rewrite = rewrite_request(blocks, scan_request(body), policy)
+    expected = rewrite_request(body, scan_request(body, REQUEST_MEMBERS), policy)
+    rewrite = rewrite_request(blocks, scan_request(body, REQUEST_MEMBERS), policy)
     sent = b"".join((rewrite.body, *rewrite.more))
     assert sent == b"".join((expected.body, *expected.more))
     assert rewrite.size_bytes == len(sent)

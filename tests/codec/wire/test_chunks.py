@@ -14,7 +14,7 @@ from codec.chat.stream import ChatStream
 from codec.errors import MalformedEvent
 from codec.wire.chunks import Chunk, decode_chunk
 from codec.wire.usage import UsageCounts
-from tests.codec.test_chunk import json_values
+from tests.codec.test_error_objects import json_values
 
 HEAD = {"id": "c-1", "object": "chat.completion.chunk", "created": 3, "model": "m-1"}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 from proxy.settings.settings import OnDisconnect, Settings, UpstreamConfig
 from proxy.settings.worker import WorkerSettings
 from proxy.upstream_entry import UpstreamEntry

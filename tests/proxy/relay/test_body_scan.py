@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codec.rewrite import USAGE_REWRITE
+from codec.chat.rewrite import REQUEST_MEMBERS, USAGE_REWRITE
 from codec.text.blocks import Blocks
 from codec.text.scan import MAX_WHOLE_BYTES, Problem, RequestScanner, scan_request
 from proxy.clock import SystemClock
@@ -74,14 +74,14 @@ async def test_others_have_their_turn_while_a_short_body_is_followed(
 ) -> None:
     """One of which the parser does not tell the members."""
     assert SCAN_BYTES < len(body) < MAX_WHOLE_BYTES
-    assert (await BodyScans().scan(body)).problem is problem
+    assert (await BodyScans().scan(body, REQUEST_MEMBERS)).problem is problem
     assert max(fed.values()) <= SCAN_BYTES
 
 
 async def test_bodies_that_come_together_share_a_turn(fed: Counter[int]) -> None:
     """Ten of them keep others waiting no longer than one."""
     scans = BodyScans()
-    await asyncio.gather(*(scans.scan(BODY) for _ in range(10)))
+    await asyncio.gather(*(scans.scan(BODY, REQUEST_MEMBERS) for _ in range(10)))
     assert fed.total() == 10 * len(BODY)
     assert max(fed.values()) <= SCAN_BYTES
 
@@ -95,7 +95,7 @@ async def test_a_short_body_is_scanned_in_one_turn(monkeypatch: pytest.MonkeyPat
     body = b'{"messages":"%b","stream":true}' % (b"x" * (MAX_WHOLE_BYTES - 100))
     exchange, _ = make(Reads([body], whole=True))
     monkeypatch.setattr("proxy.relay.body_scan.asyncio.sleep", refuse)
-    assert (await exchange._read_body())[2] == scan_request(body)
+    assert (await exchange._read_body())[2] == scan_request(body, REQUEST_MEMBERS)
 
 
 def test_how_much_is_done_in_a_turn_is_what_is_promised() -> None:
@@ -134,7 +134,7 @@ def test_a_name_that_is_long_is_not_copied(name: str) -> None:
     text = b",".join(b'"%b":%b' % (key.encode(), value) for key, value in members.items())
     body = b"{%b}" % text
     copied = Copied(body)
-    rewrite = exchange._rewrite(copied, scan_request(body))
+    rewrite = exchange._rewrite(copied, scan_request(body, REQUEST_MEMBERS))
     assert copied.size_bytes < MAX_WHOLE_BYTES
     assert rewrite.rewrites == ((USAGE_REWRITE,) if name == "model" else ())
     assert exchange._rejection_key is None or len(exchange._rejection_key[2]) == MAX_KEY_BYTES + 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 from proxy.settings.settings import ConfigurationError, OnDisconnect, Settings, load_settings
 from telemetry.identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 from proxy.app import build_upstreams
 from proxy.headers import Head
 from proxy.settings.settings import Settings, UpstreamConfig

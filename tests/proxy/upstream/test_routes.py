@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from codec.rewrite import UsagePolicy
+from codec.usage_option import UsagePolicy
 from proxy.settings.settings import UpstreamConfig
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry, check_url

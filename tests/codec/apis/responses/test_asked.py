@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from codec.apis.responses.asked import ResponseRequest
 from codec.parts import Media, Other, Reasoning, Text
-from tests.codec.test_chunk import json_values
+from tests.codec.test_error_objects import json_values
 
 if TYPE_CHECKING:
     from codec.call import Message

@@ -25,7 +25,7 @@ from tests.codec.apis.responses.events import (
     ended,
     write_event,
 )
-from tests.codec.test_chunk import json_values
+from tests.codec.test_error_objects import json_values
 
 KINDS = st.sampled_from(
     [

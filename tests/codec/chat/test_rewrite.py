@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import rewrite as rewrite_module
-from codec.rewrite import (
+from codec.chat import rewrite as rewrite_module
+from codec.chat.rewrite import (
     _MAX_COPIED_BYTES,
     MAX_STREAM_OPTIONS_BYTES,
+    REQUEST_MEMBERS,
     USAGE_REWRITE,
-    Rewrite,
-    UsagePolicy,
     names_usage_option,
     rewrite_request,
 )
 from codec.text.jsontext import decode_json
 from codec.text.scan import scan_request
+from codec.usage_option import Rewrite, UsagePolicy
 from tests.codec.text.test_scan import json_values, layouts
 
 ALWAYS, IF_ABSENT, NEVER = UsagePolicy
@@ -31,7 +31,7 @@ INSERTED = b',"stream_options":{"include_usage":true}'
 
 def rewrite(body: bytes, policy: UsagePolicy = ALWAYS) -> Rewrite:
     """Scan and rewrite a body in one go."""
-    return rewrite_request(body, scan_request(body), policy)
+    return rewrite_request(body, scan_request(body, REQUEST_MEMBERS), policy)
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,7 @@ from codec.apis.responses.stream import ResponseStream
 from codec.budget import Budget
 from codec.call import ErrorObject
 from codec.chat.stream import ChatStream
-from codec.chunk import (
-    MAX_FREE_ERROR_BYTES,
-    find_error,
-    fit_error,
-    is_bare_value,
-    is_chunk,
-    is_done,
-    is_plain_chunk,
-    is_usage_only,
-)
+from codec.error_objects import MAX_FREE_ERROR_BYTES, find_error, fit_error
 from codec.text.jsontext import encode_json
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -37,39 +28,6 @@ json_values = st.recursive(
     ),
     max_leaves=12,
 )
-
-
-@pytest.mark.parametrize(
-    ("chunk", "expected"),
-    [
-        ({"choices": [], "usage": USAGE}, True),
-        ({"choices": [], "usage": USAGE, "obfuscation": "x", "cost": {"usd": 1}}, True),
-        ({"choices": [], "usage": USAGE, "citations": None, "error": None}, True),
-        ({"choices": [], "usage": USAGE, "prompt_filter_results": [{}]}, False),
-        ({"choices": [], "usage": USAGE, "citations": ["u"]}, False),
-        ({"choices": [], "usage": USAGE, "error": {"message": "m"}}, False),
-        ({"choices": [], "usage": USAGE, "timings": {"prompt_n": 1}}, True),
-        ({"choices": [], "usage": None}, False),
-        ({"choices": []}, False),
-        ({"choices": [{"index": 0, "delta": {}}], "usage": USAGE}, False),
-        ({"choices": None, "usage": USAGE}, False),
-        ({"usage": USAGE}, False),
-        ([], False),
-        (None, False),
-    ],
-)
-def test_usage_only(chunk: Any, expected: bool) -> None:
-    """design.md section 4: no choices, some usage, and nothing else of interest."""
-    assert is_usage_only(chunk) is expected
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [(b"[DONE]", True), (b"[DONE] ", True), (b"[DATA]", False), (b'"[DONE]"', False)],
-)
-def test_end_marker(data: bytes, expected: bool) -> None:
-    """The end is what starts with the marker; a wrong one (S0.13) is none."""
-    assert is_done(data) is expected
 
 
 @pytest.mark.parametrize(
@@ -158,59 +116,11 @@ def test_no_error_is_invented(value: Any) -> None:
     assert find_error(value, "message", ("error",)) is None
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({"choices": []}, True),
-        ({"choices": [{"index": 0}]}, True),
-        ({"usage": USAGE}, True),
-        ({"object": "chat.completion.chunk", "choices": None}, True),
-        ({"object": "", "choices": [], "prompt_filter_results": []}, True),
-        ({"hello": 1}, False),
-        ({"warning": "w"}, False),
-        ({"choices": "abc"}, False),
-        ({"object": 1}, False),
-        ({}, False),
-        ([], False),
-        (1, False),
-    ],
-)
-def test_chunks_are_told_from_foreign_objects(value: Any, expected: bool) -> None:
-    """dialects.md section 1, rule 2: absent members do not make a chunk foreign; S0.13 does."""
-    assert is_chunk(value) is expected
-
-
 @given(json_values, st.sampled_from([None, "error", "ping"]))
 def test_no_json_value_raises(value: Any, event: str | None) -> None:
     """Whatever an event carries is judged without an exception."""
     error = find_error(value, event)
     assert error is None or error.message
-    assert is_usage_only(value) in {True, False}
-    assert is_chunk(value) in {True, False}
-
-
-@given(
-    value=st.fixed_dictionaries(
-        {},
-        optional={
-            "choices": st.sampled_from([[], None, {}, [{}]]),
-            "error": st.sampled_from([None, {}, "no", {"message": "no"}]),
-            "object": st.sampled_from(["chat.completion.chunk", "error", None, 1]),
-            "type": st.sampled_from(["error", "chunk"]),
-            "value": st.just("text"),
-        },
-    )
-    | st.none()
-    | st.just([{"error": "no"}])
-)
-def test_a_plain_chunk_is_a_chunk_without_error(value: Any) -> None:
-    """What is taken for one without looking closely is one where one looks closely."""
-    if is_plain_chunk(value):
-        assert is_chunk(value)
-        assert not is_bare_value(value)
-        assert find_error(value) is None
-    elif isinstance(value, dict) and value.keys() == {"choices"}:
-        assert value["choices"] in (None, {})
 
 
 @pytest.mark.parametrize("read", [ChatStream, ResponseStream])

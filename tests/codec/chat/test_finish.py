@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codec.finish import normalise_finish_reason
+from codec.chat.finish import normalise_finish_reason
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Rules (``design.md`` section 4, ``span-contract.md`` section 2):
    ``data_sources`` (Azure answers 400 to the option beside them).
 2. Every byte but the splice stays: key order, number text, escapes, white space (R1).
 3. A ``stream_options`` that is neither object nor null, a member that occurs twice, or a body
-   that cannot be followed is left alone, and :attr:`Rewrite.note` says so.
+   that cannot be followed is left alone, and :attr:`~codec.usage_option.Rewrite.note` says so.
 4. Where the client itself asks, nothing is changed and its stream is never filtered.
 5. A body over :data:`_MAX_COPIED_BYTES` is not copied: its rewrite is its blocks and views of it,
    with the splice between them. A copy of 20 MB would keep the loop for 17 ms.
@@ -15,26 +15,25 @@ Rules (``design.md`` section 4, ``span-contract.md`` section 2):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from codec.text.blocks import Blocks
 from codec.text.scan import scan_request
+from codec.usage_option import Rewrite, UsagePolicy, leave_body
 
 if TYPE_CHECKING:
     from codec.text.scan import BodyScan, Member
 
 __all__ = (
     "MAX_STREAM_OPTIONS_BYTES",
+    "REQUEST_MEMBERS",
     "USAGE_REWRITE",
-    "Rewrite",
-    "UsagePolicy",
-    "leave_body",
     "names_usage_option",
     "rewrite_request",
 )
+
+REQUEST_MEMBERS = frozenset({"stream", "stream_options", "model", "data_sources"})
+"""The members of a request that are asked about."""
 
 MAX_STREAM_OPTIONS_BYTES = 16_384
 """Longest ``stream_options`` looked into: a real one takes 60 bytes, and it is scanned at once."""
@@ -50,43 +49,6 @@ _VALUE_BYTES = len(b"true") + 1
 
 _ASK = b'"include_usage":true'
 _OPTIONS = frozenset({"include_usage"})
-
-
-class UsagePolicy(StrEnum):
-    """When spantap asks the upstream for usage (``design.md`` section 4)."""
-
-    ALWAYS = "always"
-    """Every stream is asked for, whatever the client's options say."""
-    IF_ABSENT = "if-absent"
-    """Only where the client sent no ``stream_options`` in any form."""
-    NEVER = "never"
-    """The request is not touched."""
-
-
-class Rewrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The body for the upstream, and what was done to it.
-
-    Attributes:
-        body: the bytes to send; the client's own object where nothing was changed.
-        more: what follows ``body``; of a body in blocks, and of a large one that was changed, it
-            is everything (rule 5).
-        asked: the upstream is asked for usage by us alone: its usage event is not for the client.
-        client_asked: the client's own body asks for usage.
-        rewrites: the names of what was changed.
-        note: why a body was left alone that the policy would have changed, one word.
-    """
-
-    body: bytes
-    more: tuple[bytes | memoryview, ...] = ()
-    asked: bool = False
-    client_asked: bool = False
-    rewrites: tuple[str, ...] = ()
-    note: str | None = None
-
-    @property
-    def size_bytes(self) -> int:
-        """The size of what is to be sent."""
-        return sum(map(len, self.more), len(self.body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,15 +93,6 @@ def rewrite_request(body: bytes | Blocks, scan: BodyScan, policy: UsagePolicy) -
     if len(body) > _MAX_COPIED_BYTES:
         return Rewrite(body=b"", more=parts, asked=True, rewrites=(USAGE_REWRITE,))
     return Rewrite(body=b"".join(parts), asked=True, rewrites=(USAGE_REWRITE,))
-
-
-def leave_body(
-    body: bytes | Blocks, *, client_asked: bool = False, note: str | None = None
-) -> Rewrite:
-    """A body that is sent as it is; the rest as in :class:`Rewrite`."""
-    if isinstance(body, bytes):
-        return Rewrite(body=body, client_asked=client_asked, note=note)
-    return Rewrite(body=b"", more=body.blocks, client_asked=client_asked, note=note)
 
 
 def names_usage_option(body: bytes) -> bool:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec import usage_filter as usage_filter_module
-from codec.chunk import is_usage_only
+from codec.chat import usage_filter as usage_filter_module
+from codec.chat.chunk import is_usage_only
+from codec.chat.usage_filter import MAX_HELD_BYTES, UsageFilter
 from codec.text.jsontext import decode_json
-from codec.usage_filter import MAX_HELD_BYTES, UsageFilter
 from tests.codec.text.test_scan import cut
 
 BOM = b"\xef\xbb\xbf"

@@ -7,8 +7,8 @@ does not expect: naive clients read the first choice of every chunk and die on a
 Rules (``design.md`` section 4):
 
 1. Taken out is an event made of a single ``data:`` line whose object is
-   :func:`codec.chunk.is_usage_only`, together with the blank line that ends it, as often as one
-   comes (llama.cpp sends one for each choice).
+   :func:`codec.chat.chunk.is_usage_only`, together with the blank line that ends it, as often as
+   one comes (llama.cpp sends one for each choice).
 2. All other bytes pass untouched and in order: comments, blank lines, a byte order mark, events
    that are not JSON.
 3. Only the bytes of an incomplete event that may still be such an event wait, at most
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 
-from codec.chunk import is_usage_only
+from codec.chat.chunk import is_usage_only
 from codec.text.jsontext import decode_json
 
 __all__ = ("MAX_HELD_BYTES", "UsageFilter")

@@ -1,7 +1,4 @@
-"""What the JSON of one event says: an end, an error, a usage report, or a piece of an answer.
-
-Everything here judges by shape, never by the name of a host or a model (``dialects.md``).
-"""
+"""Errors that stand in bodies and events, found by their shape (``dialects.md`` section 4)."""
 
 from __future__ import annotations
 
@@ -14,83 +11,10 @@ from codec.text.jsontext import compact_text
 if TYPE_CHECKING:
     from codec.budget import Budget
 
-__all__ = (
-    "ERROR_FINISH_REASONS",
-    "MAX_FREE_ERROR_BYTES",
-    "find_error",
-    "fit_error",
-    "is_bare_value",
-    "is_chunk",
-    "is_done",
-    "is_plain_chunk",
-    "is_usage_only",
-)
-
-ERROR_FINISH_REASONS = frozenset(
-    {"error", "abort", "insufficient_system_resource", "network_error"}
-)
-"""Finish reasons that say that the answer failed (``design.md`` section 6)."""
+__all__ = ("MAX_FREE_ERROR_BYTES", "find_error", "fit_error")
 
 MAX_FREE_ERROR_BYTES = 4 * 1024
 """What an error may take that no room is asked for: its words are the least that is kept."""
-
-_KEEPS_USAGE_CHUNK = ("prompt_filter_results", "citations", "error")
-
-
-def is_done(data: bytes) -> bool:
-    """Tell whether the data of an event is the end marker.
-
-    As the official Python SDK has it: all that *starts* with ``[DONE]``.
-    """
-    return data.startswith(b"[DONE]")
-
-
-def is_usage_only(value: Any) -> bool:
-    """Tell whether a chunk carries usage and nothing else of interest (``design.md`` section 4).
-
-    That is ``choices: []``, a ``usage`` that is not null, and neither filter results, nor
-    citations, nor an error. What a server measured (llama.cpp's ``timings``) does not keep a
-    client from falling over a chunk without a choice.
-    """
-    return (
-        isinstance(value, dict)
-        and value.get("choices") == []
-        and value.get("usage") is not None
-        and all(value.get(key) is None for key in _KEEPS_USAGE_CHUNK)
-    )
-
-
-def is_bare_value(value: Any) -> bool:
-    """Tell whether a value is text in Writer's form: ``{"value": "..."}`` and no more."""
-    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("value"), str)
-
-
-def is_chunk(value: Any) -> bool:
-    """Tell whether a value has anything that belongs to a chat completion or one of its chunks.
-
-    Choices may be empty, null or missing (usage chunks of Bedrock Mantle and ROCm ATOM), and
-    ``object`` may be empty or missing (Azure, Copilot, raw engines).
-    """
-    if not isinstance(value, dict):
-        return False
-    if isinstance(value.get("choices"), list) or isinstance(value.get("usage"), dict):
-        return True
-    name = value.get("object")
-    return isinstance(name, str) and name.startswith(("chat.completion", "text_completion"))
-
-
-def is_plain_chunk(value: Any) -> bool:
-    """Tell whether a value is a chunk (:func:`is_chunk`) with choices and surely without an error.
-
-    Nearly all are, so this asks for little. It does without the event's name.
-    """
-    return (
-        type(value) is dict
-        and type(value.get("choices")) is list
-        and "error" not in value
-        and "type" not in value
-        and value.get("object") != "error"
-    )
 
 
 def find_error(
