@@ -126,6 +126,12 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     tool_members: ClassVar[frozenset[str]] = frozenset()
     """Members that hold tools, or the names of some."""
 
+    server_members: ClassVar[frozenset[str]] = frozenset()
+    """Members that say from where the provider is to get more, and by which credentials."""
+
+    function_members: ClassVar[frozenset[str]] = frozenset()
+    """Members of a tool that describe a function. Others may hold credentials, as of a server."""
+
     context_members: ClassVar[frozenset[str]] = frozenset(
         {
             *("conversation", "metadata", "previous_response_id", "prompt", "prompt_cache_key"),

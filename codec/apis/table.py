@@ -27,6 +27,7 @@ __all__ = (
     "COUNTS",
     "GIVE_NO_REASON",
     "OBSERVED",
+    "TOOL_LISTS",
     "calls_model_unobserved",
     "find_api",
     "get_api",
@@ -44,6 +45,9 @@ COUNTS: Final = frozenset({COUNT_TOKENS.name})
 
 GIVE_NO_REASON: Final = frozenset(api.operation for api in APIS if not api.gives_reason)
 """Operations (``gen_ai.operation.name``) whose answers never say why they ended."""
+
+TOOL_LISTS: Final = frozenset[str]().union(*(api.tool_lists for api in APIS))
+"""Members of a request or an answer that are, in some API, lists whose items may bring tools."""
 
 _BY_NAME: Final = {api.name: api for api in APIS}
 

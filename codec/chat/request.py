@@ -34,6 +34,10 @@ class ChatRequest(Asked, frozen=True, gc=False):
     tool_members: ClassVar[frozenset[str]] = frozenset(
         {"tools", "functions", "tool_choice", "function_call"}
     )
+    server_members: ClassVar[frozenset[str]] = frozenset(
+        {"data_sources", "dataSources"}  # Azure OpenAI, "on your data"
+    )
+    function_members: ClassVar[frozenset[str]] = frozenset({"function"})
 
     @property
     def messages(self) -> Sequence[Any]:

@@ -2,9 +2,10 @@
 
 Rules:
 
-1. Places are known: Azure's ``data_sources``, tools that are not functions (MCP), lists of MCP
-   servers and connectors, headers and keys for a gateway, URLs of media. Messages, prompts and the
-   schemas of functions are content, and not looked into.
+1. Places are known: what an API calls the provider's sources of more
+   (:attr:`codec.call.Asked.server_members`), tools that are not functions (MCP), headers and keys
+   for a gateway. Messages, prompts and the schemas of functions are content, and not looked into.
+   The places of all APIs are looked at in each: gateways take more than their API has.
 2. In a place, a string whose name ends like that of a credential is one. So is the value of every
    header that is not known to be harmless, and in a URL the user and what the query has under such
    a name.
@@ -21,6 +22,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from codec.apis.table import APIS, TOOL_LISTS
 from codec.text.jsontext import decode_json
 from telemetry.privacy.credentials import (
     MAX_CREDENTIALS,
@@ -40,14 +42,12 @@ MAX_LOOKED_VALUES = 10_000
 
 _PLACES: Final = frozenset(
     {
-        *("data_sources", "dataSources"),  # Azure OpenAI, "on your data"
-        *("mcp_servers", "connectors"),  # Anthropic and Cohere
+        "connectors",  # Cohere
         *("litellm_params", "fallbacks", "model_list"),  # LiteLLM
         *("providerOptions", "provider_options"),  # Vercel's gateway: the user's own keys
         *("headers", "extra_headers", "extra_body"),  # LiteLLM, and slips in the use of SDKs
-        *("images", "file_url"),  # of images and sound: URLs, which may be signed
     }
-)
+).union(*(api.asked.server_members for api in APIS))
 """Members of a body that are places as a whole (rule 1)."""
 
 _KEYS: Final = frozenset(
@@ -61,15 +61,10 @@ _KEYS: Final = frozenset(
 
 _LOOKED_AT: Final = _PLACES | _KEYS
 
-_HOLDERS: Final = ("tools", "input")
+_HOLDERS: Final = TOOL_LISTS | {"tools"}
 """Members of a body that may hold tools."""
 
-_FUNCTION_MEMBERS: Final = frozenset(
-    {
-        *("function", "parameters", "input_schema", "description"),
-        *("functionDeclarations", "function_declarations"),  # Gemini
-    }
-)
+_FUNCTION_MEMBERS: Final = frozenset[str]().union(*(api.asked.function_members for api in APIS))
 """Members of a tool: what a function is made of."""
 
 _HEADERS: Final = frozenset({"headers", "extra-headers", "http-headers"})
@@ -119,8 +114,8 @@ def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names and values to look at (rule 1)."""
     if not _LOOKED_AT.isdisjoint(members):
         yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
-    for holder in (members, *_list_of(members.get("input"))):
-        # Items of an input may bring tools, too.
+    items = [item for name in TOOL_LISTS for item in _list_of(members.get(name))]
+    for holder in (members, *items):
         tools = _list_of(holder.get("tools")) if isinstance(holder, dict) else ()
         for tool in tools:
             if isinstance(tool, dict) and tool.get("type") != "function":

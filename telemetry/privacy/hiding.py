@@ -43,7 +43,7 @@ from openinference.semconv.trace import (
     ToolCallAttributes,
 )
 
-from codec.apis.table import APIS
+from codec.apis.table import APIS, TOOL_LISTS
 from codec.text.jsontext import decode_json, decode_json_object
 from telemetry.attribute_values import json_text
 from telemetry.privacy.images import may_hold_image, redact_image_parts, redact_images
@@ -112,9 +112,6 @@ _KEPT_IN_RANKINGS: Final = tuple(
 
 _TOOL_MEMBERS: Final = frozenset[str]().union(*(api.asked.tool_members for api in APIS))
 """Members of a request that hold tools, or the names of some."""
-
-_TOOL_LISTS: Final = frozenset[str]().union(*(api.tool_lists for api in APIS))
-"""Members that are lists whose items may bring tools."""
 
 _MEMBER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 """A name as programs have them: text would have white space."""
@@ -309,7 +306,7 @@ def hide_item_tools(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Hide the tools that items of a request or an answer bring; itself where they bring none."""
     hidden = {
         member: [_hide_tools_of(item) for item in items]
-        for member in _TOOL_LISTS
+        for member in TOOL_LISTS
         if isinstance(items := body.get(member), list) and any(map(_brings_tools, items))
     }
     return {**body, **hidden} if hidden else body

@@ -29,6 +29,7 @@ CANARIES: dict[str, Any] = {
     "tool_choice": "none",
     "who": "ann",
     "talk": "t-1",
+    "larder": {"key": "canary-of-the-credentials"},
 }
 SAID = {"model": "toy-1", "words": "canary-of-the-output", "ate": 3, "spoke": 4}
 
@@ -187,6 +188,17 @@ def test_it_has_its_span_in_both_vocabularies(played: Any, streams: bool) -> Non
     assert (prompt, completion) == (record["prompt_tokens"], record["completion_tokens"])
     assert attributes["llm.cost.total"] == pytest.approx((prompt + 2 * completion) / 1e6)
     assert (record["ttft_ms"] is not None) is streams
+
+
+def test_the_credentials_of_its_servers_are_masked(played: Any, house: Path) -> None:
+    """And are in no file of the store."""
+    for record in played[0].values():
+        attributes = record["span"]["attributes"]
+        for name in ("input.value", "llm.invocation_parameters"):
+            assert list(decode_json(attributes[name])["larder"]) == ["key"]
+    stored = [path.read_bytes() for path in house.glob("s.db*") if path.is_file()]
+    assert stored
+    assert not any(b"canary-of-the-credentials" in data for data in stored)
 
 
 def test_it_is_counted(played: Any) -> None:

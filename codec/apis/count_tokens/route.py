@@ -30,6 +30,7 @@ class CountRequest(Asked, frozen=True, gc=False):
     tool_members: ClassVar[frozenset[str]] = frozenset(
         {"tools", "tool_choice", "mcp_servers", "context_management"}
     )
+    server_members: ClassVar[frozenset[str]] = frozenset({"mcp_servers"})
 
     @property
     def fault(self) -> str | None:

@@ -55,6 +55,7 @@ class ContentRequest(GeminiRequest, frozen=True, gc=False):
     context_members: ClassVar[frozenset[str]] = Asked.context_members | {"labels"}
     content_members: ClassVar[frozenset[str]] = both("contents", "systemInstruction", "tools")
     tool_members: ClassVar[frozenset[str]] = both("tools", "toolConfig")
+    function_members: ClassVar[frozenset[str]] = both("functionDeclarations")
 
     @property
     def fault(self) -> str | None:

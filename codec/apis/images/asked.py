@@ -22,6 +22,7 @@ class ImageRequest(FormRequest, frozen=True, gc=False):
     """Which images are wanted."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({"prompt", "mask", *_IMAGES})
+    server_members: ClassVar[frozenset[str]] = frozenset({"images"})  # URLs, which may be signed
 
     @property
     def fault(self) -> str | None:

@@ -32,6 +32,8 @@ class MessageRequest(Asked, frozen=True, gc=False):
     tool_members: ClassVar[frozenset[str]] = frozenset(
         {"tools", "tool_choice", "mcp_servers", "context_management"}
     )
+    server_members: ClassVar[frozenset[str]] = frozenset({"mcp_servers"})
+    function_members: ClassVar[frozenset[str]] = frozenset({"description", "input_schema"})
 
     @property
     def fault(self) -> str | None:

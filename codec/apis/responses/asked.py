@@ -25,6 +25,7 @@ class ResponseRequest(Asked, frozen=True, gc=False):
 
     content_members: ClassVar[frozenset[str]] = frozenset({"input", "instructions", "tools"})
     tool_members: ClassVar[frozenset[str]] = frozenset({"tools", "tool_choice"})
+    function_members: ClassVar[frozenset[str]] = frozenset({"description", "parameters"})
 
     @property
     def fault(self) -> str | None:

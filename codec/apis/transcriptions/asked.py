@@ -27,6 +27,7 @@ class TranscriptionRequest(FormRequest, frozen=True, gc=False):
     """What is to be written down."""
 
     content_members: ClassVar[frozenset[str]] = frozenset({*_SOUNDS, "prompt"})
+    server_members: ClassVar[frozenset[str]] = frozenset({"file_url"})  # which may be signed
 
     @property
     def fault(self) -> str | None:

@@ -25,6 +25,7 @@ class ToyAsked(Asked, frozen=True, gc=False):
 
     content_members: ClassVar[frozenset[str]] = frozenset({"say", "tools"})
     tool_members: ClassVar[frozenset[str]] = frozenset({"tools"})
+    server_members: ClassVar[frozenset[str]] = frozenset({"larder"})
     context_members: ClassVar[frozenset[str]] = frozenset({"who", "talk"})
 
     @property
