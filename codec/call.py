@@ -1,7 +1,9 @@
-"""The record of a call, in the shape of no API: what was asked, and what was said.
+"""The record of a call, in one shape for all APIs: what was asked, and what was said.
 
 Every API reads its wire into these values (:mod:`codec.apis`). Spans, privacy, cost, metrics and
-the terminal read these values and nothing else.
+the terminal read these values and nothing else. Members of a request that most APIs share are read
+here, by the names that OpenAI's APIs and their many copies give them; an API that has other names
+overrides the property.
 
 Rules:
 
@@ -142,7 +144,10 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def model(self) -> str | None:
-        """The model asked for: in the body, else the deployment in a path of Azure's."""
+        """The model asked for: in the body, else the deployment in a path of Azure's.
+
+        Azure serves many APIs under such paths.
+        """
         model = self.body.get("model")
         if isinstance(model, str) and model:
             return model
@@ -171,7 +176,11 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The parameters under the names that chat completions give them, values as sent."""
+        """The parameters by common names, values as sent.
+
+        The common names are those of chat completions: ``max_tokens``, ``stop``,
+        ``response_format``, ``reasoning_effort`` and so on.
+        """
         return self.body
 
     @property
@@ -212,7 +221,10 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_repeated(self) -> bool:
-        """The answer is to repeat the prompt (legacy ``echo``; vLLM's other ways to ask for it)."""
+        """The answer is to repeat the prompt (legacy ``echo``; vLLM's other ways to ask for it).
+
+        Asked of every API: gateways take more than their API has.
+        """
         return any(map(self.body.get, ("echo", "prompt_logprobs", "return_token_ids")))
 
     def read_messages(self) -> Sequence[Message]:
