@@ -1,7 +1,16 @@
 """APIs: each that is observed is one folder here and one line in the table.
 
-:func:`codec.apis.table.find_api` is the door: it tells the :class:`~codec.apis.api.Api` of a
-request. Nothing outside imports a folder, and the folders know nothing of each other. So the fold
-of chats has a room of its own, :mod:`codec.chat`: legacy completions, embeddings and the library
-rooms use it.
+Nothing outside imports a folder, and the folders know nothing of each other. The fold of chats has
+a room of its own, :mod:`codec.chat`: legacy completions, embeddings and the library rooms use it.
+
+Doors
+    :func:`codec.apis.table.find_api` finds the :class:`~codec.apis.api.Api` of a request, all that
+    the rest of the house asks of an API. :mod:`codec.apis.player` is what plays answers.
+
+Shared by folders
+    :mod:`~codec.apis.no_stream` is the stream of an API that has none,
+    :mod:`~codec.apis.bare_errors` finds errors outside a member ``error``,
+    :mod:`~codec.apis.claude_code` reads what Claude Code says of its session.
+    For players: :mod:`~codec.apis.chunk_player` writes chats and legacy completions,
+    :mod:`~codec.apis.vector_player` embeddings, :mod:`~codec.apis.faults` OpenAI's errors.
 """

@@ -9,4 +9,5 @@ Doors
     :class:`codec.chat.stream.ChatStream` a streamed one; below it
     :class:`codec.chat.accumulator.Accumulator` joins what is decoded already.
     :func:`codec.chat.completion.build_completion` writes the joined answer as a provider would.
+    :data:`codec.chat.usage_option.STREAM_OPTIONS` is how a chat asks for its usage.
 """

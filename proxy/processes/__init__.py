@@ -6,8 +6,10 @@
     worker (1..n)  relays; sends frames
     telemetry      observes, stores, exports
 
-Each is started by exec and imports only what it needs. A child has a control channel to the
-supervisor (:mod:`proxy.processes.messages`), whose end tells it that the supervisor is gone.
+``python -m proxy.processes.supervisor`` is the door; it starts :mod:`proxy.processes.worker` and
+:mod:`proxy.processes.telemetry` by exec, and each imports only what it needs. A child has a control
+channel to the supervisor (:mod:`proxy.processes.messages`), whose end tells it that the supervisor
+is gone.
 Workers send frames to telemetry over a Unix socket whose listening end the supervisor keeps, so
 that it outlives any telemetry process (``design.md`` section 3, "Processes").
 """
