@@ -26,11 +26,16 @@ __all__ = (
     "CHARACTER_BYTES",
     "FRAGMENT_BYTES",
     "LOAN_BYTES",
+    "MAX_ANSWER_BYTES",
     "MEMBER_BYTES",
     "Budget",
     "most_bytes",
     "size_bytes",
 )
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+"""What one answer may take, whatever its API: some 240,000 deltas of one token each, about twice
+what the longest answers of today have, or 16 million characters in whole deltas."""
 
 FRAGMENT_BYTES = 64
 """What a short string and its place in a list cost CPython besides its characters."""

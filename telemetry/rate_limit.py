@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("RateLimit",)
+__all__ = ("LOG_SECONDS", "RateLimit")
+
+
+LOG_SECONDS = 60.0
+"""Between two log lines of one kind, as a rule."""
 
 
 class RateLimit:
@@ -21,7 +25,7 @@ class RateLimit:
     """
 
     def __init__(
-        self, now_ns: Callable[[], int], *, interval_seconds: float, burst: int = 1
+        self, now_ns: Callable[[], int], *, interval_seconds: float = LOG_SECONDS, burst: int = 1
     ) -> None:
         self._now_ns = now_ns
         self._interval_ns = int(interval_seconds * 1e9)

@@ -9,7 +9,7 @@ Rules:
    oldest are dropped and counted (R5).
 4. A span that cannot be made with its content is made without it, marked (R3).
 5. No log line holds content (R7), and no kind of them comes more than once in
-   :data:`LOG_SECONDS`.
+   :data:`~telemetry.rate_limit.LOG_SECONDS`.
 """
 
 from __future__ import annotations
@@ -67,9 +67,6 @@ MAX_MODEL_CHARS = 256
 
 PRUNE_SECONDS = 1.0
 """Between two looks at the store's size and age limits, where the last one left nothing to do."""
-
-LOG_SECONDS = 60.0
-"""Between two log lines of one kind."""
 
 
 @dataclass(slots=True)
@@ -336,7 +333,7 @@ class TelemetryService:
     def _may_say(self, kind: str) -> bool:
         """Tell whether a line of this kind is due."""
         if kind not in self._lines:
-            self._lines[kind] = RateLimit(self._now_ns, interval_seconds=LOG_SECONDS)
+            self._lines[kind] = RateLimit(self._now_ns)
         return self._lines[kind].admit() is not None
 
 

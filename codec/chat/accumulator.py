@@ -11,8 +11,9 @@ Rules:
 4. Finish reasons do not end anything: what follows is folded as well (rule 5).
 5. A value that is neither chunk nor error is noted (``foreign_chunk``) and passed over.
 6. No JSON value raises.
-7. Past :data:`MAX_ACCUMULATED_BYTES` nothing grows any more, past :data:`MAX_CHOICES` no choice is
-   added (anomaly ``observer_limit``), but finish reasons, usage and errors are still taken (R5).
+7. Past :data:`~codec.budget.MAX_ANSWER_BYTES` nothing grows any more, past :data:`MAX_CHOICES` no
+   choice is added (anomaly ``observer_limit``), but finish reasons, usage and errors still count
+   (R5).
 8. The work for a chunk follows the chunk, however much came before it.
 9. A bare ``{"value": text}`` is text of choice 0 (Writer's legacy completions).
 10. What is judged of the whole is judged when it is asked for (``span-contract.md`` 1.8): a finish
@@ -25,7 +26,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from codec.budget import Budget, size_bytes
+from codec.budget import MAX_ANSWER_BYTES, Budget, size_bytes
 from codec.chat.answer import ChatResponse
 from codec.chat.choice import ChoiceFold
 from codec.chat.chunk import ERROR_FINISH_REASONS, is_bare_value, is_chunk, is_plain_chunk
@@ -42,12 +43,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from codec.usage import Usage
 
-__all__ = ("MAX_ACCUMULATED_BYTES", "MAX_CHOICES", "Accumulator")
-
-MAX_ACCUMULATED_BYTES = 16 * 1024 * 1024
-"""What the answer of one stream may take in memory, as :mod:`codec.budget` estimates it: some
-240,000 deltas of one token each, about twice what the longest answers of today have, or 16 million
-characters in whole deltas."""
+__all__ = ("MAX_CHOICES", "Accumulator")
 
 MAX_CHOICES = 4096
 """Choices of one answer, each of which is looked at in the end. OpenAI takes an ``n`` up to 128,
@@ -112,7 +108,7 @@ class Accumulator:
         self.has_content = False
         self._choice_count = choice_count
         self._finished_count = 0
-        self.budget = Budget(MAX_ACCUMULATED_BYTES, lend)
+        self.budget = Budget(MAX_ANSWER_BYTES, lend)
         self._choices: dict[int, ChoiceFold] = {}
         self._usage = UsageFold()
         self._error: ErrorObject | None = None

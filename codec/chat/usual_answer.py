@@ -28,7 +28,7 @@ __all__ = ("MAX_USUAL_BYTES", "read_usual_answer")
 
 MAX_USUAL_BYTES = 256 * 1024
 """Largest body: much longer than usual, and :data:`_WORST_GROWTH` times that is half of what the
-fold takes (``MAX_ACCUMULATED_BYTES``)."""
+fold takes (``codec.budget.MAX_ANSWER_BYTES``)."""
 
 _WORST_GROWTH = 32
 """The shortest member, ``"":{},``, takes 6 bytes and is taken for 160."""

@@ -97,9 +97,7 @@ class _StandardError(logging.Handler):
     def _limit(self, record: logging.LogRecord) -> RateLimit:
         place = record.pathname, record.lineno
         if place not in self._limits:
-            self._limits[place] = RateLimit(
-                time.monotonic_ns, interval_seconds=60.0, burst=MAX_LINES
-            )
+            self._limits[place] = RateLimit(time.monotonic_ns, burst=MAX_LINES)
         return self._limits[place]
 
 

@@ -58,9 +58,6 @@ IDLE_SECONDS = 1.0
 SPOOL_SECONDS = 2.0
 """How long the end reads the spool; the rest waits for the next start."""
 
-_LOG_SECONDS = 60.0
-"""Between two log lines about defects: a worker that is disconnected comes back at once."""
-
 _READ_BYTES = 256 * 1024
 """What is read of one worker before the next one's turn."""
 
@@ -108,7 +105,7 @@ class FrameIntake:
         self._finishing = self._reads_spool = False
         self._woken, self._waker = socket.socketpair()
         self._next_commit = 0.0
-        self._defects = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
+        self._defects = RateLimit(time.monotonic_ns)
 
     def finish(self) -> None:
         """Read what has been sent, and return from :meth:`run` once no worker is connected."""

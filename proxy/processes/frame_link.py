@@ -55,9 +55,6 @@ SPOOL_SECONDS = 1.0
 """How long the end waits for telemetry to store what is left, before the spool keeps it for the
 next start. A telemetry that keeps up needs a tenth of that."""
 
-_LOG_SECONDS = 60.0
-"""Between two log lines of one kind."""
-
 _WRITE_BYTES = 64 * 1024
 """Pieces are joined up to here: some hundred frames, half a millisecond of the loop."""
 
@@ -78,7 +75,7 @@ class FrameLink:
         self.outbox.when_ended = self._send_now
         self.open_exchange = self.outbox.open_exchange
         self._reach_lines, self._shed_lines, self._defect_lines = (
-            RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(3)
+            RateLimit(time.monotonic_ns) for _ in range(3)
         )
         self._told_shed = (0, 0)
         self._to_send = asyncio.Event()

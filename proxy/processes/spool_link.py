@@ -34,9 +34,6 @@ RETRY_SECONDS = 1.0
 CLOSE_SECONDS = 1.0
 """From the last write. Closed after each exchange there would be a file for each."""
 
-_LOG_SECONDS = 60.0
-"""Between two log lines of one kind."""
-
 _TURN_BYTES = 64 * 1024
 """Encoded before others have their turn, half a millisecond of the loop."""
 
@@ -54,9 +51,7 @@ class SpoolLink:
         self._turns = Turns()
         outbox.to_spool.when_unsent = self._to_write.set
         outbox.can_spool = True
-        self._lines, self._defects = (
-            RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS) for _ in range(2)
-        )
+        self._lines, self._defects = (RateLimit(time.monotonic_ns) for _ in range(2))
 
     async def run(self) -> None:
         """Write until it is cancelled."""

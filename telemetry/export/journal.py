@@ -24,9 +24,6 @@ __all__ = ("ExportJournal", "describe_defect")
 _OUTAGE_LOG_SECONDS = 600.0
 """Between two log lines about one outage: today's log alone has to show it."""
 
-_LOG_SECONDS = 60.0
-"""Between two lines of one kind."""
-
 _logger = logging.getLogger("spantap.exporter")
 
 
@@ -41,7 +38,7 @@ class ExportJournal:
             self._culprit_lines,
             self._warning_lines,
             self._trouble_lines,
-        ) = (RateLimit(clock_ns, interval_seconds=_LOG_SECONDS) for _ in range(5))
+        ) = (RateLimit(clock_ns) for _ in range(5))
         self._outage_lines = RateLimit(clock_ns, interval_seconds=_OUTAGE_LOG_SECONDS)
         self._failures = 0
         self._failure_told = False

@@ -39,9 +39,6 @@ MAX_SERIES = 1000
 """Series of one instrument: 50 models, asked for by four names each, with five outcomes. All
 histograms full are some 3 MB here, and for Prometheus 17 MB to fetch."""
 
-_LOG_SECONDS = 60.0
-"""Between two log lines about readers that fail."""
-
 Reading = tuple[Instrument, Labels, int | float]
 """The value of one series of a counter or a gauge."""
 
@@ -59,7 +56,7 @@ class MetricsRegistry:
         # By the instrument's name, guarded by the lock.
         self._numbers: dict[str, dict[Labels, int | float]] = {}
         self._cells: dict[str, dict[Labels, _Cell]] = {}
-        self._failure_lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
+        self._failure_lines = RateLimit(now_ns)
         for instrument in INSTRUMENTS:
             if instrument.kind is Kind.HISTOGRAM:
                 self._cells[instrument.name] = {}

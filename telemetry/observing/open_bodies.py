@@ -9,6 +9,8 @@ would let a thousand of them take a thousand times as much. Rules:
 2. When there is too little room, the largest holding gives up what it has, until there is enough;
    one that would itself be the largest is refused. So many usual calls lose nothing beside a few
    huge ones.
+   A worker's budget of requests (:mod:`proxy.request_body`) only counts: a body on its way to the
+   upstream cannot be given up. That of one answer (:mod:`codec.budget`) borrows from here.
 3. What is reserved belongs to a :class:`Holding`, which gives back all of it at once, so that
    nothing is reserved and forgotten. What is given back is free memory: no cycle of references
    keeps it any longer.

@@ -38,9 +38,6 @@ __all__ = ("SpoolReader",)
 
 _log = logging.getLogger("spantap.telemetry")
 
-_LOG_SECONDS = 60.0
-"""Between two log lines about a spool that cannot be read or emptied."""
-
 MAX_FAILING_SECONDS = 30.0
 """How long reads of a segment may fail in a row."""
 
@@ -65,7 +62,7 @@ class SpoolReader:
         self._open_source = open_source
         self._now_ns = now_ns
         self._workers: dict[str, _Worker] = {}
-        self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
+        self._lines = RateLimit(now_ns)
 
     @property
     def is_empty(self) -> bool:

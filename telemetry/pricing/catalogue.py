@@ -45,8 +45,6 @@ MAX_CACHED_LOOKUPS = 1024
 """Models of which it is remembered whether and where they are listed. A look takes up to 0.4 ms,
 and clients name the models: they must not fill the memory."""
 
-_LOG_SECONDS = 60.0
-
 _log = logging.getLogger("spantap.telemetry")
 
 
@@ -58,7 +56,7 @@ class Catalogue:
     """
 
     def __init__(self, *, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self._lines = RateLimit(now_ns, interval_seconds=_LOG_SECONDS)
+        self._lines = RateLimit(now_ns)
 
     def price(self, tokens: Usage, models: Iterable[str], exchange: Exchange) -> SpanCost | None:
         """What the tokens of an exchange cost, ``None`` where that is not known whole (rule 3).

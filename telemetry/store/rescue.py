@@ -195,7 +195,11 @@ def copy_spans(
 
 
 class _Reading:
-    """Reads around what is damaged: where a range of numbers fails, its halves are tried."""
+    """Reads around what is damaged: where a range of numbers fails, its halves are tried.
+
+    Numbers have gaps of any length, so to try one after the other might not end, and to skip some
+    would lose spans that are whole.
+    """
 
     def __init__(self, source: sqlite3.Connection | None, last_seq: int, deadline: float) -> None:
         self._source = source

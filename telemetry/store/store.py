@@ -49,9 +49,6 @@ __all__ = ("MAX_ERROR_CHARS", "Store")
 MAX_ERROR_CHARS = 500
 """What is kept of a backend's words: enough for the reason, too few to fill the file."""
 
-_LOG_SECONDS = 60.0
-"""Between two log lines about spans that are damaged."""
-
 _logger = logging.getLogger("spantap.store")
 
 _DUE = """
@@ -83,7 +80,7 @@ class Store:
         self._retention = retention
         self._lost = 0
         self._damaged = 0
-        self._damaged_lines = RateLimit(time.monotonic_ns, interval_seconds=_LOG_SECONDS)
+        self._damaged_lines = RateLimit(time.monotonic_ns)
         self._fresh = FreshSpans()
         self._fresh_of = 0  # the opening of the file that they are of
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from codec.apis.gemini.deltas import learn_frame
 from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.framing import ChunkDecoder
-from codec.budget import Budget
+from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.event_reader import EventReader
 from codec.text.json_stream import JsonSplitter
 from codec.text.sse import ServerSentEvent
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from codec.apis.gemini.deltas import WordFrame
     from codec.apis.gemini.said import ContentAnswer
 
-__all__ = ("MAX_ANSWER_BYTES", "MAX_WASTED_FRAMES", "ContentStream")
-
-MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
-"""What one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
+__all__ = ("MAX_WASTED_FRAMES", "ContentStream")
 
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n").search
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.messages.deltas import read_delta, read_run
 from codec.apis.messages.fold import MessageFold
-from codec.budget import Budget
+from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.delta_reader import DeltaReader
 from codec.text.sse import SseDecoder
 
@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from codec.text.sse import ServerSentEvent
     from codec.text_fold import OpenText
 
-__all__ = ("MAX_EVENT_BYTES", "MAX_MESSAGE_BYTES", "MessageStream")
+__all__ = ("MAX_EVENT_BYTES", "MessageStream")
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event: what a tool of the provider found comes in one."""
-
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-"""What one message may take in memory, as :mod:`codec.budget` estimates it: as a chat's answer."""
 
 
 class MessageStream(DeltaReader[MessageFold]):
@@ -53,7 +50,7 @@ class MessageStream(DeltaReader[MessageFold]):
         lend: Callable[[int], bool] | None = None,
         **_of_other_apis: object,
     ) -> None:
-        fold = MessageFold(Budget(MAX_MESSAGE_BYTES, lend))
+        fold = MessageFold(Budget(MAX_ANSWER_BYTES, lend))
         super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES))
 
     @property

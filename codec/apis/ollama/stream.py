@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.apis.ollama.fold import LineFold
-from codec.budget import Budget
+from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.event_reader import SMALL_PENDING_BYTES, EventReader
 from codec.text.lines import LineDecoder
 from codec.text.sse import ServerSentEvent
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
 
     from codec.apis.ollama.said import OllamaSaid
 
-__all__ = ("MAX_ANSWER_BYTES", "MAX_LINE_BYTES", "LineStream")
+__all__ = ("MAX_LINE_BYTES", "LineStream")
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Largest line: the last one of a long text has the tokens of its whole context."""
-
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""What one answer may take in memory, as :mod:`codec.budget` estimates it: as a chat's."""
 
 
 class LineStream(EventReader[LineFold]):

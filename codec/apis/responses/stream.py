@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from codec.apis.responses.deltas import read_delta, read_run, read_told
 from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import DELTAS, PARTS, WHOLES
-from codec.budget import Budget
+from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.delta_reader import DeltaReader
 from codec.text.base64_text import shorten_base64_text
 from codec.text.sse import SseDecoder
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
     from codec.text.sse import ServerSentEvent
     from codec.text_fold import OpenText
 
-__all__ = ("MAX_EVENT_BYTES", "MAX_RESPONSE_BYTES", "ResponseStream")
+__all__ = ("MAX_EVENT_BYTES", "ResponseStream")
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event without its images: the last one repeats the whole answer."""
-
-MAX_RESPONSE_BYTES = 16 * 1024 * 1024
-"""What one response may take in memory, as :mod:`codec.budget` estimates it: as a chat's answer."""
 
 _TOLD_AGAIN: Final = PARTS.union(WHOLES)
 """The names of events that mostly tell what the deltas told."""
@@ -59,7 +56,7 @@ class ResponseStream(DeltaReader[ResponseFold]):
         lend: Callable[[int], bool] | None = None,
         **_of_other_apis: object,
     ) -> None:
-        fold = ResponseFold(Budget(MAX_RESPONSE_BYTES, lend))
+        fold = ResponseFold(Budget(MAX_ANSWER_BYTES, lend))
         super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=shorten_base64_text))
 
     @property

@@ -31,7 +31,7 @@ GROWING: dict[str, Any] = {
 @pytest.mark.parametrize("kind", GROWING)
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Rule 7: whatever grows stops at the limit; finish reason, usage and error still come."""
-    monkeypatch.setattr(module, "MAX_ACCUMULATED_BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 100_000)
     accumulator = Accumulator()
     accumulator.feed(delta("begin"))
     for n in range(1000):
@@ -93,7 +93,7 @@ def test_what_no_writer_can_follow_is_weighed_all_the_same() -> None:
 )  # fmt: skip
 def test_words_are_bounded(monkeypatch: pytest.MonkeyPatch, chunk: Any) -> None:
     """Rule 7: what is no text of the answer, but a name or a reason, is weighed as well."""
-    monkeypatch.setattr(module, "MAX_ACCUMULATED_BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 100_000)
     accumulator = Accumulator()
     for n in range(40):
         accumulator.feed(chunk(n))

@@ -171,7 +171,7 @@ def test_streams_that_differ_elsewhere_stop_learning() -> None:
 @pytest.mark.parametrize("room", [400, 3_000, 3_500, 4_500, 6_000, 20_000])
 def test_the_limit_of_memory_is_the_same(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """R5: near the limit everything goes the general way, which knows what to leave out."""
-    monkeypatch.setattr(accumulator_module, "MAX_ACCUMULATED_BYTES", room)
+    monkeypatch.setattr(accumulator_module, "MAX_ANSWER_BYTES", room)
     pieces = [event(chunk({"content": "tide" * (n % 9)}, obfuscation="z" * n)) for n in range(60)]
     assert_alike(pieces)
     assert_alike([b"".join(pieces)])
@@ -309,7 +309,7 @@ def test_depth_is_no_obstacle(depth: int) -> None:
 def test_padding_is_kept_before_what_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """R5: the last padding has its room before the chunk that finds none."""
     for room in range(2_300, 3_300, 20):
-        monkeypatch.setattr(accumulator_module, "MAX_ACCUMULATED_BYTES", room)
+        monkeypatch.setattr(accumulator_module, "MAX_ANSWER_BYTES", room)
         words = [event(chunk({"content": w}, obfuscation=p)) for w, p in
                  (("a", "0"), ("a", "0"), ("b", "zzzz"))]  # fmt: skip
         assert_alike([*words, event(chunk({"content": "w" * 900, "extra": "e" * 99}))])

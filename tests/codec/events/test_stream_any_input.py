@@ -100,7 +100,7 @@ def test_the_last_event_may_lack_its_blank_line() -> None:
 
 def test_past_the_limits_there_are_no_more_deltas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 6: what was folded was told, and nothing else, neither of calls nor of choices."""
-    monkeypatch.setattr(accumulator, "MAX_ACCUMULATED_BYTES", 9_000)
+    monkeypatch.setattr(accumulator, "MAX_ANSWER_BYTES", 9_000)
     monkeypatch.setattr(accumulator, "MAX_CHOICES", 2)
     stream = ChatEventStream()
     chunks = [

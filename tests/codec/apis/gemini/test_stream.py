@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from codec.apis.gemini.calls import join_arguments
 from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.said import ContentAnswer, read_answer
-from codec.apis.gemini.stream import MAX_ANSWER_BYTES, ContentStream
-from codec.budget import Budget
+from codec.apis.gemini.stream import ContentStream
+from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.call import Ending, Stop
 from codec.parts import Media, Reasoning, Text, ToolCall
 from codec.text.jsontext import encode_json

@@ -349,7 +349,7 @@ def test_rule_7_past_the_limit_the_end_and_the_counts_are_still_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What came before it stays."""
-    monkeypatch.setattr(stream_module, "MAX_MESSAGE_BYTES", 20_000)
+    monkeypatch.setattr(stream_module, "MAX_ANSWER_BYTES", 20_000)
     words = [text("some words " * 20) for _ in range(200)]
     answer = answer_of(START, begin(0), *words, end("max_tokens", output_tokens=700), STOP)
     assert 5_000 < len(answer.body["content"][0]["text"]) < 20_000

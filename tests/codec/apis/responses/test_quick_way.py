@@ -135,7 +135,7 @@ def test_rule_2_a_run_ends_where_its_events_would(
     limit_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past the limit as much is kept of events in one read as of events that come one by one."""
-    monkeypatch.setattr(stream_module, "MAX_RESPONSE_BYTES", limit_bytes)
+    monkeypatch.setattr(stream_module, "MAX_ANSWER_BYTES", limit_bytes)
     events = [CREATED, added(0, MESSAGE), *[delta("some words") for _ in range(150)]]
     answer = answer_of(b"".join(events))
     assert answer == answer_of(*events)
