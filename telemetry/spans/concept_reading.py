@@ -1,41 +1,38 @@
 """How the rows of tables are read off an exchange.
 
 Each row reads a part of it: the usage, what the request asks for, the exchange itself. A part is
-found once, for all rows of all tables, and its attributes are read in one call: there are sixty
-rows, and every call has its span.
+found once, for all rows of all tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
 
-__all__ = ("OfPart", "OfRequest", "Pairs", "Reader", "Row", "join_tables")
-
-Find = Callable[["Exchange"], object]
-"""Finds a part of an exchange, ``None`` where there is none."""
+__all__ = ("OfPart", "OfRequest", "Pairs", "Reader", "RowReader")
 
 Pairs = Iterable[tuple[str, object]]
 """Names and values, to be read once; a value is ``None`` where the row does not apply."""
 
 
-@dataclass(frozen=True, slots=True)
 class OfPart:
     """Reads an attribute of a part of an exchange.
 
-    Attributes:
-        find: finds the part.
+    Args:
+        find: finds the part, ``None`` where there is none.
         name: of the attribute; with dots, of what an attribute holds.
     """
 
-    find: Find
-    name: str
+    __slots__ = ("find", "get")
+
+    def __init__(self, find: Callable[[Exchange], object], name: str) -> None:
+        self.find = find
+        self.get: Callable[[object], object] = attrgetter(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,55 +44,29 @@ class OfRequest:
         read: the value from all options.
     """
 
-    members: tuple[str, ...]
+    members: frozenset[str]
     read: Callable[[Mapping[str, Any]], object]
 
 
 Reader = OfPart | OfRequest
 """The source of a row's value."""
 
-Row = tuple[str, Reader]
-"""A name and where its value comes from."""
 
+class RowReader:
+    """Reads the values of rows off one exchange."""
 
-def join_tables(tables: Sequence[Sequence[Row]]) -> Callable[[Exchange], list[Pairs]]:
-    """Make what reads the rows of each of these tables, in their order.
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._options = exchange.request.options if exchange.request is not None else {}
+        self._parts: dict[Callable[[Exchange], object], object] = {}
 
-    All values are gathered in one list, first those of the request, then part by part; each table
-    picks its own of them.
-    """
-    of_request: list[OfRequest] = []
-    of_parts: dict[Find, list[OfPart]] = {}
-    for reader in dict.fromkeys(reader for table in tables for _, reader in table):
+    def read(self, reader: Reader) -> object:
+        """Read the value of a row; ``None`` where there is none."""
         if isinstance(reader, OfRequest):
-            of_request.append(reader)
-        else:
-            of_parts.setdefault(reader.find, []).append(reader)
-    places = {reader: i for i, reader in enumerate(chain(of_request, *of_parts.values()))}
-    options_by_name = {
-        member: (places[reader], reader.read) for reader in of_request for member in reader.members
-    }
-    parts = [(find, _get_all(readers), len(readers)) for find, readers in of_parts.items()]
-    orders = [
-        ([name for name, _ in table], itemgetter(*[places[reader] for _, reader in table]))
-        for table in tables
-    ]
-
-    def read(exchange: Exchange) -> list[Pairs]:
-        values: list[object] = [None] * len(of_request)
-        options = exchange.request.options if exchange.request is not None else {}
-        for member in options.keys() & options_by_name.keys():
-            place, read_option = options_by_name[member]
-            values[place] = read_option(options)
-        for find, get_all, count in parts:
-            part = find(exchange)
-            values += get_all(part) if part is not None else [None] * count
-        return [zip(names, pick(values), strict=True) for names, pick in orders]
-
-    return read
-
-
-def _get_all(readers: Sequence[OfPart]) -> Callable[[object], tuple[object, ...]]:
-    """Make what reads all these attributes of a part, in one call where there are several."""
-    get = attrgetter(*[reader.name for reader in readers])
-    return get if len(readers) > 1 else lambda part: (get(part),)
+            has_some = not reader.members.isdisjoint(self._options)
+            return reader.read(self._options) if has_some else None
+        find, parts = reader.find, self._parts
+        if find not in parts:
+            parts[find] = find(self._exchange)
+        part = parts[find]
+        return None if part is None else reader.get(part)

@@ -184,7 +184,7 @@ def read_float(name: str) -> OfRequest:
             return None
         return number if math.isfinite(number) else None
 
-    return OfRequest((name,), read)
+    return OfRequest(frozenset({name}), read)
 
 
 def read_int(*names: str) -> OfRequest:
@@ -194,7 +194,7 @@ def read_int(*names: str) -> OfRequest:
         values = [options.get(name) for name in names]
         return next((value for value in values if type(value) is int), None)
 
-    return OfRequest(names, read)
+    return OfRequest(frozenset(names), read)
 
 
 def _choice_count(options: Mapping[str, Any]) -> int | None:
@@ -208,7 +208,7 @@ def _stream(options: Mapping[str, Any]) -> bool | None:
 
 def read_texts(name: str) -> OfRequest:
     """Read a text, or a list of them."""
-    return OfRequest((name,), lambda options: _texts(options, name))
+    return OfRequest(frozenset({name}), lambda options: _texts(options, name))
 
 
 def _texts(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ def _output_type(options: Mapping[str, Any]) -> str | None:
     return _OUTPUT_TYPES.get(kind) if isinstance(kind, str) else None
 
 
-STREAM: Final = OfRequest(("stream",), _stream)
-CHOICE_COUNT: Final = OfRequest(("n",), _choice_count)
-SERVICE_TIER: Final = OfRequest(("service_tier",), _service_tier)
-OUTPUT_TYPE: Final = OfRequest(("modalities", "response_format"), _output_type)
+STREAM: Final = OfRequest(frozenset({"stream"}), _stream)
+CHOICE_COUNT: Final = OfRequest(frozenset({"n"}), _choice_count)
+SERVICE_TIER: Final = OfRequest(frozenset({"service_tier"}), _service_tier)
+OUTPUT_TYPE: Final = OfRequest(frozenset({"modalities", "response_format"}), _output_type)

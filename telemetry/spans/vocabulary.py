@@ -30,7 +30,7 @@ from opentelemetry.semconv.attributes.http_attributes import (
 )
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 
-from telemetry.spans.concept_reading import OfPart, join_tables
+from telemetry.spans.concept_reading import OfPart, RowReader
 from telemetry.spans.concept_values import (
     CHOICE_COUNT,
     OUTPUT_TYPE,
@@ -76,8 +76,11 @@ class Concept:
 
 def build_concept_attributes(exchange: Exchange) -> tuple[Pairs, Pairs]:
     """The table in the words of OpenTelemetry, and in those of OpenInference."""
-    opentelemetry, openinference = _READ(exchange)
-    return opentelemetry, openinference
+    read = RowReader(exchange).read
+    return (
+        [(name, read(reader)) for name, reader in _OPENTELEMETRY],
+        [(name, read(reader)) for name, reader in _OPENINFERENCE],
+    )
 
 
 CONCEPTS: Final = (
@@ -312,14 +315,11 @@ CONCEPTS: Final = (
 )
 """The table. Its order is the order on the span, of each vocabulary."""
 
-_READ: Final = join_tables(
-    (
-        [
-            (row.opentelemetry, row.read_opentelemetry or row.read)
-            for row in CONCEPTS
-            if row.opentelemetry is not None
-        ],
-        [(row.openinference, row.read) for row in CONCEPTS if row.openinference is not None],
-    )
-)
-"""What reads the rows of both vocabularies."""
+_OPENTELEMETRY: Final = [
+    (row.opentelemetry, row.read_opentelemetry or row.read)
+    for row in CONCEPTS
+    if row.opentelemetry is not None
+]
+_OPENINFERENCE: Final = [
+    (row.openinference, row.read) for row in CONCEPTS if row.openinference is not None
+]

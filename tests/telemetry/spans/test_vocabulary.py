@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from itertools import chain
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from codec.apis.table import APIS
 from codec.chat.answer import ChatMessage, ChatResponse, Choice
 from codec.usage import Usage
 from telemetry.observing.exchange import ClientContext
-from telemetry.spans.concept_reading import OfRequest
 from telemetry.spans.concept_values import MAX_TEXTS
 from telemetry.spans.vocabulary import CONCEPTS, build_concept_attributes
 from tests.telemetry.exchanges import FIRST_CHUNK_NS, cleaned, make_exchange, make_response
-
-if TYPE_CHECKING:
-    from codec.apis.api import Api
-    from telemetry.observing.exchange import Exchange
-    from telemetry.spans.concept_reading import Reader
 
 USAGE = Usage(
     prompt=1000,
@@ -80,14 +72,6 @@ def told(request: dict[str, Any] | None = None, **members: Any) -> dict[str, Any
     """What both vocabularies say of an exchange."""
     exchange = make_exchange(request, **members)
     return dict(cleaned(chain(*build_concept_attributes(exchange))))
-
-
-def read_row(reader: Reader, exchange: Exchange) -> object:
-    """The value of one row, read by itself."""
-    if isinstance(reader, OfRequest):
-        return reader.read(exchange.request.options) if exchange.request is not None else None
-    part = reader.find(exchange)
-    return attrgetter(reader.name)(part) if part is not None else None
 
 
 def test_rule_1_no_name_stands_twice() -> None:
@@ -194,47 +178,6 @@ def test_rule_2_both_vocabularies() -> None:
         "llm.finish_reason": "tool_calls",
     }
     assert type(attributes["gen_ai.request.temperature"]) is float
-
-
-@given(
-    body=st.none() | st.dictionaries(st.sampled_from(ALL_MEMBERS), JSON_VALUES),
-    response=st.none()
-    | st.builds(
-        ChatResponse,
-        model=st.none() | st.sampled_from(["a", "b"]),
-        choices=st.lists(
-            st.builds(Choice, index=st.integers(0, 2), message=st.just(ChatMessage()))
-        ).map(tuple),
-        usage=st.none() | st.just(USAGE),
-    ),
-    api=st.sampled_from(APIS),
-    status=st.none() | st.sampled_from([200, 429]),
-)
-def test_what_is_read_at_once_is_what_each_row_reads(
-    body: dict[str, Any] | None,
-    response: ChatResponse | None,
-    api: Api,
-    status: int | None,
-) -> None:
-    """The table says it: name and value of each row that applies, in its order."""
-    exchange = make_exchange(body, response=response, endpoint=api.name, response_status=status)
-    if body is None:
-        exchange = replace(exchange, request=None)
-    one_by_one = [
-        (concept.opentelemetry, read_row(concept.read_opentelemetry or concept.read, exchange))
-        for concept in CONCEPTS
-        if concept.opentelemetry is not None
-    ]
-    opentelemetry, openinference = build_concept_attributes(exchange)
-    told_at_once = cleaned(opentelemetry)
-    assert list(told_at_once.items()) == list(cleaned(one_by_one).items())
-    one_by_one = [
-        (concept.openinference, read_row(concept.read, exchange))
-        for concept in CONCEPTS
-        if concept.openinference is not None
-    ]
-    told_at_once = cleaned(openinference)
-    assert list(told_at_once.items()) == list(cleaned(one_by_one).items())
 
 
 def test_rule_4_of_nothing_only_the_kind_is_told() -> None:
