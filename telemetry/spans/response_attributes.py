@@ -5,7 +5,7 @@ Pure builders of attribute pairs.
 Rules:
 
 1. An output message stands under the index that the answer gives it.
-2. A body with status >= 400 is no output: it is the exception's message (contract 2.1).
+2. A body with status >= 400 is not an output: it is the exception's message (contract 2.1).
 3. Choices are as many as :mod:`telemetry.spans.flattening` allows; ``output.value`` is whole.
 """
 
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import (
     ChoiceAttributes,
-    MessageAttributes,
     OpenInferenceMimeTypeValues,
     SpanAttributes,
 )
@@ -45,16 +44,11 @@ __all__ = (
 )
 
 _JSON: Final[str] = OpenInferenceMimeTypeValues.JSON.value
-_ROLE_KEY: Final = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttributes.MESSAGE_ROLE}"
-_CONTENT_KEY: Final = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttributes.MESSAGE_CONTENT}"
 
 
 def build_output_message_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
     """``llm.output_messages.<index>.*``."""
     answers = _find_answers(exchange)
-    if len(answers) == 1 and _is_plain(answers[0]) and flattening.reserve(2):
-        message = answers[0].message
-        return iter(((_ROLE_KEY, message.role), (_CONTENT_KEY, message.content)))
 
     def build(_: int, answer: Answer) -> AttributePairs:
         prefix = f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.{answer.index}"
@@ -75,13 +69,6 @@ def _find_answers(exchange: Exchange) -> Sequence[Answer]:
     if exchange.response is None or (exchange.response_status or 0) >= 400:
         return ()
     return exchange.response.answers
-
-
-def _is_plain(answer: Answer) -> bool:
-    """Tell whether it is most answers' only one: the first, a role and a text."""
-    message = answer.message
-    is_text = isinstance(message.content, str) and bool(message.content)
-    return is_text and answer.index == 0 and bool(message.role) and message.name is None
 
 
 def build_text_choice_attributes(exchange: Exchange, flattening: Flattening) -> AttributePairs:
@@ -146,7 +133,7 @@ def without_quotes(
 
 
 def _without_members(items: Sequence[Any], names: frozenset[str]) -> list[Any]:
-    """Items without these members."""
+    """Remove these members from items."""
     return [
         {name: value for name, value in item.items() if name not in names}
         if isinstance(item, dict)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from codec.chat.answer import ChatMessage, ChatResponse, Choice, ToolCall
 from codec.text.jsontext import decode_json
-from telemetry.spans import response_attributes
 from telemetry.spans.flattening import MAX_FLATTENED_CHOICES, MAX_FLATTENED_TOOL_CALLS, Flattening
 from telemetry.spans.response_attributes import (
     build_output_attributes,
@@ -40,27 +37,6 @@ def test_plain_answer() -> None:
         "0.message.role": "assistant",
         "0.message.content": "Hello",
     }
-
-
-@given(
-    st.integers(-1, 2),
-    st.builds(
-        ChatMessage,
-        role=st.sampled_from([None, "", "assistant", "\ud800"]),
-        content=st.none() | st.text(max_size=2),
-        reasoning=st.sampled_from([None, "", "r"]),
-        refusal=st.sampled_from([None, "no"]),
-        tool_calls=st.sampled_from([(), (ToolCall(name="f"),)]),
-        function_call=st.sampled_from([None, ToolCall(name="f")]),
-    ),
-)
-def test_a_plain_answer_is_flattened_as_any_other(index: int, message: ChatMessage) -> None:
-    """The short way of a role and a text yields what the long way does."""
-    response = ChatResponse(choices=(Choice(index=index, message=message),))
-    short = messages_of(response)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(response_attributes, "_is_plain", lambda _: False)
-        assert [*short.items()] == [*messages_of(response).items()]
 
 
 def test_rule_1_messages_stand_under_their_choices_index() -> None:
